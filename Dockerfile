@@ -16,7 +16,7 @@ USER emceepee
 WORKDIR /var/lib/emceepee
 VOLUME /var/lib/emceepee
 EXPOSE 8080
-HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/healthz')"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["python", "-I", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/healthz')"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["emceepee"]
 CMD ["serve", "--host", "0.0.0.0"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
-from bench import pages
+from bench import pages, pairs
 from bench.compare import compare
 from bench.contestants import CONTESTANTS, QUICK_CONTESTANTS, Contestant
 from bench.load.sample import WrongAnswer
@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     if given[:1] == ["compare"]:
         return _compare(given[1:])
+    if given[:1] == ["pairs"]:
+        return pairs.main(given[1:])
     options = build_parser().parse_args(given)
     settings = _settings(options)
     end_in_order_when_asked()
@@ -72,7 +74,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="emceepee, its peers, a bare relay and a direct call on the same work. "
-        "`python -m bench compare A B` shows two kept results side by side.",
+        "`python -m bench compare A B` shows two kept results side by side; "
+        "`python -m bench pairs CHECKOUT` measures this checkout and another one in turns.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="one to one and a half minutes: for while one works on the code"

@@ -38,12 +38,12 @@ from emceepee.state.call import CALL
 from emceepee.state.connection import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
-from emceepee.state.limits import LIVE, LONGEST, MOST, Limits, range_of
+from emceepee.state.limits import LIVE, LONGEST, Limits, range_of
 from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING, Gone
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
-from emceepee.surface import SURFACES
+from emceepee.surface import SURFACES, Surface, is_listed
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
@@ -70,7 +70,7 @@ _PROCESS_DATA = {
     "pid": "its process",
     "exitCode?": "how it ended, if by itself",
     "signal?": "what ended it, if a signal did",
-    "stderrTail?": "its last lines",
+    "stderrTail?": "an excerpt of what it wrote to standard error",
 }
 EVENT_DATA: dict[str, dict[str, str]] = {
     "notification": {"method": "its method", "timestamp": "when it came", "params?": "as the server sent them"},
@@ -115,7 +115,7 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     "restarting": {"name": "the server", "attempt": "the number of the try", "delayMs": "when it is, in milliseconds"},
     "restarted": {"name": "the server", "pid": "its new process"},
     "restart_failed": {"name": "the server", "attempts": "how many there were", "error": "how the last one failed"},
-    "process_stopped": _PROCESS_DATA,
+    "process_stopped": _PROCESS_DATA | {"reason?": "why an idle process was stopped; then without the other details"},
 }
 
 # The diagrams whose states have a meaning each.
@@ -127,9 +127,10 @@ TOP_KEYS = {
     "mcpClients": "The same, under the name that some programs use.",
     "limits": "An object of [limits](limits.md).",
     "roots": "Directories or `file://` URIs offered as roots to every server that has none of its own.",
-    "notices": "Where replies say what is new: `all`, in content and structured content, or `blocks`, in content only.",
+    "notices": "Where replies say what is new: `all`, in content and structured content; `blocks`, in content only; or "
+    "`auto`: `all`, but `blocks` for [clients that show a model both](../how-to/keep-context-small.md#say-news-once).",
     "nativeElicitation": "Whether clients that declare elicitation are asked what servers ask by "
-    "[their own means](../how-to/answer-questions.md#in-the-client): `auto`, or `never`.",
+    "[their own means](../how-to/answer-questions.md#in-the-client): `auto`, `always`, or `never`.",
     "searchVectors": "A file of [word vectors](../how-to/find-tools.md#mix-in-word-vectors) for `codemode_search`.",
     "surface": "Which tools are listed for callers that do not ask for another surface: `full`, `lite` or `codemode`.",
     "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
@@ -179,7 +180,7 @@ CONFIG_ONLY_KEYS = {
     "[one process or connection](../how-to/share-one-daemon.md#share-servers). Otherwise, `per-session`, each has its "
     "own.",
     "idleStop": "Seconds without use after which it is stopped until it is used again; `0`: never. Without it, the "
-    "limit `idle_stop_seconds` counts.",
+    "limits `idle_stop_seconds` and `process_idle_seconds` count.",
     "record": "File to which what passes between emceepee and it is [recorded](../how-to/record-and-replay.md).",
     "disabled": "`true` leaves the entry out.",
     "serverUrl": "Another name for `url`.",
@@ -239,12 +240,17 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
 - An argument is also taken under the name that replies give it (`taskId` for `task_id`). `server` and `name`, `args`
   and `arguments` stand for each other where a tool has only one of them, and an object may be given as a string that
   holds it as JSON. If both names are given and differ, the call is refused.
+- `tools/list` leaves out arguments that few callers need, because models pay for every word of it. Every tool accepts
+  them on every surface, and its entry below names them.
+- Callers of 2026-07-28 over HTTP can name a session in each call, in the argument `session`: a handle of
+  [`open_session`](#open_session). Only the surface `full` lists it, and only for them.
 - Regular expressions are unanchored and in the [RE2 syntax](../decisions/0005-safe-regexes.md).
 - Times are ISO-8601 in UTC with milliseconds.
 
 ## What every reply can carry
 
-Behind its own result, a reply has up to two more text blocks, each one JSON object. A reply with an error has them too.
+Behind its own result, a reply has up to two more text blocks. Each is one line of words and then one JSON object on a
+line of its own, so that no program mistakes it for the result. A reply with an error has them too.
 
 - `{{"events_since_last_response": [{{id, type, server, createdAt, data, firstId?, count?, cut?}}], more?,
   events_dropped?}}`: the [events](events.md) that no reply has carried yet. Equal notifications are one entry: `id` is
@@ -253,10 +259,13 @@ Behind its own result, a reply has up to two more text blocks, each one JSON obj
   lost because too much piled up.
 - `{{"pending_client_action": {{elicitations, sampling_requests, more?}}}}`: the questions that wait on the caller, in
   every reply until they are answered: `{{requestId, server, message}}`, and the first time the form, the link or the
-  messages too. A message is cut at 500 characters, and of each kind five are shown; `get_elicitations` and
-  `get_sampling_requests` have everything.
+  messages too, unless the result itself shows them. A message is cut at 500 characters, and of each kind five are
+  shown; `get_elicitations` and `get_sampling_requests` have everything.
 - `{{"session_moved": …}}`, a sentence in place of the others: another [replica](../explanation/scaling.md) took the
   session over while the call was served. The result is the server's own, but what servers told besides is not kept.
+- `{{"state_not_saved": …}}`, a sentence behind the others: the reply names a change, a task, or the handle of a large
+  result, and emceepee cannot save it now, for example because the disk is full. If emceepee ends before it can, it is
+  lost.
 
 Some clients show a model only the `structuredContent` of a reply. So both keys stand there too: beside the own keys of
 emceepee's tools, and under the one key `emceepee` where a server's result has an object as its structured content.
@@ -320,7 +329,22 @@ def _tool(tool: Tool) -> str:
         text += f"\nArguments: the keys of [a server](settings.md#a-server){''.join(more)}.\n"
     elif tool.input_schema["properties"]:
         text += "\n" + _schema_table("argument", compact_schema(tool.params, keeps_bounds=True))
-    return text + f"\nReturns: {_result(tool)}\n"
+    return text + _unlisted(tool) + f"\nReturns: {_result(tool)}\n"
+
+
+def _unlisted(tool: Tool) -> str:
+    """The arguments that `tools/list` leaves out, by surface."""
+    known = tool.input_schema["properties"].keys()
+    full = [name for name in known if name in tool.unlisted]
+    text = f"\nAccepted, but not listed: {_names(full)}.\n" if full else ""
+    if is_listed(tool.name, Surface.LITE) and tool.brief is not None and tool.brief.arguments is not None:
+        also = [name for name in known if name not in tool.brief.arguments and name not in full]
+        text += f"\nOn the surface `lite` not listed either: {_names(also)}.\n" if also else ""
+    return text
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _result(tool: Tool) -> str:
@@ -464,7 +488,8 @@ All three kinds of server list can stand in one file; a name may be used once. U
 In every string, references are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
 `${{NAME:-default}}` by the same or the default, `${{file:PATH}}` by the text of a file (from the folder of the
 configuration file on), `${{keyring:SERVICE/NAME}}` by what the platform's keyring has
-([more](../how-to/configure-servers.md#secrets)). A reference that leads nowhere is an error that names the key.
+([more](../how-to/configure-servers.md#secrets)). A reference that leads nowhere disables its server, and the log names
+the key.
 
 Proxies are set by the variables `{HTTPS_VARIABLE}`, `{HTTP_VARIABLE}` and `{BYPASS_VARIABLE}`, and CAs by
 `--ca-bundle` or `SSL_CERT_FILE`; see how to
@@ -560,8 +585,10 @@ def config_schema() -> dict[str, Any]:
 
 
 def _limit_schema(name: str, is_whole: bool) -> dict[str, Any]:
-    least, most = range_of(name)
-    return {"type": "integer" if is_whole else "number", "minimum": least, "maximum": most}
+    allowed = range_of(name)
+    bounds: dict[str, Any] = {"minimum": allowed.least, "maximum": allowed.most}
+    kind = "integer" if is_whole else "number"
+    return {"type": kind, **({"anyOf": [{"const": 0}, bounds]} if allowed.or_zero else bounds)}
 
 
 def error_codes() -> str:
@@ -596,6 +623,7 @@ def limits() -> str:
             f"`{item.name}`",
             _limit_default(item.name, item.default),
             _limit_least(item.name),
+            _limit_most(item.name),
             "at once" if item.name in LIVE else "at the next start",
             _meaning(item.metadata, item.name),
         ]
@@ -604,18 +632,35 @@ def limits() -> str:
     return f"""
 # Limits
 
-Every limit can be set under `limits` in the [configuration file](settings.md). Durations are seconds, at most a year
-({LONGEST:,.0f}); sizes are bytes, at most 1 TiB; counts go up to {MOST:,}. What is out of
-range is an error at the start.
+Every limit can be set under `limits` in the [configuration file](settings.md). Durations are seconds, sizes are bytes,
+and a year has {LONGEST:,.0f} seconds. A value below the least or above the most is an error at the start. The least
+values are those with which calls still work.
 
 A change in the file of a running emceepee takes effect at once or at the next start, as the table says.
 
-{_table(["name", "default", "least", "a change counts", "meaning"], rows)}"""
+{_table(["name", "default", "least", "most", "a change counts", "meaning"], rows)}"""
 
 
 def _limit_least(name: str) -> str:
-    least, _ = range_of(name)
-    return f"{least:g}"
+    allowed = range_of(name)
+    return f"{'0 or ' if allowed.or_zero else ''}{_limit_value(name, allowed.least)}"
+
+
+def _limit_most(name: str) -> str:
+    return _limit_value(name, range_of(name).most)
+
+
+def _limit_value(name: str, value: float) -> str:
+    """Return a value in the unit that makes it short."""
+    if value == LONGEST:
+        return "a year"
+    return (_in_units(value) if "bytes" in name else None) or f"{value:,.15g}"
+
+
+def _in_units(size: float) -> str | None:
+    """Return a size such as "64 KiB", or None if no unit divides it."""
+    units = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
+    return next((f"{size / unit:g} {name}" for name, unit in units if size >= unit and size % unit == 0), None)
 
 
 def _meaning(metadata: Mapping[str, Any], name: str) -> str:
@@ -626,10 +671,8 @@ def _meaning(metadata: Mapping[str, Any], name: str) -> str:
 
 
 def _limit_default(name: str, default: Any) -> str:
-    if name.endswith("_bytes"):
-        for unit, size in (("MiB", 1 << 20), ("KiB", 1 << 10)):
-            if default >= size and default % size == 0:
-                return f"{default} ({default // size} {unit})"
+    if "bytes" in name and (short := _in_units(default)) is not None:
+        return f"{default} ({short})"
     return f"{default:g} s" if name.endswith("_seconds") else f"{default}"
 
 
@@ -656,7 +699,8 @@ def clients() -> str:
 # Clients
 
 Where the clients that `emceepee import`, `install` and `undo` know have their servers, and what `install` writes there.
-[How to use them](../how-to/use-with-clients.md).
+[How to use them](../how-to/use-with-clients.md). LangChain, LlamaIndex, Semantic Kernel, and smolagents are on
+[a page of their own](../how-to/use-with-agent-libraries.md).
 
 {"".join(_client(client) for client in CLIENTS)}"""
 
@@ -722,13 +766,17 @@ def _client(client: Client) -> str:
     file = ClientFile(client=client, path=Path(f"x.{client.format}"), content=None)
     text = file.with_entry("emceepee", entry_for(client, client.words, "emceepee", launch)).decode()
     newer = f", or `{'.'.join(client.newer_path)}` where the file has that" if client.newer_path else ""
+    word = "and" if client.programs else "or"
     rows = [
         ["its name in commands", f"`{client.key}`"],
-        ["file on Linux", _places(client.files)],
-        ["file on macOS", _places(client.macos_files or client.files)],
+        ["file on Linux", _places(client.files, word)],
+        ["file on macOS", _places(client.macos_files or client.files, word)],
         ["servers are under", f"`{'.'.join(client.path)}`{newer}"],
         ["afterwards", f"{client.afterwards}."],
     ]
+    if client.programs:
+        each = "each is of another program: `install` writes those whose program is here, and all if none is"
+        rows.append(["several files", each])
     if client.project_file:
         rows.append(["file of a project", f"`{client.project_file}`, with `--from` and `--to`"])
     if client.folder:
@@ -739,8 +787,8 @@ def _client(client: Client) -> str:
     return f"## {client.title}\n\n{_table(['what', 'where'], rows)}\n{example}\n\n"
 
 
-def _places(files: Iterable[str]) -> str:
-    return " or ".join(f"`{file.replace('$XDG_CONFIG_HOME', '~/.config')}`" for file in files)
+def _places(files: Iterable[str], word: str = "or") -> str:
+    return f" {word} ".join(f"`{file.replace('$XDG_CONFIG_HOME', '~/.config')}`" for file in files)
 
 
 def _command(parser: argparse.ArgumentParser) -> str:

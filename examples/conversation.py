@@ -60,7 +60,9 @@ async def meet(talk: Talk) -> None:
 async def add_a_server(talk: Talk) -> None:
     """Add a server while the conversation runs. No restart, no configuration file. This one is a child process."""
     environment = {"env": SOURCE_TREE} if SOURCE_TREE else {}
-    await talk.call("add_server", name="demo", command=sys.executable, args=["-m", "emceepee.demo"], **environment)
+    await talk.call(
+        "add_server", name="demo", command=sys.executable, args=["-P", "-m", "emceepee.demo"], **environment
+    )
 
 
 async def look_around(talk: Talk) -> None:
@@ -174,7 +176,7 @@ STEPS: tuple[Step, ...] = (
 
 async def main() -> None:
     emceepee = StdioServerParameters(
-        command=sys.executable, args=["-m", "emceepee", "--log-level", "warn"], env=SOURCE_TREE
+        command=sys.executable, args=["-P", "-m", "emceepee", "--log-level", "warn"], env=SOURCE_TREE
     )
     async with asyncio.timeout(PATIENCE), Client(emceepee) as client:
         print(color(f"\nA conversation with emceepee (MCP {client.protocol_version})", BOLD))
@@ -188,7 +190,9 @@ async def main() -> None:
     program = str(Path(sys.executable).with_name("emceepee"))
     configuration = json.dumps({"mcpServers": {"emceepee": {"command": program}}}, indent=2)
     print(textwrap.indent(configuration, "   "))
-    print(f'\n   Then ask: "Use emceepee to add the server `{sys.executable} -m emceepee.demo` and dig for treasure."')
+    print(
+        f'\n   Then ask: "Use emceepee to add the server `{sys.executable} -P -m emceepee.demo` and dig for treasure."'
+    )
 
 
 def parts_of(result: CallToolResult) -> tuple[str, list[str]]:
@@ -197,7 +201,7 @@ def parts_of(result: CallToolResult) -> tuple[str, list[str]]:
     for block in result.content:
         if isinstance(block, TextContent):
             try:
-                value = json.loads(block.text)
+                value = json.loads(block.text[block.text.find("\n{") + 1 :])  # a notice has a line of words first
             except ValueError:
                 sentences.append(block.text)
                 continue

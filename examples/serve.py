@@ -8,7 +8,7 @@ PORT = os.environ.get("PORT", "8080")
 SOURCE_TREE = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
 DEMO = {
     "command": sys.executable,
-    "args": ["-m", "emceepee.demo"],
+    "args": ["-P", "-m", "emceepee.demo"],
     "env": SOURCE_TREE,
     "description": "things to try: a sum, a slow dig, a table to book, a haiku",
 }
@@ -38,7 +38,7 @@ What you add stays:  emceepee state  shows where. EMCEEPEE_STATE=memory make ser
 def main() -> None:
     print(INVITATION, flush=True)
     environment = os.environ | {"EMCEEPEE_CONFIG": json.dumps(CONFIG)}
-    os.execve(sys.executable, [sys.executable, "-m", "emceepee", "serve", *sys.argv[1:]], environment)
+    os.execve(sys.executable, [sys.executable, "-P", "-m", "emceepee", "serve", *sys.argv[1:]], environment)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,15 @@ async def _times() -> dict[str, float]:
         head = SessionHead(session_id="s", principal="bench", keys=keys, expires_at=until)
         await store.commit([Commit(head=head, lease=Lease(0, 0))])
         storage = ResultStorage(ResultBudget(1 << 30, 1 << 30), store)
-        results = KeptResults("s", storage, clock=clock, limits=limits, unsaved=_Followed(), new_id=lambda: "result")
+        results = KeptResults(
+            "s",
+            storage,
+            clock=clock,
+            limits=limits,
+            unsaved=_Followed(),
+            new_id=lambda: "result",
+            why_foreign=lambda _: None,
+        )
         text = document()
         began = perf_counter()
         kept = await results.keep(text, is_json=True)

@@ -12,6 +12,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.codemode.engine import CodeMode
 from emceepee.config import Config
+from emceepee.guard.policy import is_listed
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.own_files import KEYRING
 from emceepee.sessions.kept_results import ResultStorage
@@ -22,6 +23,7 @@ from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.server_logins import FixedCallback, ServerLogins
 from emceepee.sessions.session import Session
 from emceepee.state.events import EventBudget
+from emceepee.state.notice_options import NoticeOptions
 from emceepee.store.memory import MemoryStore
 from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
@@ -118,7 +120,15 @@ async def server_logins(
     document = f"{public.rstrip('/')}{CLIENT_PATH}" if public and public.startswith("https://") else None
     place = callback or LoopbackCallback()
     secrets = PlacedSecrets(store or MemoryStore(), PlatformKeyring(clock), is_preferred=config.secrets == KEYRING)
-    logins = ServerLogins(secrets, dialer, clock, place, client_metadata_url=document)
+    has_many_users = public is not None and config.http.sole_principal is None
+    logins = ServerLogins(
+        secrets,
+        dialer,
+        clock,
+        place,
+        client_metadata_url=document,
+        public_url=public if has_many_users else None,
+    )
     if isinstance(place, LoopbackCallback):
         place.receive = logins.receive
     try:
@@ -139,7 +149,12 @@ async def session_parts(
 ) -> AsyncIterator[SessionParts]:
     async with (
         Dialer.running(
-            clock, config.limits, roots=config.roots, egress=config.egress, observer=observers.links
+            clock,
+            config.limits,
+            roots=config.roots,
+            egress=config.egress,
+            observer=observers.links,
+            is_listed=lambda url: is_listed(url, config.http.allow_urls),
         ) as dialer,
         server_logins(config, clock, store, dialer, callback) as logins,
     ):
@@ -151,12 +166,13 @@ async def session_parts(
             most_added=config.limits.servers_per_principal,
             store=durable,
         )
+        registry.set_disabled(config.disabled)
+        registry.problem = config.general_problem
         budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
         journals = SpanBudget(config.limits.requests_in_all, observers.requests)
         most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
         large_results = ResultStorage(most, durable)
         scripts = CodeMode(config.limits, ToolsForScripts(served_tools(config))) if config.has_codemode else None
-        structured_notices, asks_natively = manners(config)
         parts = SessionParts(
             registry=registry,
             scripts=scripts,
@@ -169,8 +185,7 @@ async def session_parts(
             sealing=Sealing(durable),
             large_results=large_results,
             logins=logins,
-            structured_notices=structured_notices,
-            asks_natively=asks_natively,
+            notice_options=notice_options(config),
             vectors=_vectors(config),
         )
         try:
@@ -186,9 +201,12 @@ def served_tools(config: Config) -> list[Tool]:
     return fit_tools(tools, config.limits)
 
 
-def manners(config: Config) -> tuple[bool, bool]:
-    """Whether notices are in structured content, too, and whether callers are asked by their own means."""
-    return config.notices == "all", config.native_elicitation == "auto"
+def notice_options(config: Config) -> NoticeOptions:
+    return NoticeOptions(
+        structured={"all": True, "blocks": False}.get(config.notices),
+        asks_natively=config.native_elicitation != "never",
+        trusts_dismissals=config.native_elicitation == "always",
+    )
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import sys
 from itertools import accumulate
 from math import isfinite
 from typing import Any
@@ -38,6 +39,7 @@ class Unreadable(ValueError):
 
 TOO_DEEP = f"nested deeper than {DEEPEST} levels"
 TOO_MANY = f"made of more than {MOST_VALUES} values"
+TOO_MANY_DIGITS = f"JSON with a number of more than {sys.get_int_max_str_digits()} digits"
 
 
 def decode(data: bytes | bytearray) -> Any:
@@ -50,7 +52,7 @@ def decode(data: bytes | bytearray) -> Any:
     try:
         if len(data) <= _TOO_SHORT_TO_BE_DEEP:
             return _strict_decode(data)
-        if len(data) > _TOO_SHORT_TO_BE_MANY and _has_too_many_values(data):
+        if len(data) > _TOO_SHORT_TO_BE_MANY and has_too_many_values(data):
             raise Unreadable(TOO_MANY)
         value = _strict_decode(data)
     except RecursionError:
@@ -94,6 +96,10 @@ def _lenient_decode(data: bytes | bytearray) -> Any:
         return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
     except RecursionError:
         raise Unreadable(TOO_DEEP) from None
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # reading such a number takes quadratic time, so Python refuses it
+        raise Unreadable(TOO_MANY_DIGITS) from None
 
 
 def _finite(number: str) -> float | None:
@@ -139,8 +145,13 @@ def _is_deep(data: bytes | bytearray) -> bool:
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) + 3 > DEEPEST
 
 
-def _has_too_many_values(data: bytes | bytearray) -> bool:
-    """A few samples say whether it is worth a closer look. Nobody knows beforehand where they are taken."""
+def has_too_many_values(data: bytes | bytearray) -> bool:
+    """Whether this JSON, which need not be valid, has more than `MOST_VALUES` values.
+
+    A few samples say whether it is worth a closer look. Nobody knows beforehand where they are taken.
+    """
+    if len(data) <= _TOO_SHORT_TO_BE_MANY:
+        return False
     starts = [random.randrange(len(data) - _SAMPLE_BYTES) for _ in range(_SAMPLES)]
     sample = b"".join(bytes(data[start : start + _SAMPLE_BYTES]) for start in starts)
     found = sample.count(b",") + sample.count(b"[") + sample.count(b"{")

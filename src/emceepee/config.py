@@ -9,7 +9,7 @@ from emceepee.backends.http1.egress import EgressSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.guard.identity import LOCAL
-from emceepee.own_files import KEYRING, NATIVE_ELICITATION, SECRETS, STATE_VARIABLE, SYNCS, TOKEN_VARIABLE
+from emceepee.own_files import KEYRING, NATIVE_ELICITATION, NOTICES, SECRETS, STATE_VARIABLE, SYNCS, TOKEN_VARIABLE
 from emceepee.state.limits import Limits
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location
 from emceepee.store.platform_keyring import NoKeyring, check_keyring
@@ -19,6 +19,24 @@ from emceepee.telemetry.settings import TelemetrySettings
 
 class ConfigError(Exception):
     """The configuration cannot be used; the text says where and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """A mistake in the configuration file: the key under which it stands, and what is wrong.
+
+    It disables `server`. If `is_fatal`, emceepee does not start; any other setting has its default.
+    """
+
+    key: str
+    message: str
+    server: str | None = None
+    is_reference: bool = False
+    is_fatal: bool = False
+    missing: Path | None = None  # the file whose lack it is
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +128,11 @@ def _replica_address(text: str) -> tuple[str, int]:
 class Config:
     """Everything that can be set."""
 
-    servers: tuple[BackendSpec, ...] = ()
+    servers: tuple[BackendSpec, ...] = ()  # also those whose entries have mistakes, with unusable targets
+    disabled: tuple[BackendSpec, ...] = ()  # in the file
     limits: Limits = field(default_factory=Limits)
     roots: tuple[str, ...] = ()  # offered to every server that has none of its own
-    notices: str = "all"
+    notices: str = NOTICES[0]
     native_elicitation: str = NATIVE_ELICITATION[0]
     search_vectors: Path | None = None  # word vectors for codemode_search
     surface: Surface = Surface.FULL  # of callers that ask for none
@@ -134,6 +153,12 @@ class Config:
     egress: EgressSettings = field(default_factory=EgressSettings)
     ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
     spelled_out: tuple[str, ...] = ()  # keys under which a secret seems to stand itself, for a hint
+    problems: tuple[ConfigProblem, ...] = ()  # all mistakes in the file
+
+    @property
+    def general_problem(self) -> str | None:
+        """The mistakes that disable no server, in one text."""
+        return "; ".join(str(problem) for problem in self.problems if problem.server is None) or None
 
     @property
     def unverified(self) -> list[str]:

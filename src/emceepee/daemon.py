@@ -9,7 +9,7 @@ from pathlib import Path
 from emceepee.app import (
     Invite,
     follow_changes,
-    manners,
+    notice_options,
     observing,
     open_store,
     served_tools,
@@ -97,7 +97,7 @@ async def run_daemon(
 
         def take_over(config: Config) -> None:
             kernel.servers = config.servers
-            directory.set_manners(*manners(config))
+            directory.set_notice_options(notice_options(config))
             identity.reread()
 
         def reloader(source: ConfigSource) -> Reloader:

@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from emceepee.attach.greeting import Hello
 from emceepee.attach.listening import Identity
+from emceepee.backends.spec import one_line
 from emceepee.config_source import ConfigSource
 from emceepee.reloading import Reloader
+
+LONGEST_NOTICE = 1000  # characters
 
 
 class FollowedIdentity:
@@ -51,6 +54,9 @@ class FollowedIdentity:
         pid = self._identity.pid
         if (problem := self._reloader.problem) is not None:
             return f"the daemon (process {pid}) goes on with the configuration from before a mistake: {problem}"
+        if mistakes := self._reloader.mistakes:
+            words = one_line("; ".join(mistakes), LONGEST_NOTICE)
+            return f"the configuration of the daemon (process {pid}) has mistakes: {words}"
         if keys := self._reloader.needing_restart:
             return (
                 f"the daemon (process {pid}) was started before a change of {', '.join(keys)}, "

@@ -130,6 +130,14 @@ class ExecutionFailed(EmceepeeError):
     code = ErrorCode.EXECUTION_FAILED
 
 
+class LinksNeeded(ExecutionFailed):
+    """The user has to open links before the backend runs the request. Each is the parameters of an elicitation."""
+
+    def __init__(self, message: str, *, details: JsonObject, links: tuple[JsonObject, ...]) -> None:
+        super().__init__(message, details=details)
+        self.links = links
+
+
 class BackendDisconnected(EmceepeeError):
     """There is no connection to ask on, or it broke while asking."""
 
@@ -148,17 +156,34 @@ class TimedOut(EmceepeeError):
     code = ErrorCode.TIMEOUT
 
 
+_FORGOTTEN = (
+    "Servers added in an earlier run are gone: state is in memory, and ends with the process. To keep servers, start "
+    "emceepee with `--attach auto` or `--state sqlite`."
+)
+
+
 class UnknownBackend(EmceepeeError):
     """No server is configured under that name."""
 
     code = ErrorCode.SERVER_NOT_FOUND
 
-    def __init__(self, name: str, *, known: Iterable[str]) -> None:
+    def __init__(self, name: str, *, known: Iterable[str], are_forgotten: bool = False) -> None:
+        """`are_forgotten`: servers that were added before this process started are not known any more."""
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"Known: {_shortened(known)}. " if known else "No server is configured yet. ")
         message = f'No server is called "{cut_name(name)}". {hint}Add one with {call_to("add_server")}.'
+        if are_forgotten and not near:
+            message += f" {_FORGOTTEN}"
         super().__init__(message, details={"server": cut_name(name), "near": near, "known": known[:_LISTED_NAMES]})
+
+
+class DisabledBackend(UnknownBackend):
+    """The server is configured, and disabled."""
+
+    def __init__(self, name: str, *, remedy: str) -> None:
+        message = f'Server "{name}" is disabled. {remedy}'
+        EmceepeeError.__init__(self, message, details={"server": name, "disabled": True})
 
 
 class UnknownTool(EmceepeeError):

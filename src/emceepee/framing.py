@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 ENDS_KEPT = 256  # bytes of each end of a line that is too long
 _ID = rb'"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{0,100})")'
+ANSWERED = re.compile(rb'"(?:result|error)"\s*:')
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
 # Programs write the id first or last. Only there can it be told from one inside the result without reading it all.
 _AT_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID)
@@ -33,7 +34,19 @@ class TooLongLine:
 
     @property
     def may_be_an_answer(self) -> bool:
-        return self.head.lstrip().startswith((b"{", b"[")) and b'"method"' not in self.head
+        return self.head.lstrip().startswith((b"{", b"[")) and not self.is_a_request
+
+    @property
+    def is_an_answer(self) -> bool:
+        """Whether it has an id and a result or an error, as far as its ends tell."""
+        answered = ANSWERED.search(self.head) or ANSWERED.search(self.tail)
+        return self.may_be_an_answer and self.message_id is not None and answered is not None
+
+    @property
+    def is_a_request(self) -> bool:
+        """Whether it names a method before any result: a request or notification, as far as its head tells."""
+        method, answered = self.head.find(b'"method"'), ANSWERED.search(self.head)
+        return method >= 0 and (answered is None or method < answered.start())
 
 
 class LineSplitter:

@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 from emceepee.app import (
     Invite,
     follow_changes,
-    manners,
+    notice_options,
     observing,
     open_store,
     served_tools,
     session_parts,
     shared_changes,
 )
+from emceepee.backends.oauth.well_known import is_loopback_host
 from emceepee.clock import Clock, SystemClock
 from emceepee.config import Config, HttpConfig
 from emceepee.config_source import ConfigSource
@@ -50,6 +51,7 @@ from emceepee.telemetry.request_figures import RequestFigures
 from emceepee.web.callback import CALLBACK_PATH
 
 log = EventLog("app")
+NO_PUBLIC_URL = "emceepee was started without --public-url, so a browser on another machine cannot come back to it."
 CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
 REPLICA_HOST = "127.0.0.1"  # where other replicas are taken to be, unless the operator says otherwise
 CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
@@ -91,14 +93,14 @@ async def run_http(
             await logins.load()
 
         async def is_open(address: str) -> None:
-            callback.url = (config.http.public_url or reachable(address)).rstrip("/") + CALLBACK_PATH
+            set_callback(callback, config.http, address)
             announce(address)
             if logins is not None and invite is not None:
                 await welcome(address, config.http, logins, invite)
 
         def take_over(config: Config) -> None:
             made.kernel.servers = config.servers
-            directory.set_manners(*manners(config))
+            directory.set_notice_options(notice_options(config))
 
         try:
             async with (
@@ -149,6 +151,20 @@ async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite
 def reachable(address: str) -> str:
     """For a browser here. Some addresses name no machine that it could ask."""
     return address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
+
+
+def set_callback(callback: FixedCallback, http: HttpConfig, address: str) -> None:
+    """Set the redirect address of logins. Without --public-url it is on loopback: codes travel with TLS or not at all.
+
+    Where emceepee does not listen on loopback, nobody is there. The person then pastes the address of the page.
+    """
+    if http.public_url:
+        callback.url = http.public_url.rstrip("/") + CALLBACK_PATH
+        return
+    parts = urlsplit(reachable(address))
+    is_local = is_loopback_host(parts.hostname or "")
+    host = parts.netloc if is_local else f"127.0.0.1:{parts.port}"
+    callback.url, callback.advice = f"http://{host}{CALLBACK_PATH}", "" if http.is_loopback else NO_PUBLIC_URL
 
 
 def gate_rules(http: HttpConfig, *, only_logins: bool = False) -> GateRules:

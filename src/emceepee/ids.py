@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
+ULID_LENGTH = 26
 _RANDOM_LIMIT = 1 << _RANDOM_BITS
 _FIRST_NUMBERS = 1 << 30  # so that a billion requests fit into the 32 bits that some servers keep ids in
 
@@ -37,9 +38,7 @@ class Ulids:
 
     def continue_after(self, last: str) -> None:
         """Every id to come is greater than `last`, which another process made."""
-        number = 0
-        for character in last:
-            number = number << 5 | _ALPHABET.index(character)
+        number = _number(last)
         moment = number >> _RANDOM_BITS
         if moment >= self._last_time:
             self._last_time, self._random = moment, number & (_RANDOM_LIMIT - 1)
@@ -47,6 +46,20 @@ class Ulids:
     def unguessable(self) -> str:
         """An id that no other one tells anything of but its time: for what opens a door."""
         return _crockford(self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
+
+
+def milliseconds_of(text: str) -> int | None:
+    """Return when a ULID was made, in milliseconds since 1970; None if it is no ULID."""
+    if len(text) != ULID_LENGTH or not set(text) <= set(_ALPHABET):
+        return None
+    return _number(text) >> _RANDOM_BITS
+
+
+def _number(text: str) -> int:
+    number = 0
+    for character in text:
+        number = number << 5 | _ALPHABET.index(character)
+    return number
 
 
 def _crockford(number: int) -> str:

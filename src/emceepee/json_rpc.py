@@ -21,7 +21,7 @@ LONGEST_TRACE_CONTEXT = 8192  # characters of each, as the W3C has it for the lo
 SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
 
 RequestId = int | str
-_TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timeout", "deadline")
+_TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timed-out", "time out", "time-out", "timeout", "deadline")
 
 
 class ProtocolError(Exception):
@@ -118,8 +118,13 @@ def cancelled_id(notice: Notification) -> RequestId | None:
 
 def is_client_timeout(notice: Notification) -> bool:
     """Whether a `notifications/cancelled` says that nobody wanted the work to end: the client only stopped waiting."""
+    reason = cancellation_reason(notice)
+    return reason is not None and any(word in reason.lower() for word in _TIMEOUT_WORDS)
+
+
+def cancellation_reason(notice: Notification) -> str | None:
     reason = (notice.params or {}).get("reason")
-    return isinstance(reason, str) and any(word in reason.lower() for word in _TIMEOUT_WORDS)
+    return reason if isinstance(reason, str) else None
 
 
 def progress_token(params: JsonObject | None) -> RequestId | None:

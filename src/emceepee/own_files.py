@@ -8,8 +8,12 @@ OWN_NAME = "emceepee"
 CONFIG_VARIABLE = "EMCEEPEE_CONFIG"
 NO_CODEMODE_VARIABLE = "EMCEEPEE_NO_CODEMODE"
 TOKEN_VARIABLE = "EMCEEPEE_TOKEN"  # the name of the variable
-NOTICES = ("all", "blocks")  # in content blocks and structured content, or only in blocks
-NATIVE_ELICITATION = ("auto", "never")  # of callers that declare it, or of nobody
+NOTICES = ("auto", "all", "blocks")  # by the client, in blocks and structured content, or only in blocks
+NATIVE_ELICITATION = (
+    "auto",
+    "always",
+    "never",
+)  # auto: of clients with a person
 KEYRING = "keyring"
 SECRETS = ("state", KEYRING)  # where tokens for servers are kept
 ATTACH_NEVER, ATTACH_AUTO, ATTACH_REQUIRE = "never", "auto", "require"

@@ -11,16 +11,17 @@ links that are pointed elsewhere, and file systems that report no changes are al
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 
 from emceepee.clock import Clock
 from emceepee.config import Config, ConfigError
+from emceepee.config_reading import warn_of_problems
 from emceepee.config_source import RELOAD_SIGNAL, ConfigSource, folders_of, stamp_of
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.server_changes import compare_servers
-from emceepee.state.limits import LIVE
+from emceepee.state.limits import LIVE, Limits
 from emceepee.telemetry import logs
 
 log = logs.EventLog("config")
@@ -46,6 +47,27 @@ def needing_restart(before: Config, after: Config) -> list[str]:
     return limits + [key for name, key in _AFTER_RESTART.items() if getattr(before, name) != getattr(after, name)]
 
 
+# By the key in the file, the field of Config, of settings that have their defaults if they have mistakes.
+_HARMLESS = {
+    "notices": "notices",
+    "nativeElicitation": "native_elicitation",
+    "searchVectors": "search_vectors",
+    "logLevel": "log_level",
+    "logFormat": "log_format",
+}
+
+
+def keep_settings(config: Config, before: Config) -> Config:
+    """The same with the values from before where the file has mistakes in harmless settings and limits."""
+    keys = {problem.key for problem in config.problems if problem.server is None}
+    kept = {name: getattr(before, name) for key, name in _HARMLESS.items() if key in keys}
+    if "limits" in keys:
+        kept["limits"] = replace(before.limits)
+    elif names := [name for name in (item.name for item in fields(Limits)) if f"limits.{name}" in keys]:
+        kept["limits"] = replace(config.limits, **{name: getattr(before.limits, name) for name in names})
+    return replace(config, **kept)
+
+
 class Reloader:
     """`on_change` is told of every configuration that is taken over, after the registry."""
 
@@ -62,6 +84,7 @@ class Reloader:
         # What the file said last, besides the object that is in use: of that, not everything changes with the file.
         self._limits, self._config = config.limits, replace(config, limits=replace(config.limits))
         self._stamp = source.stamp
+        self._problem: str | None = None
         self._reading = asyncio.Lock()
 
     async def run(self) -> None:
@@ -100,14 +123,20 @@ class Reloader:
                 await changes.aclose()
 
     async def look(self) -> None:
-        """Read the file if it is another one."""
-        if stamp_of(self._source.file) != self._stamp:
+        """Read the file if it is another one, or if a missing file that it refers to is there now."""
+        missing = [problem.missing for problem in self._config.problems if problem.missing is not None]
+        if stamp_of(self._source.file) != self._stamp or any(stamp_of(file) is not None for file in missing):
             await self.reload()
 
     @property
     def problem(self) -> str | None:
         """Why the file as it is now is not in force."""
-        return self._registry.problem
+        return self._problem
+
+    @property
+    def mistakes(self) -> list[str]:
+        """Those in the file that is in force."""
+        return [str(problem) for problem in self._config.problems]
 
     @property
     def needing_restart(self) -> list[str]:
@@ -115,32 +144,36 @@ class Reloader:
         return needing_restart(self._at_start, self._config)
 
     async def reload(self) -> None:
-        """Read the file, whatever its stamp is. A broken one changes nothing."""
+        """Read the file, whatever its stamp is. One that cannot be read as a whole changes nothing."""
         async with self._reading:
             try:
                 config = await self._read_settled()
             except Exception as error:  # also what nobody thought of: the next version of the file is to be read
                 words = str(error) if isinstance(error, ConfigError) else f"{self._source.file}: {error!r}"
-                self._registry.problem = words
+                self._problem = self._registry.problem = words
                 log.warning("config_not_reloaded", error=words, instead="the configuration before it stays in use")
                 return
             await self._apply(config)
 
     async def _read_settled(self) -> Config:
-        """Raises: ConfigError, if the file is broken also a moment later."""
+        """Read the file twice if it has new mistakes: someone may be writing it, or a secret. Raises: ConfigError."""
         try:
-            return await self._read()
+            config = await self._read()
+            if {*config.problems} <= {*self._config.problems}:
+                return config
         except ConfigError:
-            await self._clock.sleep(SETTLE_SECONDS)
-            return await self._read()
+            pass
+        await self._clock.sleep(SETTLE_SECONDS)
+        return await self._read()
 
     async def _read(self) -> Config:
         self._stamp = stamp_of(self._source.file)  # before it is read: what is written meanwhile is read again
         return await asyncio.to_thread(self._source.read)  # which may have to ask a keyring
 
     async def _apply(self, config: Config) -> None:
-        before, self._config = self._config, config
-        self._registry.problem = None
+        before, config = self._config, keep_settings(config, self._config)
+        self._config, self._problem = config, None
+        self._registry.problem = config.general_problem
         changes = compare_servers(before.servers, config.servers)
         if config.log_level != before.log_level:
             logs.set_level(config.log_level)
@@ -153,7 +186,9 @@ class Reloader:
             log.warning("config_needs_restart", keys=later, because="these take effect at the next start")
         if config.ignored and config.ignored != before.ignored:
             log.warning("config_keys_ignored", keys=list(config.ignored))
+        warn_of_problems([problem for problem in config.problems if problem not in before.problems])
         self._on_change(config)
+        self._registry.set_disabled(config.disabled)
         if changes:
             await self._registry.apply(changes)
 

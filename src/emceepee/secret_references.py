@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from emceepee.bounded_files import check_regular, read_file
 from emceepee.errors import near_names
 from emceepee.json_types import JsonObject
 
@@ -30,10 +31,15 @@ _SECRET_NAME = re.compile(
 _PASSWORD_IN_URL = re.compile(r"://[^/?#@:]*:[^/?#@]+@").search
 
 AskKeyring = Callable[[str, str], str | None]
+OnFailure = Callable[[str, "BadReference"], None]
 
 
 class BadReference(Exception):
-    """Why it leads to nothing, and what to do. Never shows what others lead to."""
+    """Why it leads to nothing, and what to do. Never shows what others lead to. `missing` is the file that it names."""
+
+    def __init__(self, words: str, *, missing: Path | None = None) -> None:
+        super().__init__(words)
+        self.missing = missing
 
 
 def ask_platform_keyring(service: str, name: str) -> str | None:
@@ -71,10 +77,45 @@ class References:
     environment: Mapping[str, str]
     folder: Path = Path()
     ask_keyring: AskKeyring = ask_platform_keyring
+    opens_files: bool = True  # False: only look whether a file could be read, as long as nobody agreed to read it
 
     def resolve(self, text: str) -> str:
         """The text with everything that it refers to; what that holds is not looked at again. Raises: BadReference."""
-        return _REFERENCE.sub(self._look_up, text) if "${" in text else text
+        parts: list[str] = []
+        done = end = 0
+        start = text.find("${")
+        while start >= 0:
+            if end <= start:
+                end = text.find("}", start) + 1
+            if not end:
+                break
+            # Only up to the next brace: else each of many references that never end would be read to the end.
+            found = _REFERENCE.fullmatch(text, start, end)
+            if found is not None:
+                parts += [text[done:start], self._look_up(found)]
+                done = end
+            start = text.find("${", start + 2 if found is None else end)
+        return "".join([*parts, text[done:]])
+
+    def resolve_all(self, value: Any, key: str, on_failure: "OnFailure") -> Any:
+        """Return a JSON value with its references resolved; one that fails stays as written, and its key is reported.
+
+        A disabled server stays as written: it may lack what it would need.
+        """
+        if isinstance(value, str):
+            try:
+                return self.resolve(value)
+            except BadReference as error:
+                on_failure(key, error)
+                return value
+        if isinstance(value, list):
+            return [self.resolve_all(item, f"{key}[{index}]", on_failure) for index, item in enumerate(value)]
+        if isinstance(value, dict) and value.get("disabled") is not True:
+            return {
+                name: self.resolve_all(item, f"{key}.{name}" if key else name, on_failure)
+                for name, item in value.items()
+            }
+        return value
 
     def _look_up(self, found: "re.Match[str]") -> str:
         if (stranger := found["stranger"]) is not None:
@@ -101,17 +142,21 @@ class References:
         return default
 
     def _file(self, given: str) -> str:
-        path = self.folder / Path(given).expanduser()
         try:
-            with path.open("rb") as file:
-                content = file.read(LARGEST_FILE + 1)
-            if len(content) > LARGEST_FILE:
-                raise BadReference(f"the file {path} is larger than {LARGEST_FILE} bytes, which is more than a secret")
-            text = content.decode("utf-8")
+            path = self.folder / Path(given).expanduser()
+        except RuntimeError:  # it begins with ~ and a name that nobody has
+            path = self.folder / given
+        try:
+            if not self.opens_files:
+                check_regular(path.stat(), path, LARGEST_FILE)
+                return ""
+            text = read_file(path, LARGEST_FILE).decode("utf-8")
         except FileNotFoundError:
-            raise BadReference(f"there is no file {path}; write the secret there, and close it to others") from None
-        except (OSError, UnicodeDecodeError) as error:
-            why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+            words = f"there is no file {path}; write the secret there, and close it to others"
+            raise BadReference(words, missing=path) from None
+        except (OSError, ValueError) as error:  # among them a path with a null byte
+            is_text = not isinstance(error, UnicodeDecodeError)
+            why = (getattr(error, "strerror", None) or str(error)) if is_text else "it is no text in UTF-8"
             raise BadReference(f"the file {path} cannot be read: {why}") from None
         return text.removesuffix("\n").removesuffix("\r")
 

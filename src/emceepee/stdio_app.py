@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from emceepee.app import (
     Invite,
     follow_changes,
-    manners,
+    notice_options,
     observing,
     open_session,
     open_store,
@@ -14,7 +14,7 @@ from emceepee.app import (
     session_parts,
     shared_changes,
 )
-from emceepee.clock import SystemClock, milliseconds
+from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.config import Config
 from emceepee.config_source import ConfigSource
 from emceepee.guard.identity import LOCAL
@@ -28,8 +28,11 @@ from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionStorage
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.store import Store
+from emceepee.store.store import HeldElsewhere, Store
 from emceepee.surface import use_surface
+
+HELD_SECONDS = 10.0  # less than a client waits for a server to start
+HELD_LOOK_SECONDS = 0.05  # between two looks whether it is free
 
 
 async def run_stdio(
@@ -45,13 +48,15 @@ async def run_stdio(
         follow_changes(shared_changes(store, parts)),
         stdio_session(config, store, parts) as session,
     ):
+        parts.registry.ends_with_caller = not store.is_durable
         session.update_profile(transport="stdio")
+        session.open_streams += 1  # as long as the process runs, it is neither idle nor put to sleep
         tools = served_tools(config)
         kernel = Kernel(tools, servers=config.servers, takes_handles=False)
 
         def take_over(config: Config) -> None:
             kernel.servers = config.servers
-            session.structured_notices, session.asks_natively = manners(config)
+            session.notice_options = notice_options(config)
 
         async with (
             console_beside(session, config, parts, invite) as open_console,
@@ -70,19 +75,36 @@ async def run_stdio(
 
 @asynccontextmanager
 async def stdio_session(config: Config, store: Store, parts: SessionParts) -> AsyncIterator[Session]:
-    """The one session of a process: a new one, or the one of that name, as it was left. Raises: HeldElsewhere."""
+    """The one session of a process: a new one, or the one of that name, as it was left. Raises: StoreError."""
     if config.session_name is None:
         session_id = Ulids(lambda: milliseconds(parts.clock.now())).new()
         async with open_session(session_id, LOCAL, parts) as session:
             yield session
         return
     key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
-    await store.take(key)  # the directory would begin another one of that name
+    await take_when_free(store, key, parts.clock)  # the directory would begin another one of that name
     directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
     try:
         yield await directory.find_or_open(key)
     finally:
         await directory.close_all()
+
+
+async def take_when_free(store: Store, key: SessionKey, clock: Clock) -> None:
+    """Wait for a process that has the session: clients that start emceepee for each call start several at once.
+
+    Raises: HeldElsewhere after a bounded wait, StoreError.
+    """
+    deadline = clock.monotonic() + HELD_SECONDS
+    while True:
+        try:
+            await store.take(key)
+            return
+        except HeldElsewhere as error:
+            if clock.monotonic() >= deadline:
+                words = f"{error} Clients that start several at once can share one with --attach auto --session NAME."
+                raise HeldElsewhere(words, error.holder) from None
+        await clock.sleep(HELD_LOOK_SECONDS)
 
 
 @asynccontextmanager

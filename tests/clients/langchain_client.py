@@ -7,7 +7,8 @@ from lines import PLACE, calls, say
 
 
 async def main() -> None:
-    client = MultiServerMCPClient({"emceepee": {"transport": "streamable_http", "url": PLACE["url"]}})
+    transport = "streamable_http" if "url" in PLACE else "stdio"
+    client = MultiServerMCPClient({"emceepee": {"transport": transport, **PLACE}})
     tools = {tool.name: tool for tool in await client.get_tools()}
     say({"tools": list(tools)})
     async for tool, arguments in calls():

@@ -24,7 +24,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 async def names(caller: HttpCaller) -> set[str]:
-    return {server["name"] for server in (await caller.value("list_servers"))["servers"]}
+    """The servers that can be used."""
+    servers = (await caller.value("list_servers"))["servers"]
+    return {server["name"] for server in servers if not server.get("disabled")}
 
 
 async def test_an_address_is_added_used_changed_and_removed(

@@ -118,7 +118,7 @@ async def test_a_server_that_is_disabled_here_is_used_by_nobody_there_until_it_i
     await hear(caller, "server_added", "resting")
     await press(page, "resting", "Disable")
     await hear(caller, "server_removed", "resting")
-    assert "resting" not in await servers(caller)
+    assert (await servers(caller))["resting"]["disabled"]
     await expect(card(page, "resting")).to_have_attribute("data-status", "disabled")
     await press(page, "resting", "Enable")
     await hear(caller, "server_added", "resting")

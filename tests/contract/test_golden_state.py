@@ -1,4 +1,4 @@
-"""State that version 0.2 wrote is read by this one: sessions, servers, logins."""
+"""State that version 0.2 wrote is read by this one: sessions and servers."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -55,7 +55,7 @@ async def test_the_session_goes_on(store: SqliteStore) -> None:
         assert '"id":"seven"' in answered.body.decode()
 
 
-async def test_added_servers_and_logins_are_there_with_their_secrets(store: SqliteStore) -> None:
+async def test_added_servers_are_there_with_their_secrets_and_people_log_in_again(store: SqliteStore) -> None:
     registry = ServerRegistry([], store=store)
     await registry.load("local")
     servers = registry.join("local", _Nobody())
@@ -65,7 +65,7 @@ async def test_added_servers_and_logins_are_there_with_their_secrets(store: Sqli
     assert isinstance(program, StdioTarget)
     assert (http.url, http.headers) == ("https://example.org/mcp", {"authorization": "Bearer golden"})
     assert (program.args, program.env, servers["program"].timeout) == (("--really",), {"TOKEN": "golden"}, 1.5)
-    assert [(login.principal, login.digest) for login in await store.logins()] == [("local", b"d" * 32)]
+    assert await store.logins() == []  # without a proof that they were stored with the key
 
 
 class _Nobody:

@@ -46,6 +46,8 @@ def test_every_example_in_the_docs_fits() -> None:
         {"servers": [{"url": "http://one.test"}]},
         {"limits": {"no_such_limit": 1}},
         {"limits": {"connect_seconds": -1}},
+        {"limits": {"idle_stop_seconds": 1e-9}},
+        {"limits": {"request_headers": 1}},
         {"logLevel": "loud"},
         {"mcpServers": {"one": {"command": "x", "tags": ["two words"]}}},
         {"mcpServers": {"one": {"command": "x", "disabled": "yes"}}},

@@ -14,7 +14,6 @@ SAID = (
     *(
         "The call goes on as task",
         "19 + 4 = 23",
-        "news: process_started (demo), server_connected (demo)",
         "Dug through 3 layers in 1 s",
     ),
     *("demo waits for an answer", "Booked at Chez Demo: 4 guests at 19:30 by the window."),

@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import json
 import sys
 from types import ModuleType
 from typing import Any
@@ -14,7 +13,7 @@ from mcp_types import TextContent
 from support.callers.emceepee_process import BOUND
 from support.documentation import ROOT
 from support.figures import record_figure
-from support.sessions.replies import NOTICE_KEYS
+from support.sessions.replies import notice_in
 
 MOST = 0.15
 STEPS = (
@@ -31,14 +30,6 @@ def conversation() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def is_notice(text: str) -> bool:
-    try:
-        said = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(said, dict) and bool(said) and set(said) <= set(NOTICE_KEYS)
 
 
 async def test_notices_are_a_small_part_of_the_demonstrations_text(
@@ -61,7 +52,7 @@ async def test_notices_are_a_small_part_of_the_demonstrations_text(
         for step in STEPS:
             await getattr(conversation, step)(conversation.Talk(client))
     said = [len(text) for blocks in texts for text in blocks]
-    noticed = [len(text) for blocks in texts for text in blocks if is_notice(text)]
+    noticed = [len(text) for blocks in texts for text in blocks if notice_in(text) is not None]
     share = sum(noticed) / sum(said)
     record_figure(f"{len(texts)} calls: {sum(noticed)} of {sum(said)} characters are notices, {share:.1%}")
     assert (len(texts), share < MOST) == (13, True)

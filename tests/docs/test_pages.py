@@ -1,8 +1,10 @@
 """What the pages say can be followed: links lead somewhere, configurations load, calls fit the tools."""
 
+import argparse
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +23,7 @@ from support.system.certificates import Authority, split
 
 ENVIRONMENT = {"TRACKER_TOKEN": "a token", "TRACKER_SECRET": "a secret"}
 LONGEST_README = 150
+CHANGELOG = "CHANGELOG.md"  # its commands are those of the versions that it tells of
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 JSON_BLOCKS = blocks("json")
 CONFIGURATIONS = [block for block in JSON_BLOCKS if not block.label]
@@ -90,7 +93,17 @@ def test_json_blocks_are_json(block: Block) -> None:
 def test_server_lists_load_without_a_warning(block: Block, references: References) -> None:
     loaded = config_reading.parse(block.body, source=block.page, references=references)
     assert loaded.servers
-    assert (loaded.ignored, loaded.spelled_out, loaded.unverified) == ((), (), [])
+    assert (loaded.problems, loaded.ignored, loaded.spelled_out, loaded.unverified) == ((), (), (), [])
+
+
+@pytest.mark.parametrize(
+    "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
+)
+def test_a_server_list_starts_without_the_secrets_and_files_that_it_refers_to(block: Block, tmp_path: Path) -> None:
+    """Whoever tries a page has none of them; only the servers that need them are disabled."""
+    references = References(environment={}, folder=tmp_path, ask_keyring=lambda *_: None)
+    loaded = config_reading.parse(block.body, source=block.page, references=references)
+    assert [problem for problem in loaded.problems if problem.server is None] == []
 
 
 @pytest.mark.parametrize("block", [item for item in CONFIGURATIONS if RESERVED_NAME in servers_of(item)], ids=name_of)
@@ -123,6 +136,35 @@ def test_commands_exist(block: Block) -> None:
         else:
             assert program in PROJECT["scripts"]
             build_parser().parse_args(["serve", *arguments] if program == "emceepee-http" else arguments)
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.commands() and page.name != CHANGELOG], ids=name_of)
+def test_commands_in_the_text_exist_and_on_error_pages_run_as_they_stand(page: Page) -> None:
+    """Elsewhere, the name of a command without its arguments may stand for it."""
+    assert [command for command in page.commands() if not exists(command, as_name="errors/" not in page.name)] == []
+
+
+def exists(command: str, *, as_name: bool) -> bool:
+    program, *words = command.partition(" > ")[0].split()
+    words = ["1" if word in ("N", "NUMBER", "PORT") else word for word in words]
+    if as_name and " ".join(words) in COMMAND_NAMES:
+        return True
+    try:
+        build_parser().parse_args(["serve", *words] if program == "emceepee-http" else words)
+    except SystemExit as ended:
+        return not ended.code
+    return True
+
+
+def names_of_commands(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
+    yield " ".join(path)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, below in action.choices.items():
+                yield from names_of_commands(below, (*path, name))
+
+
+COMMAND_NAMES = frozenset(names_of_commands(build_parser()))
 
 
 def test_every_dependency_has_a_reason() -> None:

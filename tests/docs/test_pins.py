@@ -72,3 +72,9 @@ def test_the_image_has_all_that_emceepee_needs_in_the_versions_that_are_tested()
 def test_a_version_with_a_known_hole_is_not_taken(name: str, version: str) -> None:
     wanted = next(each for each in [*TO_RUN, *TO_DEVELOP] if each.name == name)
     assert not wanted.specifier.contains(version), HOLES[name, version]
+
+
+@pytest.mark.parametrize("wanted", TO_RUN, ids=str)
+def test_every_dependency_to_run_has_an_upper_bound(wanted: Requirement) -> None:
+    """A later release may change behavior that emceepee depends on, so users get only versions below a tested bound."""
+    assert any(each.operator in ("<", "<=", "==", "~=") for each in wanted.specifier)

@@ -13,21 +13,22 @@ import pytest
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpCaller, HttpProcess, http_process
-from support.documentation import ROOT, Page
 from support.server_programs.stdio_entries import stdio_server
-from support.system.balancers import BALANCERS, EXAMPLE_NAME, adapt_example, running_balancer
+from support.sessions.replies import told_events
+from support.system.balancers import BALANCERS, EXAMPLE_NAME, ONE_PROCESS, adapt_example, documented, running_balancer
 from support.system.ports import free_port
 from support.waiting import eventually
 
-PAGE = Page(ROOT / "docs" / "how-to" / "serve-over-http.md")
+CALLS = 60
 
 
 @asynccontextmanager
 async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
     """The same emceepee, reached through the proxy."""
     port, address = free_port(), endpoint.origin.removeprefix("http://")
-    (example,) = (block.body for block in PAGE.blocks() if block.language == proxy)
-    text = adapt_example(proxy, example, folder, port=port, addresses={"127.0.0.1:8080": address})
+    text = adapt_example(
+        proxy, documented(ONE_PROCESS, proxy), folder, port=port, addresses={"127.0.0.1:8080": address}
+    )
     tls = ssl.create_default_context(cafile=folder / "certificate.pem")
     async with (
         running_balancer(proxy, text, folder, port=port),
@@ -60,6 +61,29 @@ async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bo
             caller = await through.caller(host=EXAMPLE_NAME, authorization="Bearer secret")
             await check(caller, backend)
             assert (await caller.error("remove_server", name="small"))["code"] == "ERR_NOT_ALLOWED", "it is remote"
+
+
+@pytest.mark.parametrize("proxy", BALANCERS)
+async def test_a_caller_that_closes_its_connection_after_each_reply_gets_each_event_once_and_no_task(
+    proxy: str, tmp_path: Path
+) -> None:
+    """HAProxy resets its own connection when such a caller leaves, although the reply was read."""
+    env = configured({"small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
+    async with (
+        http_process("--log-level", "warn", "--allow-host", EXAMPLE_NAME, env=env) as endpoint,
+        behind(proxy, endpoint, tmp_path) as through,
+    ):
+        caller = await through.caller(host=EXAMPLE_NAME, authorization="Bearer secret")
+        tls = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
+        events = []
+        for _ in range(CALLS):
+            async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as caller.endpoint.http:
+                result = await caller.call("execute_tool", server="small", tool="echo", args={"text": "x"})
+            events += [event["id"] for event in told_events(result)]
+        assert events
+        assert len(events) == len(set(events))
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as caller.endpoint.http:
+            assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
 
 async def check(caller: HttpCaller, backend: WebBackend) -> None:

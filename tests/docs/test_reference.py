@@ -1,9 +1,12 @@
 """The reference says what the code says, and everything that has a name has an entry."""
 
+import argparse
 import asyncio
 import importlib.util
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from types import ModuleType
 
@@ -11,13 +14,16 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import ServerEntry
+from emceepee.cli.main import build_parser
 from emceepee.errors import ErrorCode
 from emceepee.json_types import JsonObject
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.question import Gone
+from emceepee.surface import Surface
 from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration import Tool
 from support.backends.scripted_backend import ScriptedBackend
 from support.documentation import ROOT, Page
 from support.sessions.event_delivery import take
@@ -67,6 +73,37 @@ def test_every_tool_says_what_it_returns() -> None:
     entries = reference("tools").split("\n### ")[1:]
     assert [entry.partition("\n")[0] for entry in entries if "\nReturns: " not in entry] == []
     assert len(entries) == len(TOOLS)
+
+
+@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.unlisted], ids=lambda tool: tool.name)
+def test_arguments_that_no_list_shows_are_marked(tool: Tool) -> None:
+    entries = {entry.partition("\n")[0]: entry for entry in reference("tools").split("\n### ")[1:]}
+    (line,) = [line for line in entries[tool.name].splitlines() if line.startswith("Accepted, but not listed: ")]
+    assert set(re.findall(r"`(\w+)`", line)) == set(tool.unlisted)
+    _, listed = tool.listing(Surface.FULL)
+    assert not set(tool.unlisted) & set(listed["properties"])
+
+
+def test_every_option_of_every_command_has_an_entry() -> None:
+    page = reference("cli")
+    for name, command in _commands(build_parser()):
+        _, _, section = page.partition(f"\n## {name}\n")
+        table = section.partition("\n## ")[0]
+        missing = [
+            option
+            for action in command._actions
+            for option in action.option_strings or ([] if action.nargs == argparse.PARSER else [action.dest])
+            if f"`{option}`" not in table
+        ]
+        assert missing == [], name
+
+
+def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    yield parser.prog, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _commands(command)
 
 
 def test_every_error_code_has_an_entry() -> None:

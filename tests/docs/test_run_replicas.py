@@ -1,7 +1,6 @@
 """The balancers' configurations for replicas do what the page says of them."""
 
 import asyncio
-import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,27 +11,33 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from support.documentation import ROOT, Page
-from support.system.balancers import BALANCERS, EXAMPLE_NAME, adapt_example, running_balancer
+from support.system.balancers import (
+    BALANCERS,
+    EXAMPLE_NAME,
+    REPLICA_ADDRESSES,
+    REPLICAS,
+    adapt_example,
+    documented,
+    running_balancer,
+)
 from support.system.ports import free_port
 from support.system.upstreams import Upstream, running_upstreams
 
-PAGE = Page(ROOT / "docs" / "how-to" / "run-replicas.md")
-ADDRESSES = ("10.0.0.11:8080", "10.0.0.12:8080")
 RULES = ["plain", "by-slot"]
 ULID = "01KE9GQ4ZX3V2M5T8R7N6P1Y0W"
 EVENTS, LATE = 20, 2.0  # events one after the other, and the seconds that they may take; HAProxy may take 0.2 for each
 
 
 def example(name: str, rule: str) -> str:
-    blocks = {block.label or "plain": block.body for block in PAGE.blocks() if block.language == name}
+    plain = documented(REPLICAS, name)
     if rule == "plain":
-        return blocks["plain"]
+        return plain
+    by_slot = documented(REPLICAS, name, "by-slot")
     if name == "haproxy":
-        return blocks["plain"] + blocks["by-slot"]  # the backend is the last section
+        return plain + by_slot  # the backend is the last section
     round_robin = "location / {\n        proxy_pass http://replicas;"
-    assert round_robin in blocks["plain"]
-    return blocks["by-slot"] + blocks["plain"].replace(round_robin, round_robin.replace("replicas", "$replica"))
+    assert round_robin in plain
+    return by_slot + plain.replace(round_robin, round_robin.replace("replicas", "$replica"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +69,9 @@ class Balanced:
 async def balanced(name: str, rule: str, folder: Path, *, has_tls: bool = True) -> AsyncIterator[Balanced]:
     port, scheme = free_port(), "https" if has_tls else "http"
     async with running_upstreams("first", "second") as (first, second):
-        addresses = dict(zip(ADDRESSES, (first.address, second.address), strict=True))
-        text = adapt_example(name, example(name, rule), folder, port=port, addresses=addresses)
-        if not has_tls:
-            text = re.sub(r"(listen|bind) (\S+) ssl[^;\n]*", r"\1 \2", text)
-        tls = ssl.create_default_context(cafile=folder / "certificate.pem")
+        addresses = dict(zip(REPLICA_ADDRESSES, (first.address, second.address), strict=True))
+        text = adapt_example(name, example(name, rule), folder, port=port, addresses=addresses, has_tls=has_tls)
+        tls = ssl.create_default_context(cafile=folder / "certificate.pem" if has_tls else None)
         async with (
             running_balancer(name, text, folder, port=port),
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=tls)) as http,

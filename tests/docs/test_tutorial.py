@@ -12,6 +12,7 @@ from typing import Any
 
 from support.callers.emceepee_process import EmceepeeProcess, emceepee
 from support.documentation import ROOT, Block, Page
+from support.sessions.replies import said_in
 
 DEMO = "emceepee-demo"  # as the tutorial writes it; tests/package runs it from the wheel
 ANYTHING = "…"
@@ -55,7 +56,7 @@ def notices(result: dict[str, Any]) -> dict[str, Any]:
     """What the last blocks of a reply tell, as one object."""
     told: dict[str, Any] = {}
     for block in result["content"][1:]:
-        told |= json.loads(block["text"])
+        told |= said_in(block["text"])
     return told
 
 

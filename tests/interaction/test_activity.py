@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from emceepee.codec import encode
 from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
 from emceepee.state.limits import Limits
@@ -250,6 +251,30 @@ async def test_what_came_after_a_known_event_is_told_again_to_a_caller_that_lost
         report = await scene.value("await_activity", last_event_id=seen)
         assert (report["triggers"], numbers(report)) == ([{"type": "immediate"}], [2, 3, 4])
         assert "cursorLost" not in report
+        assert await event_types(scene) == []
+
+
+@pytest.mark.parametrize("pages_on", ["by itself", "with last_event_id"])
+async def test_what_does_not_fit_into_a_repetition_comes_with_the_next_calls(pages_on: str) -> None:
+    """600 events of 250 bytes: each reply keeps to its size, and none of them is passed over or told twice."""
+    async with a_scene(one=ScriptedBackend()) as scene:
+        await hush(scene)
+        tell(scene, 0)
+        seen = (await scene.value("await_activity"))["lastEventId"]
+        for number in range(1, 601):
+            tell(scene, number)
+        while (await scene.value("await_activity")).get("more"):
+            pass  # what these replies carried is what the caller lost
+        report = await scene.value("await_activity", last_event_id=seen)
+        found, replies = numbers(report), 1
+        while more := report.get("more"):
+            assert len(encode(report)) <= 65_536
+            assert len(found) + more == 600
+            again = {} if pages_on == "by itself" else {"last_event_id": report["lastEventId"]}
+            report = await scene.value("await_activity", **again)
+            found, replies = found + numbers(report), replies + 1
+        assert found == [*range(1, 601)]
+        assert replies > 2
         assert await event_types(scene) == []
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from emceepee.json_types import JsonObject
+from support.backends.scripted_backend import Asked
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller
 from support.in_process.stdio_client import StdioClient, a_stdio_client
@@ -70,6 +71,55 @@ async def test_for_any_other_reason_the_call_ends_with_its_request(client: Stdio
     await settle()
     assert (client.heard, client.backend.cancelled) == ([], [asked])
     assert await tasks_of(client) == []
+
+
+UNCLEAR = "MCP request cancelled by caller"  # from Codex, whether a person stopped it or `tool_timeout_sec` passed
+
+
+async def a_cancelled_call(client: StdioClient, *, name: str, after: float, reason: Any = UNCLEAR) -> Asked:
+    await client.open(name=name)
+    await result_of(client, "list_timers")
+    await client.call("execute_tool", 1, **(SLOW | {"timeout_ms": 900_000}))
+    asked = await client.backend.next_asked()
+    await client.scene.clock.advance(after)
+    await client.tell("notifications/cancelled", requestId=1, reason=reason)
+    await settle()
+    assert client.heard == []
+    return asked
+
+
+def given_up(client: StdioClient) -> list[Asked]:
+    """The calls that the server was told to end; a health check that nobody answered is none."""
+    return [asked for asked in client.backend.cancelled if asked.method == "tools/call"]
+
+
+@pytest.mark.parametrize("seconds", [5.05, 9.95, 10.0, 45.1, 60.1, 120.05, 180.2, 300.048])
+async def test_a_reason_that_says_nothing_is_a_timeout_if_it_comes_when_one_is_due(seconds: float) -> None:
+    """As measured: 300.05 s after a call with the default timeout."""
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, name="codex-mcp-client", after=seconds)
+        listed = await result_of(client, "list_tasks")
+        (task,) = listed["structuredContent"]["tasks"]
+        assert (task["status"], given_up(client)) == ("working", [])
+        assert task_events(listed) == [("task_created", task["taskId"])]
+        asked.reply(**DONE)
+        await settle()
+        assert (await result_of(client, "get_task_result", task_id=task["taskId"]))["content"] == DONE["content"]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 3.1, 4.8, 5.4, 57.0, 61.0, 118.5, 298.0, 303.3])
+async def test_at_any_other_time_it_is_a_persons_and_the_call_ends(seconds: float) -> None:
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, name="codex-mcp-client", after=seconds)
+        assert given_up(client) == [asked]
+        assert await tasks_of(client) == []
+
+
+@pytest.mark.parametrize(("name", "reason"), [("claude-code", UNCLEAR), ("codex-mcp-client", "user said no")])
+async def test_a_clear_reason_and_any_other_client_are_taken_at_their_word(name: str, reason: str) -> None:
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, name=name, after=300.05, reason=reason)
+        assert given_up(client) == [asked]
 
 
 async def test_a_request_that_timed_out_takes_no_event_with_it(client: StdioClient) -> None:

@@ -1,9 +1,12 @@
 """When servers are connected over HTTP: a client that only looks who is there starts none."""
 
+import asyncio
+import json
+
 import pytest
 
 from support.fakes.clock import settle
-from support.in_process.http_endpoint import EndpointClient, an_endpoint_client
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended
 
 ALL = ["one", "other1", "other2"]
 THROUGH_A_PROXY = {"x_forwarded_for": "203.0.113.7"}
@@ -32,6 +35,32 @@ async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_
         assert place.installation.connected == []
         await call(place, connection, "list_timers")
         assert place.installation.connected == ALL
+
+
+@pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
+@pytest.mark.parametrize("tool", ["list_tools", "list_resources", "list_prompts", "codemode_search"])
+async def test_the_first_list_over_http_names_each_server_that_is_still_connecting_and_the_next_one_has_it(
+    era: str, tool: str
+) -> None:
+    arguments = {"query": "echo"} if tool == "codemode_search" else {}
+    async with an_endpoint_client(others=2, list_patience_seconds=0.05) as place:
+        late = place.installation.backends["other1"].opens = asyncio.get_running_loop().create_future()
+
+        async def missing() -> list[str]:
+            if era == "handshake":
+                found = await place.value(connection, tool, **arguments)
+            else:
+                params = {"name": tool, "arguments": arguments}
+                answered, asking = await place.start_modern("tools/call", params, emceepee_session="desk")
+                assert await ended(asking)
+                found = json.loads(answered.body)["result"]["structuredContent"]
+            return [error["server"] for error in found.get("errors", [])]
+
+        connection = await place.join() if era == "handshake" else ""
+        assert await missing() == ["other1"]
+        late.set_result(None)
+        await settle()
+        assert await missing() == []
 
 
 async def test_a_handshake_session_of_a_remote_caller_connects_the_server_that_a_call_names() -> None:

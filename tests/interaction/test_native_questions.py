@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends.link import RpcError
 from emceepee.json_types import JsonObject
+from emceepee.state.attendance import READING_SECONDS
+from emceepee.state.notice_options import NoticeOptions
 from emceepee.state.question import QuestionKind
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
@@ -67,6 +70,7 @@ async def test_a_form_is_put_to_the_caller_and_its_call_waits_for_the_answer(cli
 async def test_a_no_is_passed_on_as_it_is(client: StdioClient, action: str) -> None:
     await client.open(elicitation={})
     call, waiting, request = await a_question(client)
+    await client.scene.clock.advance(READING_SECONDS)
     await client.answer(request["id"], action=action, content={})
     assert await waiting == {"action": action}
     call.reply(**DONE)
@@ -104,9 +108,25 @@ async def test_a_link_has_an_id_of_ours_and_its_end_is_told_by_that(client: Stdi
     ]
 
 
+async def test_a_link_that_a_call_needs_is_put_to_its_caller(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    call = await a_call(client)
+    needed = {"mode": "url", "message": "Agree.", "url": "https://example.org/x", "elicitationId": "e1"}
+    call.fail(RpcError({"code": -32042, "message": "open it", "data": {"elicitations": [needed]}}))
+    request, reply = await client.next(), await client.next()
+    assert (request["method"], request["params"]["url"]) == ("elicitation/create", "https://example.org/x")
+    assert (reply["id"], reply["result"]["isError"]) == ("call", True)
+    await client.answer(request["id"], action="accept")
+    await settle()
+    assert open_questions(client) == []
+    client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+    assert (await client.next())["params"] == {"elicitationId": request["id"]}
+
+
 async def test_the_end_of_a_link_that_was_declined_is_not_told(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client, **LINK)
+    await client.scene.clock.advance(READING_SECONDS)
     await client.answer(request["id"], action="decline")
     await waiting
     client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
@@ -149,7 +169,7 @@ async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
 
 
 async def test_an_operator_can_have_nobody_asked(client: StdioClient) -> None:
-    client.scene.session.asks_natively = False
+    client.scene.session.notice_options = NoticeOptions(asks_natively=False)
     await client.open(elicitation=BOTH)
     _, _, reply = await a_question(client)
     assert "proxy_task" in reply["result"]["structuredContent"]
@@ -187,6 +207,16 @@ async def test_a_question_of_no_call_is_put_to_whoever_is_there(client: StdioCli
     request = await client.next()
     await client.answer(request["id"], action="accept", content=JO)
     assert (await waiting)["content"] == JO
+
+
+async def test_a_question_whose_answer_cannot_be_read_waits_for_a_tool_instead(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, _, request = await a_question(client)
+    answer = '{"jsonrpc":"2.0","id":"%s","result":{"action":"accept","content":{"n":%s}}}'
+    await client.conversation.receive((answer % (request["id"], "1" * 5000)).encode())
+    reply = await client.next()
+    assert "proxy_task" in reply["result"]["structuredContent"]
+    assert (client.heard, open_questions(client)) == ([], [request["id"]])
 
 
 # Races: the first answer counts, whoever gives it.
@@ -279,6 +309,131 @@ async def test_after_a_response_that_is_no_answer_the_call_is_a_task_and_the_que
     await client.call("respond_to_elicitation", 9, request_id=request["id"], action="accept", content=JO)
     assert (await client.next())["id"] == 9
     assert (await waiting)["content"] == JO
+
+
+# Nobody is there: headless agents declare elicitation and dismiss every question at once.
+
+
+async def dismiss(client: StdioClient, request: JsonObject, *, after: float, action: str = "decline") -> None:
+    await client.scene.clock.advance(after)
+    await client.answer(request["id"], action=action)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+@pytest.mark.parametrize("seconds", [0.0, 0.006, 0.9])
+async def test_a_dismissal_faster_than_a_person_reads_leaves_the_question_to_the_tools(
+    client: StdioClient, action: str, seconds: float
+) -> None:
+    await client.open(elicitation=BOTH)
+    call, waiting, request = await a_question(client)
+    await dismiss(client, request, after=seconds, action=action)
+    reply = await client.next()
+    assert (reply["id"], "proxy_task" in reply["result"]["structuredContent"]) == ("call", True)
+    words = f"The client dismissed this after {seconds * 1000:.0f} ms, before anyone can have read it"
+    assert words in reply["result"]["content"][0]["text"]
+    assert words in reply["result"]["structuredContent"]["next"]
+    assert open_questions(client) == [request["id"]]
+    await client.call("respond_to_elicitation", 9, request_id=request["id"], action="accept", content=JO)
+    assert (await client.next())["id"] == 9
+    assert await waiting == {"action": "accept", "content": JO}
+    call.reply(**DONE)
+    await client.call("get_task_result", 10, task_id=task_id(reply["result"]))
+    assert (await client.next())["result"]["content"][0] == DONE["content"][0]
+
+
+async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason_once(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    _, _, request = await a_question(client)
+    await dismiss(client, request, after=0.006)
+    await client.next()
+    await client.call("respond_to_elicitation", 9, request_id=request["id"], action="accept", content=JO)
+    await client.next()
+    _, waiting, reply = await a_question(client)
+    assert (reply["id"], "proxy_task" in reply["result"]["structuredContent"]) == ("call", True)
+    assert "The client dismissed" not in reply["result"]["content"][0]["text"]
+    assert (client.heard, len(open_questions(client)), waiting.done()) == ([], 1, False)
+
+
+@pytest.mark.parametrize("tool", ["list_timers", "await_activity"])
+async def test_if_no_call_waits_the_next_reply_says_once_that_a_question_was_dismissed_unread(
+    client: StdioClient, tool: str
+) -> None:
+    await client.open(elicitation=BOTH)
+    elicit(client.backend)
+    request = await client.next()
+    await dismiss(client, request, after=0.006)
+    notes = []
+    for key in (9, 10):
+        await client.call(tool, key)
+        await settle()
+        await client.scene.clock.advance(30)
+        said = (await client.next())["result"]["structuredContent"]
+        [entry] = said.get("pending_client", said.get("pending_client_action"))["elicitations"]
+        assert entry["requestId"] == request["id"]
+        notes.append(entry.get("note", ""))
+    assert "before anyone can have read it" in notes[0]
+    assert notes[1] == ""
+
+
+async def test_a_person_who_declines_two_questions_at_a_persons_pace_is_heard_twice(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    for _ in range(2):
+        call, waiting, request = await a_question(client)
+        await dismiss(client, request, after=1.2)
+        assert await waiting == {"action": "decline"}
+        call.reply(**DONE)
+        assert (await client.next())["id"] == "call"
+
+
+async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    call, waiting, request = await a_question(client)
+    await client.answer(request["id"], action="accept", content=JO)
+    await waiting
+    call.reply(**DONE)
+    await client.next()
+    _, waiting, request = await a_question(client)
+    await dismiss(client, request, after=0.3)
+    assert await waiting == {"action": "decline"}
+
+
+async def test_a_second_question_that_an_absent_client_dismisses_late_stays_open(client: StdioClient) -> None:
+    """Both were asked before anything was known of it."""
+    await client.open(elicitation=BOTH)
+    first, second = await a_call(client, 1), await a_call(client, 2)
+    waiting = [elicit(client.backend, origin=call.origin) for call in (first, second)]
+    requests = [await client.next(), await client.next()]
+    await dismiss(client, requests[0], after=0.006)
+    await dismiss(client, requests[1], after=3)
+    assert {(await client.next())["id"], (await client.next())["id"]} == {1, 2}
+    assert open_questions(client) == [request["id"] for request in requests]
+    assert not any(task.done() for task in waiting)
+
+
+async def test_an_accepted_question_shows_that_a_person_is_there_after_all(client: StdioClient) -> None:
+    await client.open(elicitation=BOTH)
+    calls = [await a_call(client, key) for key in (1, 2)]
+    waiting = [elicit(client.backend, origin=call.origin) for call in calls]
+    requests = [await client.next(), await client.next()]
+    await dismiss(client, requests[0], after=0.006)
+    await client.answer(requests[1]["id"], action="accept", content=JO)
+    assert (await waiting[1])["content"] == JO
+    assert (await client.next())["id"] == 1
+    call = await a_call(client, 3)
+    elicit(client.backend, origin=call.origin)
+    assert (await client.next())["method"] == "elicitation/create"
+
+
+async def test_an_operator_can_have_every_dismissal_count(client: StdioClient) -> None:
+    """For clients whose program decides, and not a person."""
+    client.scene.session.notice_options = NoticeOptions(trusts_dismissals=True)
+    await client.open(elicitation=BOTH)
+    for _ in range(2):
+        call, waiting, request = await a_question(client)
+        await client.answer(request["id"], action="decline")
+        assert await waiting == {"action": "decline"}
+        call.reply(**DONE)
+        assert (await client.next())["id"] == "call"
 
 
 async def test_a_user_may_take_longer_than_the_call_is_waited_for(client: StdioClient) -> None:
@@ -423,6 +578,19 @@ async def test_over_http_an_answer_of_another_session_means_nothing() -> None:
         for stream in streams:
             stream.hang_up()
             await stream.served()
+
+
+async def test_over_http_a_dismissal_faster_than_a_person_reads_leaves_the_question_to_the_tools(
+    caller: AsgiCaller,
+) -> None:
+    line, _, waiting = await an_asked_caller(caller, caller.backend)
+    [request] = requests_in(line)
+    await caller.answer(request["id"], action="cancel")
+    assert "proxy_task" in (await line.served()).message["result"]["structuredContent"]
+    again = caller.start("execute_tool", server="one", tool="slow")
+    elicit(caller.backend, origin=(await caller.backend.next_asked()).origin)
+    assert "proxy_task" in (await again.served()).message["result"]["structuredContent"]
+    assert (waiting.done(), len(caller.session.questions.open())) == (False, 2)
 
 
 async def test_a_connection_that_ends_leaves_its_question_to_the_tools(caller: AsgiCaller) -> None:

@@ -9,9 +9,12 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
+from emceepee.state.notice_options import NoticeOptions
+from emceepee.tools.notices import EVENTS
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.figures import record_figure
+from support.in_process.stdio_client import StdioClient, a_stdio_client
 from support.sessions.asking import (
     NAME_FORM,
     a_call,
@@ -98,13 +101,67 @@ async def test_what_is_kept_as_a_tasks_result_never_has_them() -> None:
 
 async def test_with_blocks_only_structured_content_is_left_alone() -> None:
     async with a_scene(one=answering({"n": 1})) as scene:
-        scene.session.structured_notices = False
+        scene.session.notice_options = NoticeOptions(structured=False)
         await hush(scene)
         notify(scene, 1)
         result = await scene.call("execute_tool", server="one", tool="echo")
         assert (result["structuredContent"], len(events_in(result))) == ({"n": 1}, 1)
         notify(scene, 2)
         assert (await scene.call("list_timers"))["structuredContent"] == {"timers": []}
+
+
+@pytest.mark.parametrize("name", ["qwen-cli-mcp-client-emceepee", "@cline/core", "Cline"])
+@pytest.mark.parametrize("is_modern", [False, True])
+async def test_a_client_that_shows_a_model_both_copies_has_notices_in_blocks_only(name: str, is_modern: bool) -> None:
+    async with a_stdio_client() as client:
+        await introduce(client, name, is_modern=is_modern)
+        await client.call("list_timers")
+        result = (await client.next())["result"]
+        assert (result["structuredContent"], len(events_in(result))) == ({"timers": []}, 1)
+        client.scene.session.notice_options = NoticeOptions(structured=True)
+        client.scene.session.handle_notification("demo", "notifications/odd", {})
+        await client.call("list_timers")
+        assert EVENTS in (await client.next())["result"]["structuredContent"]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex-mcp-client", "decline", ""])
+@pytest.mark.parametrize("is_modern", [False, True])
+async def test_any_other_client_has_notices_in_structured_content_too(name: str, is_modern: bool) -> None:
+    async with a_stdio_client() as client:
+        await introduce(client, name, is_modern=is_modern)
+        await client.call("list_timers")
+        assert EVENTS in (await client.next())["result"]["structuredContent"]
+
+
+async def introduce(client: StdioClient, name: str, *, is_modern: bool) -> None:
+    """Let a client of that name begin; then something happens."""
+    if is_modern:
+        await client.open("2026-07-28")
+        assert client.meta is not None
+        client.meta |= {"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
+    else:
+        await client.open(name=name)
+    await client.call("list_timers")
+    await client.next()
+    client.scene.session.handle_notification("demo", "notifications/odd", {})
+
+
+async def test_no_notice_is_a_block_of_nothing_but_json() -> None:
+    """Some clients print the JSON of a reply and drop the rest: the answer would be lost behind a notice."""
+    async with a_scene(one=answering(None)) as scene:
+        await hush(scene)
+        notify(scene, 1)
+        elicit(scene.backends["one"])
+        await settle()
+        result = await scene.call("execute_tool", server="one", tool="echo")
+        [answer, *added] = [block["text"] for block in result["content"]]
+        lines = [text.split("\n") for text in added]
+        assert [words for words, _ in lines] == ["Since the last reply:", "Waiting for an answer:"]
+        assert [list(json.loads(data)) for _, data in lines] == [
+            ["events_since_last_response"],
+            ["pending_client_action"],
+        ]
+        assert answer == DONE["content"][0]["text"]
 
 
 # How much they say.
@@ -216,7 +273,7 @@ async def test_await_activity_tells_a_new_question_once_too() -> None:
 
 
 @pytest.mark.parametrize("ask", [elicit, sample])
-async def test_a_promotion_by_a_question_shows_it_once_in_words_and_once_in_data(ask: Any) -> None:
+async def test_a_promotion_by_a_question_shows_it_in_full_once_in_words_and_once_in_data(ask: Any) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         call, asked = await a_call(scene)
@@ -228,15 +285,18 @@ async def test_a_promotion_by_a_question_shows_it_once_in_words_and_once_in_data
         asked_event = "elicitation_request" if ask is elicit else "sampling_request"
         told = [event["type"] for event in result["structuredContent"]["events_since_last_response"]]
         assert (told, "events_since_last_response" in notices(result)) == ([asked_event, "task_created"], False)
-        assert set(waiting) == {"requestId", "server"}
         assert "What then?" in result["content"][0]["text"]
-        assert words_of(result).count("What then?") == 1
+        if ask is elicit:
+            assert waiting == {"requestId": waiting["requestId"], "server": "one", "message": "What then?"}
+        else:
+            assert set(waiting) == {"requestId", "server"}
         for text in (result["content"][0]["text"], result["structuredContent"]["next"]):
             assert f'{respond}(request_id="{waiting["requestId"]}"' in text
             assert f'get_task_result(task_id="{task_id(result)}")' in text
         [shown] = result["structuredContent"]["pending_on_server"][f"{kind}_for_server"]
         assert shown["requestId"] == waiting["requestId"]
-        assert json.dumps(result["structuredContent"]).count("What then?") == 1
+        whole = "requestedSchema" if ask is elicit else "messages"
+        assert json.dumps(result["structuredContent"]).count(whole) == 1
 
 
 async def test_a_link_to_open_is_in_the_promotion() -> None:
@@ -273,22 +333,19 @@ async def test_a_question_that_is_listed_is_not_told_again_behind_the_list() -> 
         elicit(scene.backends["one"])
         await settle()
         result = await scene.call("get_elicitations")
-        assert words_of(result).count("Your name?") == json.dumps(result["structuredContent"]).count("Your name?") == 1
+        assert json.dumps(result["structuredContent"]).count("requestedSchema") == 1
         [waiting] = notices(result)["pending_client_action"]["elicitations"]
-        assert set(waiting) == {"requestId", "server"}
+        assert waiting == {"requestId": waiting["requestId"], "server": "one", "message": "Your name?"}
 
 
-async def test_the_capabilities_of_a_server_that_a_reply_shows_are_not_told_again_behind_it() -> None:
+async def test_a_reply_that_shows_a_server_does_not_report_its_connection_in_words() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         for tool, is_told in (("reconnect_server", False), ("get_server_status", True)):
             await hush(scene)
             scene.session.activity.emit(EventType.SERVER_CONNECTED, "one", capabilities={"tools": {}})
             result = await scene.call(tool, server="one")
-            told = notices(result)["events_since_last_response"][0]["data"]
-            assert (told, events_in(result)[0]["data"]) == (
-                {"capabilities": {"tools": {}}} if is_told else {},
-                {"capabilities": {"tools": {}}},
-            )
+            in_words = [event["type"] for event in notices(result).get("events_since_last_response", [])]
+            assert ("server_connected" in in_words, events_in(result)[0]["type"]) == (is_told, "server_connected")
 
 
 # Tasks.

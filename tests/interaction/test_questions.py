@@ -59,15 +59,15 @@ async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_
         asking = elicit(scene.backends["one"], origin=asked.origin)
         result = await call
         [request_id] = await open_ids(scene)
-        bare = {"requestId": request_id, "server": "one"}
-        line = bare | {"message": "Your name?", "requestedSchema": NAME_FORM}
+        told = {"requestId": request_id, "server": "one", "message": "Your name?"}
+        line = told | {"requestedSchema": NAME_FORM}
         assert result["structuredContent"]["pending_on_server"]["elicitations_for_server"] == [line]
-        assert notices(result)["pending_client_action"] == {"elicitations": [bare], "sampling_requests": []}
+        assert notices(result)["pending_client_action"] == {"elicitations": [told], "sampling_requests": []}
         assert [event["type"] for event in events_in(result)][-2:] == ["elicitation_request", "task_created"]
         text = result["content"][0]["text"]
         assert f'respond_to_elicitation(request_id="{request_id}", action="accept"' in text
         assert f'get_task_result(task_id="{task_id(result)}")' in text
-        assert ('"Your name?"' in text, json.dumps(NAME_FORM, separators=(",", ":")) in text) == (True, True)
+        assert '"Your name?" Fields:\n- name: text, required\n' in text
         assert not other.done()
         shown = (await scene.value("get_elicitations"))["requests"][0]
         assert (shown["taskId"], shown["callId"]) == (task_id(result), task_id(result))
@@ -75,6 +75,34 @@ async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_
         assert await asking == {"action": "accept", "content": JO}
         asked.reply(**DONE)
         assert (await scene.call("get_task_result", task_id=task_id(result)))["content"][0] == DONE["content"][0]
+
+
+async def test_a_large_form_stands_in_the_reply_as_readable_lines() -> None:
+    """And not as a JSON text within a JSON text, most of which is backslashes."""
+    fields = {f"field{number}": {"type": "string", "description": 'Say "yes" ' * 5} for number in range(40)}
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        asking = elicit(
+            scene.backends["one"],
+            origin=asked.origin,
+            requestedSchema={"type": "object", "properties": fields, "required": ["field0"]},
+        )
+        text = (await call)["content"][0]["text"]
+        assert '\n- field0: text, required. "Say' in text
+        assert " more: get_elicitations shows the whole form\n" in text
+        assert '"cut"' not in text
+        asking.cancel()
+
+
+async def test_a_large_sampling_request_is_cut_as_it_stands() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        asking = sample(scene.backends["one"], 'Say "hi". ' * 1000, origin=asked.origin)
+        text = (await call)["content"][0]["text"]
+        assert 'asks for a completion: {"messages":[{"role":"user"' in text
+        assert "get_sampling_requests shows it whole" in text
+        assert '"cut"' not in text
+        asking.cancel()
 
 
 async def test_a_question_from_nobody_knows_which_call_promotes_every_call_of_that_backend_and_no_other() -> None:
@@ -502,6 +530,13 @@ async def test_roots_are_offered_without_asking_anyone() -> None:
         assert await event_types(scene) == []
 
 
+async def test_a_server_to_which_no_roots_were_declared_is_told_that_there_is_no_such_method() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        with pytest.raises(RpcError) as caught:
+            await scene.backends["one"].link.listener.handle_request("roots/list", {}, None)
+        assert caught.value.code == -32601
+
+
 # Rounds: a 2026-07-28 backend asks inside the result of the call.
 
 
@@ -760,3 +795,54 @@ async def test_answers_are_passed_on_and_never_seen_again(caplog: pytest.LogCapt
     for words in (secret, wrong):
         assert words not in json.dumps(said)
         assert words not in logged
+
+
+# Links that a server wants opened before it runs a call.
+
+
+def links_required(*links: JsonObject) -> RpcError:
+    return RpcError({"code": -32042, "message": "open a link", "data": {"elicitations": list(links)}})
+
+
+LINK = {"mode": "url", "elicitationId": "e1", "url": "https://bank.example/ok?a=1", "message": "Agree\nthere."}
+
+
+async def test_a_link_that_is_needed_before_a_call_is_in_the_error_and_becomes_a_question() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        asked.fail(links_required(LINK, {"url": "javascript:alert(1)"}, {"mode": "form"}))
+        error = (await call)["structuredContent"]["error"]
+        assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
+        assert error["message"].endswith("as a question. Agree there. https://bank.example/ok?a=1")
+        assert error["details"]["error"]["code"] == -32042
+        [question] = (await scene.value("get_elicitations"))["requests"]
+        assert {key: question[key] for key in ("mode", "url", "message", "elicitationId")} == LINK | {
+            "message": "Agree there."
+        }
+        again, asked = await a_call(scene)
+        asked.fail(links_required(LINK))
+        await again
+        assert len(await open_ids(scene)) == 1
+        await scene.value("respond_to_elicitation", request_id=question["requestId"], action="accept")
+        assert await open_ids(scene) == []
+
+
+async def test_a_link_that_is_needed_before_a_call_is_no_question_any_more_when_the_server_says_so() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        asked.fail(links_required(LINK, LINK | {"elicitationId": "e2", "url": "https://bank.example/two"}))
+        await call
+        listener = scene.backends["one"].link.listener
+        listener.handle_notification("notifications/elicitation/complete", {"elicitationId": "e1"}, None)
+        [left] = (await scene.value("get_elicitations"))["requests"]
+        assert left["elicitationId"] == "e2"
+
+
+@pytest.mark.parametrize("data", [None, [], {"elicitations": None}, {"elicitations": [1, {}, {"url": 5}]}])
+async def test_an_error_that_names_no_link_is_told_as_any_other(data: object) -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        call, asked = await a_call(scene)
+        asked.fail(RpcError({"code": -32042, "message": "open a link", "data": data}))
+        error = (await call)["structuredContent"]["error"]
+        assert "answered tools/call with error -32042: open a link" in error["message"]
+        assert await open_ids(scene) == []

@@ -523,7 +523,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
                 case "client_timeout":
                     started.abandon()
                 case "ask":
-                    session.calls.promote_for_question("one", cast(Call, asked.origin))
+                    session.calls.promote_for_question([cast(Call, asked.origin)])
                 case "stop":
                     session.calls.stop()
 

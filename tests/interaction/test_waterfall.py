@@ -8,9 +8,9 @@ from emceepee.console.rows import detail, row
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
-from support.backends.scripted_backend import ScriptedBackend
+from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
-from support.sessions.asking import elicit, open_ids
+from support.sessions.asking import elicit, open_ids, task_id
 from support.sessions.scene import Scene, a_scene
 
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
@@ -95,17 +95,95 @@ async def test_a_question_shows_as_waiting_and_the_call_goes_on_as_a_task() -> N
         assert (str(span.status), span.result) == ("success", DONE)
 
 
-async def test_a_question_of_unknown_origin_shows_on_every_call_it_may_be_about() -> None:
+def waiting(scene: Scene) -> JsonObject:
+    """The calls that are drawn as waiting for an answer: whether that is sure."""
+    rows = [row(span, scene.session) for span in scene.session.journal.since(0)]
+    return {
+        shown["name"]: bar["kind"] == "waiting" for shown in rows for bar in shown["phases"] if "waiting" in bar["kind"]
+    }
+
+
+async def two_calls(scene: Scene, *tools: str) -> list[tuple["asyncio.Task[JsonObject]", Asked]]:
+    started = []
+    for tool in tools:
+        call = scene.start("execute_tool", server="one", tool=tool)
+        started.append((call, await scene.backends["one"].next_asked()))
+    return started
+
+
+async def test_a_question_of_unknown_origin_may_be_of_every_call_that_runs() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
-        calls = [scene.start("execute_tool", server="one", tool=tool) for tool in ("echo", "slow")]
-        await scene.backends["one"].next_asked()
-        await scene.backends["one"].next_asked()
+        calls = await two_calls(scene, "echo", "slow")
         asking = elicit(scene.backends["one"], origin=None)
-        await asyncio.gather(*calls)
-        waiting = [
-            span.name for span in scene.session.journal.since(0) if any(p.kind == "waiting" for p in span.phases)
-        ]
-        assert sorted(waiting) == ["echo", "slow"]
+        await asyncio.gather(*(call for call, _ in calls))
+        assert waiting(scene) == {"echo": False, "slow": False}
+        asking.cancel()
+
+
+async def test_a_call_that_has_its_result_while_a_question_waits_is_not_drawn_as_waiting() -> None:
+    """It did not ask, so the other one did."""
+    async with a_scene(one=ScriptedBackend()) as scene:
+        (_, echo), (slow, _) = await two_calls(scene, "echo", "slow")
+        asking = elicit(scene.backends["one"], origin=None)
+        promoted = await slow
+        echo.reply(**DONE)
+        await settle()
+        assert waiting(scene) == {"slow": True}
+        [request_id] = await open_ids(scene)
+        await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content={"name": "Jo"})
+        await asking
+        assert "proxy_task" in promoted["structuredContent"]
+        assert waiting(scene) == {"slow": True}
+
+
+async def test_a_call_that_surely_waits_for_another_answer_is_not_drawn_as_asking_again() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        [(first, _)] = await two_calls(scene, "slow")
+        asking = [elicit(scene.backends["one"], "First?", origin=None)]
+        await first
+        [(second, _)] = await two_calls(scene, "echo")
+        asking.append(elicit(scene.backends["one"], "Second?", origin=None))
+        promoted = await second
+        assert waiting(scene) == {"slow": True, "echo": True}
+        text = promoted["content"][0]["text"]
+        assert ("Second?" in text, "First?" in text) == (True, False)
+        for task in asking:
+            task.cancel()
+
+
+async def test_a_call_that_begins_after_a_question_is_not_told_of_it_as_its_own() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        [(first, _)] = await two_calls(scene, "slow")
+        asking = elicit(scene.backends["one"], "First?", origin=None)
+        await first
+        [(second, _)] = await two_calls(scene, "echo")
+        await scene.clock.advance(60)
+        promoted = await second
+        assert "First?" not in promoted["content"][0]["text"]
+        assert waiting(scene) == {"slow": True}
+        asking.cancel()
+
+
+async def test_a_call_that_asks_twice_at_once_is_drawn_as_waiting_for_both() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        [(call, _)] = await two_calls(scene, "slow")
+        asking = [elicit(scene.backends["one"], text, origin=None) for text in ("First?", "Second?")]
+        await call
+        await settle()
+        bars = row(scene.session.journal.since(0)[-1], scene.session)["phases"]
+        assert [bar["kind"] for bar in bars].count("waiting") == 2
+        for task in asking:
+            task.cancel()
+
+
+async def test_a_call_that_was_given_up_may_still_be_the_one_that_asked() -> None:
+    """Its server may go on all the same."""
+    async with a_scene(one=ScriptedBackend()) as scene:
+        (echo, _), (slow, _) = await two_calls(scene, "echo", "slow")
+        asking = elicit(scene.backends["one"], origin=None)
+        promoted = [await echo, await slow]
+        await scene.value("cancel_task", task_id=task_id(promoted[0]))
+        assert waiting(scene)["slow"] is False
         asking.cancel()
 
 
@@ -177,6 +255,49 @@ async def test_what_the_server_said_meanwhile_stands_with_the_request() -> None:
         await call
         span = next(span for span in scene.session.journal.since(0) if span.name == "echo")
         assert [line["data"] for line in detail(span, scene.session)["logs"]] == ["just right"]
+
+
+def log_lines(scene: Scene, name: str) -> JsonObject:
+    """What stands with the newest request of that name: whether it is surely about it."""
+    span = next(span for span in reversed(scene.session.journal.since(0)) if span.name == name)
+    return {line["data"]: "isUnsure" not in line for line in detail(span, scene.session)["logs"]}
+
+
+async def test_a_log_line_on_the_stream_of_a_call_stands_with_that_call_alone() -> None:
+    """Whenever it comes, and whatever else runs."""
+    async with a_scene(one=ScriptedBackend()) as scene:
+        (echo_call, echo), (slow_call, slow) = await two_calls(scene, "echo", "slow")
+        listener = scene.backends["one"].link.listener
+        listener.handle_notification("notifications/message", {"level": "info", "data": "of echo"}, echo.origin)
+        listener.handle_notification("notifications/message", {"level": "info", "data": "of slow"}, slow.origin)
+        echo.reply(**DONE)
+        await echo_call
+        await scene.clock.advance(5)
+        listener.handle_notification("notifications/message", {"level": "info", "data": "late"}, echo.origin)
+        slow.reply(**DONE)
+        await slow_call
+        assert log_lines(scene, "echo") == {"of echo": True, "late": True}
+        assert log_lines(scene, "slow") == {"of slow": True}
+
+
+async def test_a_log_line_of_no_stream_may_be_about_each_call_that_runs() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        [(echo_call, echo)] = await two_calls(scene, "echo")
+        link = scene.backends["one"].link
+        await scene.clock.advance(1)
+        link.listener.handle_output("only echo runs", "stderr")
+        await scene.clock.advance(1)
+        [(slow_call, slow)] = await two_calls(scene, "slow")
+        link.listener.handle_output("both run", "stderr")
+        await scene.clock.advance(1)
+        echo.reply(**DONE)
+        await echo_call
+        await scene.clock.advance(1)
+        link.listener.handle_output("only slow runs", "stderr")
+        slow.reply(**DONE)
+        await slow_call
+        assert log_lines(scene, "echo") == {"only echo runs": True, "both run": False}
+        assert log_lines(scene, "slow") == {"both run": False, "only slow runs": True}
 
 
 async def test_only_the_newest_requests_are_kept() -> None:

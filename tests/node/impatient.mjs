@@ -23,6 +23,6 @@ export async function giveUp(call, how) {
 }
 
 function eventsIn({ content }) {
-  const blocks = content.slice(1).map(({ text }) => JSON.parse(text));
+  const blocks = content.slice(1).map(({ text }) => JSON.parse(text.slice(text.indexOf("\n") + 1)));
   return blocks.flatMap(({ events_since_last_response: events = [] }) => events.map(({ type }) => type));
 }

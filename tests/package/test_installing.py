@@ -102,8 +102,12 @@ async def assert_it_adds(endpoint: HttpProcess) -> None:
 def test_uvx_runs_the_wheel(distribution: Distribution, tmp_path: Path) -> None:
     (tmp_path / "pins.txt").write_text("\n".join(pins()))
     uvx = (Path(sys.executable).parent / "uvx", "--constraints", tmp_path / "pins.txt", "--python", sys.executable)
-    said = run(*uvx, "--from", distribution.wheel, "emceepee", "--version", cwd=tmp_path)
-    assert said == f"emceepee {VERSION}\n"
+    program = (*uvx, "--from", distribution.wheel, "emceepee")
+    assert run(*program, "--version", cwd=tmp_path) == f"emceepee {VERSION}\n"
+    own_files = {"XDG_STATE_HOME": f"{tmp_path}/state", "XDG_CONFIG_HOME": f"{tmp_path}/config"}
+    run(*program, "install", "cursor", "--to", "mcp.json", "--yes", cwd=tmp_path, env=ENVIRONMENT | own_files)
+    entry = json.loads((tmp_path / "mcp.json").read_text())["mcpServers"]["emceepee"]
+    assert [entry["command"], *entry["args"]] == ["uvx", *map(str, program[1:])]
 
 
 def test_pipx_installs_the_wheel_and_takes_it_away(distribution: Distribution, tmp_path: Path) -> None:

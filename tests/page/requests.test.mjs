@@ -148,11 +148,13 @@ test("phases are placed in time, and an open one lasts as long as its request", 
     { kind: "queued", from: 0, to: 5 },
     { kind: "call", from: 5, to: null },
     { kind: "unheard-of", from: 7 },
+    { kind: "maybe_waiting", from: 8, to: 9 },
   ];
   assert.deepEqual(phasesOf(row("a", { phases }), 9000), [
     { kind: "queued", from: 1000, to: 1005, isOpen: false },
     { kind: "call", from: 1005, to: 1500, isOpen: true },
     { kind: "call", from: 1007, to: 1500, isOpen: true },
+    { kind: "maybe_waiting", from: 1008, to: 1009, isOpen: false },
   ]);
   assert.deepEqual(phasesOf(row("a", { phases: null }), 9000), []);
 });

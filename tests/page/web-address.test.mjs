@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { parseWebAddress } from "../../src/emceepee/console/page/lib/web-address.js";
+import { loginLink, parseWebAddress } from "../../src/emceepee/console/page/lib/web-address.js";
 
 test("http and https can be opened", () => {
   assert.equal(parseWebAddress("https://login.example/authorize?x=1")?.host, "login.example");
@@ -18,4 +18,14 @@ test("nothing else can", () => {
 test("the host is the one that the browser asks", () => {
   assert.equal(parseWebAddress("https://login.example@evil.example/")?.host, "evil.example");
   assert.match(parseWebAddress("https://lоgin.example/")?.host ?? "", /^xn--/);
+});
+
+test("the button for a login names the authorization server where that is another site", () => {
+  const authorizationUrl = "https://login.example/authorize?x=1";
+  const linked = loginLink({ authorizationUrl, authorizationServer: "https://login.example/tenant" });
+  assert.deepEqual(linked, { href: authorizationUrl, label: "Log in at login.example" });
+  const other = loginLink({ authorizationUrl, authorizationServer: "https://evil.example" });
+  assert.equal(other?.label, "Log in at login.example for evil.example");
+  assert.equal(loginLink({ authorizationUrl })?.label, "Log in at login.example");
+  assert.equal(loginLink({}), null);
 });

@@ -141,6 +141,15 @@ async def test_a_login_that_fails_ends_with_one(auth: AuthCommand, server: Autho
     server.status = 503
     async with auth.at_terminal("login", "tracker") as terminal:
         async with aiohttp.ClientSession() as browser, browser.get(await terminal.line("http")) as page:
-            assert page.status == 200
+            assert "not logged in to tracker" in await page.text()
         assert await terminal.end() == 1
     assert "not logged in to tracker" in terminal.shown
+
+
+@pytest.mark.parametrize("callback", ["http://10.0.0.7:8080/oauth/callback", "http://box.example/x", "file:///x"])
+async def test_codes_of_logins_are_not_brought_back_without_tls(auth: AuthCommand, callback: str) -> None:
+    process = await auth.start("login", "tracker", "--callback", callback)
+    async with asyncio.timeout(60):
+        _, shown = await process.communicate()
+    assert process.returncode == 2
+    assert b"--callback must begin with https://" in shown

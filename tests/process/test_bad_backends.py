@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,35 @@ async def test_a_backend_that_never_answers_is_given_up_and_leaves_no_process(ma
         assert "did not answer within 1 s" in error["message"]
         await gone(await pid_in(marker), await pid_in(grandchild))
         assert (await caller.value("list_servers"))["servers"] == []
+
+
+HELP = """
+import sys
+print("Error: An access token was not provided", file=sys.stderr)
+for number in range(60):
+    print(f"  --option-{number}  Sets it", file=sys.stderr)
+sys.exit(1)
+"""
+HANGING = """
+import sys
+print("waiting for the lock of another process", file=sys.stderr, flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_cause_before_a_long_help_text_is_in_the_error(caller: EmceepeeProcess) -> None:
+    error = await caller.error("add_server", name="helpful", command=sys.executable, args=["-c", HELP])
+    assert "its stderr: Error: An access token was not provided |" in error["message"]
+    assert "lines left out) |" in error["message"]
+    assert "--option-59" in error["message"]
+
+
+async def test_a_backend_that_never_answers_is_given_up_with_what_it_wrote() -> None:
+    async with emceepee(env=configured({}, connect_seconds=1)) as caller:
+        await caller.initialize()
+        error = await caller.error("add_server", name="hanging", command=sys.executable, args=["-c", HANGING])
+    assert "did not answer within 1 s" in error["message"]
+    assert "; its stderr: waiting for the lock of another process" in error["message"]
 
 
 async def test_adding_a_server_can_be_called_off_and_leaves_nothing(caller: EmceepeeProcess, tmp_path: Path) -> None:

@@ -9,12 +9,14 @@ import os
 import re
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from emceepee.tools.catalogue import TOOLS
+from support.callers.attached_callers import home
 from support.callers.foreign_clients import (
     AGENTS,
     BLOCKS,
@@ -165,3 +167,31 @@ async def test_a_client_that_connects_anew_for_each_call_keeps_its_task_and_ques
     url: str,
 ) -> None:
     await tell_the_story(LANGCHAIN, {"url": f"{url}?session=langchain"})
+
+
+async def test_a_client_that_starts_emceepee_for_each_call_keeps_its_task_and_question_by_a_daemon() -> None:
+    async with home() as user:
+        flags = ("--attach", "auto", "--session", "langchain", "--idle-exit", "60")
+        await tell_the_story(LANGCHAIN, emceepee_on_stdio(*flags, env=user.env))
+
+
+async def test_a_client_that_starts_emceepee_for_each_call_is_told_why_its_task_is_gone_and_how_to_keep_it(
+    tmp_path: Path,
+) -> None:
+    """In memory, each call has a session of its own. A named one in a file outlives the process; the call does not."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"mcpServers": {"demo": {key: DEMO[key] for key in ("command", "args", "env")}}}))
+    named = ("--state", f"sqlite:{tmp_path}/state.db", "--session", "langchain")
+    for flags, words in (((), "add the flags --attach auto --session NAME"), (named, "emceepee was restarted while")):
+        async with a_foreign_client(LANGCHAIN, emceepee_on_stdio("--config", str(config), *flags)) as client:
+            promoted = await client.call("execute_tool", **DIG | {"args": {"seconds": 60}}, timeout_ms=0)
+            lost = await client.call("get_task_result", task_id=found(TASK_ID, promoted))
+            assert words in json.dumps(lost)
+
+
+async def test_a_client_that_connects_anew_for_each_call_is_told_to_name_its_session(url: str) -> None:
+    async with a_foreign_client(LANGCHAIN, {"url": url}) as client:
+        await client.call("add_server", **DEMO | {"name": "demo2"})
+        promoted = await client.call("execute_tool", **DIG | {"server": "demo2"}, timeout_ms=0)
+        lost = await client.call("get_task_result", task_id=found(TASK_ID, promoted))
+        assert "add ?session=NAME to the URL" in json.dumps(lost)

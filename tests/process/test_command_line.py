@@ -2,15 +2,19 @@
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from support.callers.command_line import DEMO, CommandLine
 from support.callers.http_process import HttpProcess, http_process
+from support.server_programs.stdio_entries import gone, stdio_server
 from support.waiting import eventually
 
 TOKEN = "a-token-of-the-tests"
@@ -166,6 +170,80 @@ async def test_tools_resources_and_prompts_are_listed_read_and_found(line: Comma
     assert (await line.says("search", "slow", "treasure")).startswith("demo.dig(")
 
 
+@asynccontextmanager
+async def daemon_ended(runtime: Path) -> AsyncIterator[None]:
+    """The daemon that is started there meanwhile ends."""
+    try:
+        yield
+    finally:
+        lock = runtime / "emceepee" / "daemon.lock"
+        if lock.exists():
+            pid = int(lock.read_text())
+            os.kill(pid, signal.SIGTERM)
+            await gone(pid)
+
+
+@pytest.mark.parametrize("way", ["never", "auto"])
+async def test_without_a_command_a_person_at_a_terminal_is_told_what_it_serves_and_where_help_is(
+    tmp_path: Path, way: str
+) -> None:
+    line = CommandLine.in_home(tmp_path, EMCEEPEE_STATE="memory", XDG_RUNTIME_DIR=str(tmp_path))
+    async with daemon_ended(tmp_path), line.at_terminal("--attach", way, "--log-level", "error") as terminal:
+        await terminal.until("Ctrl-C ends it.")
+        assert "serving MCP on standard input and output" in terminal.shown
+        assert "`emceepee --help` lists other commands" in terminal.shown
+        terminal.type('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        await terminal.until('"result"')  # and it does serve
+        terminal.type("\x03")
+        await terminal.end()
+    assert "Traceback" not in terminal.shown
+    code, out, err = await line.run("--log-level", "error")
+    assert (code, out, err) == (0, "", "")
+
+
+@pytest.mark.parametrize("is_served", [False, True], ids=["here", "at a running emceepee"])
+async def test_a_command_for_one_server_starts_no_other(tmp_path: Path, is_served: bool) -> None:
+    line, marker = CommandLine.in_home(tmp_path), tmp_path / "marker"
+    servers = {"demo": DEMO, "other": stdio_server(f"marker={marker}")}
+    line.config.write_text(json.dumps({"mcpServers": servers}))
+    async with AsyncExitStack() as stack:
+        where: tuple[str, ...] = ()
+        if is_served:
+            served = await stack.enter_async_context(http_process("--config", str(line.config)))
+            where = ("--url", served.origin)
+        assert await line.says("call", "demo", "add", "a=2", "b=40", *where) == "2 + 40 = 42\n"
+        assert "book_table" in await line.says("tools", "demo", *where)
+        assert await line.says("read", "demo", "note://today", *where) == "Buy bread.\n"
+        assert "plan_dinner" in await line.says("prompt", "demo", *where)
+        assert "thai dinner" in await line.says("prompt", "demo", "plan_dinner", "cuisine=thai", *where)
+        assert "demo.dig(" in await line.says("search", "--server", "demo", "treasure", *where)
+        code, _, err = await line.run("call", "dem", "add", *where)
+        assert (code, "Did you mean demo" in err) == (1, True)
+        assert not marker.exists()
+        assert "echo" in await line.says("tools", "other", *where)
+        assert marker.exists()
+
+
+async def test_a_command_for_one_server_looks_up_no_secret_of_another(tmp_path: Path) -> None:
+    line, pipe = CommandLine.in_home(tmp_path), tmp_path / "secret"
+    os.mkfifo(pipe)  # whoever reads it waits for ever, as for a keyring that nobody unlocks
+    servers = {"demo": DEMO, "other": DEMO | {"env": {"TOKEN": f"${{file:{pipe}}}"}}}
+    line.config.write_text(json.dumps({"mcpServers": servers}))
+    assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"
+    assert "demo" in await line.says("auth", "status", "demo")
+    assert "State file:" in await line.says("state")
+    code, _, err = await line.run("auth", "status", "othr")
+    assert (code, "Did you mean other?" in err) == (2, True)
+
+
+async def test_a_list_of_all_servers_waits_for_those_that_start_slowly(line: CommandLine) -> None:
+    """Called again, a command that runs once would start them again."""
+    limits = {"list_patience_seconds": 0}
+    line.config.write_text(json.dumps({"mcpServers": {"one": DEMO, "two": DEMO}, "limits": limits}))
+    found = await line.facts("tools")
+    assert ({tool["server"] for tool in found["tools"]}, found["errors"]) == ({"one", "two"}, [])
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -304,8 +382,9 @@ async def test_what_cannot_be_written_says_why_and_changes_nothing(
 
 async def test_the_version_names_what_it_runs_on(line: CommandLine) -> None:
     facts = await line.facts("version")
-    assert facts.keys() == {"version", "python", "platform", "sdk", "stateEngine", "config"}
+    assert facts.keys() == {"version", "python", "platform", "protocols", "stateEngine", "config"}
     assert facts["config"] == str(line.config)
+    assert facts["protocols"][-1] == "2026-07-28"
     assert (await line.says("version")).startswith(f"emceepee {facts['version']}\n")
 
 

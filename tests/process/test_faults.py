@@ -1,6 +1,7 @@
 """After every fault: the right events, each once; no call that hangs, no task left working, no process left."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from support.backends.counting_http import SPELLINGS, CountingBackend, Era
+from support.callers.http_process import http_process
 from support.callers.recorder import Recorder, hostile, recorded
 from support.faults.fault_proxy import FaultProxy, fault_proxy
 from support.figures import record_figure
@@ -405,19 +407,26 @@ async def test_the_session_header_is_stable_for_a_server_differs_between_servers
             {"name": "two", "url": two.url},
             {"name": "off", "url": off.url, "sessionHeader": False},
         ]
-        async with recorded(*servers) as emceepee:
+        async with http_process(env={"EMCEEPEE_CONFIG": json.dumps({"servers": servers})}) as endpoint:
+            caller = await endpoint.caller()
             for name in ("one", "two", "off"):
-                await emceepee.text("echo", name)
+                await caller.call("execute_tool", server=name, tool="echo", args={})
             await one.restart()
-            await emceepee.text("echo", "one")
+            await caller.call("execute_tool", server="one", tool="echo", args={})
             first = {headers.get("emceepee-session-id") for headers in one.headers}
             assert len(first) == 1
-            async with recorded(servers[0]) as other:
-                await other.text("echo")
+            other = await endpoint.caller()
+            await other.call("execute_tool", server="one", tool="echo", args={})
             ids = {headers.get("emceepee-session-id") for headers in [*one.headers, *two.headers]}
             assert None not in ids
-            assert len(ids) == 3
+            assert len(ids) == 4  # of each session at each server
             assert {headers.get("emceepee-session-id") for headers in off.headers} == {None}
+
+
+async def test_a_session_on_pipes_that_ends_with_its_process_tells_servers_no_id() -> None:
+    async with a_backend() as server, recorded({"name": "one", "url": server.url}) as emceepee:
+        await emceepee.text("echo", "one")
+        assert {headers.get("emceepee-session-id") for headers in server.headers} == {None}
 
 
 # Again and again.

@@ -1,9 +1,13 @@
 """Logins with real processes: a browser comes back to whatever listens."""
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
 import aiohttp
+import pytest
 
 from support.callers.emceepee_process import EmceepeeProcess, emceepee
-from support.callers.http_process import HttpCaller, http_process, until
+from support.callers.http_process import HttpCaller, HttpProcess, http_process, until
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 
 LOGINS = 6  # with two workers, some browsers come back to the one that did not begin the login
@@ -43,7 +47,7 @@ async def test_any_worker_may_get_the_browser() -> None:
     async with an_authorization_server() as server, http_process("--workers", "2") as endpoint:
         caller = await endpoint.caller()
         for number in range(LOGINS):
-            assert (await log_in(caller, server, f"tracker-{number}")).startswith(f"{endpoint.origin}/oauth/callback?")
+            assert (await log_in(caller, server, f"tracker-{number}")).startswith(f"{endpoint.origin}/oauth/callback/")
         assert server.asked == LOGINS
 
 
@@ -53,6 +57,29 @@ async def test_a_hosted_emceepee_says_who_it_is() -> None:
             document = await found.json()
         assert document["client_id"] == "https://emceepee.test/oauth/client.json"
         assert document["redirect_uris"] == ["https://emceepee.test/oauth/callback"]
+        digest = "0123456789abcdef" * 2
+        async with endpoint.http.get(f"{endpoint.origin}/oauth/client/{digest}.json") as found:
+            document = await found.json()
+        assert document["client_id"] == f"https://emceepee.test/oauth/client/{digest}.json"
+        assert document["redirect_uris"] == [f"https://emceepee.test/oauth/callback/{digest}"]
+        async with endpoint.http.get(f"{endpoint.origin}/oauth/client/{digest}x.json") as missing:
+            assert missing.status == 404
         async with endpoint.http.get(f"{endpoint.origin}/oauth/callback?code=x&state=guessed") as page:
             assert page.status == 400
             assert "No login is waiting" in await page.text()
+
+
+@pytest.mark.parametrize("opened", [emceepee, http_process])
+async def test_the_browser_is_told_that_the_login_was_refused(
+    opened: Callable[[], AbstractAsyncContextManager[EmceepeeProcess | HttpProcess]],
+) -> None:
+    async with an_authorization_server() as server, opened() as running:
+        server.answer_changes = {"code": None, "error": "access_denied"}
+        caller = running if isinstance(running, EmceepeeProcess) else await running.caller()
+        if isinstance(caller, EmceepeeProcess):
+            await caller.initialize()
+        added = await caller.value("add_server", name="tracker", url=server.resource)
+        async with aiohttp.ClientSession() as browser, browser.get(added["server"]["authorizationUrl"]) as page:
+            assert page.status == 400
+            assert "<h1>Not logged in</h1>" in (words := await page.text())
+            assert "access_denied" in words

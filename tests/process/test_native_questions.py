@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import mcp_types as types
@@ -85,11 +85,35 @@ async def test_a_form_is_filled_in_by_the_clients_own_means(transport: str, mode
 
 
 @EVERYWHERE
-async def test_a_no_reaches_the_server(transport: str, mode: str) -> None:
-    async def person(params: Elicited) -> types.ElicitResult:
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_an_agent_without_a_person_answers_with_tools_what_its_client_dismissed_at_once(
+    transport: str, mode: str, action: Literal["decline", "cancel"]
+) -> None:
+    """Codex declines after a millisecond, Claude Code cancels after 10 to 50, as this client does."""
+    asked: list[Elicited] = []
+
+    async def nobody(params: Elicited) -> types.ElicitResult:
+        asked.append(params)
+        return types.ElicitResult(action=action)
+
+    async with a_client(transport, mode, nobody) as client:
+        await call(client, "add_server", **DEMO)
+        for _ in range(2):
+            asking = await call(client, "execute_tool", server="demo", tool="book_table")
+            assert asking.structured_content is not None
+            [question] = asking.structured_content["pending_on_server"]["elicitations_for_server"]
+            key, task_id = question["requestId"], asking.structured_content["proxy_task"]["task_id"]
+            await call(client, "respond_to_elicitation", request_id=key, action="accept", content=ANSWER)
+            assert "19:30" in first_text(await call(client, "get_task_result", task_id=task_id))
+        assert len(asked) == 1
+
+
+@EVERYWHERE
+async def test_a_no_of_a_program_reaches_the_server_if_the_operator_trusts_it(transport: str, mode: str) -> None:
+    async def program(params: Elicited) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
-    async with a_client(transport, mode, person) as client:
+    async with a_client(transport, mode, program, "--native-elicitation", "always") as client:
         await call(client, "add_server", **DEMO)
         result = await call(client, "execute_tool", server="demo", tool="book_table")
         assert "proxy_task" not in (result.structured_content or {})
@@ -135,7 +159,8 @@ async def test_a_login_is_put_to_the_person_and_the_call_goes_on_after_it(transp
             assert page.status == 200
         return types.ElicitResult(action="accept")
 
-    async with an_authorization_server() as server, a_client(transport, mode, person) as client:
+    options = ("--native-elicitation", "always")  # the test decides faster than a person
+    async with an_authorization_server() as server, a_client(transport, mode, person, *options) as client:
         added = await call(client, "add_server", name="tracker", url=server.resource)
         assert added.structured_content is not None
         assert added.structured_content["server"]["status"] == "authorizing"
@@ -148,4 +173,4 @@ async def test_a_login_is_put_to_the_person_and_the_call_goes_on_after_it(transp
         echoed = await call(client, "execute_tool", server="tracker", tool="echo", args={})
         assert first_text(echoed) == "echo"
         assert len(server.calls) == 1
-        assert all("[tracker] tracker wants you to log in." in question.message for question in asked)
+        assert all("[tracker] tracker wants you to log in at 127.0.0.1:" in question.message for question in asked)

@@ -123,4 +123,4 @@ async def test_a_child_that_crashes_at_start_is_never_taken_for_an_orphan() -> N
                 return str(error.value)
 
         for words in await asyncio.gather(*(crash(number) for number in range(30))):
-            assert "exited with code 3; its stderr ends: no key for the lock" in words
+            assert "exited with code 3; its stderr: no key for the lock" in words

@@ -9,6 +9,7 @@ import pytest
 
 from support.callers.emceepee_process import BOUND, EmceepeeProcess, emceepee
 from support.server_programs.asking_servers import asking_as_before, everything, modern
+from support.server_programs.real_servers import fastmcp_of_both_eras
 from support.sessions.asking import events_in, notices, task_id
 
 EVENTS = "emceepee://events"
@@ -108,6 +109,17 @@ async def test_a_link_is_answered_through_the_tools(proxy: EmceepeeProcess, ever
     assert (question["mode"], question["url"], question["elicitationId"]) == ("url", "https://example.org/login", "e1")
     await proxy.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
     assert "User declined to open the URL" in words(await result_of(proxy, promotion))
+
+
+async def test_a_link_that_a_call_needs_is_named_and_asked(
+    proxy: EmceepeeProcess, everything_server: dict[str, Any]
+) -> None:
+    await connected(proxy, everything_server)
+    refused = await run(proxy, "trigger-url-elicitation", url="https://example.org", elicitationId="e1", errorPath=True)
+    [question] = (await proxy.value("get_elicitations"))["requests"]
+    assert question["mode"] == "url"
+    assert question["url"].startswith("https://")
+    assert question["url"] in refused["structuredContent"]["error"]["message"]
 
 
 async def test_a_sampling_request_is_answered_through_the_tools(
@@ -275,3 +287,18 @@ async def test_a_server_that_cannot_ask_in_2026_07_28_is_connected_in_the_era_in
         await proxy.value("respond_to_elicitation", **answer)
         assert words(await result_of(proxy, promotion)).startswith("accept")
         assert await version() == "2025-11-25"
+
+
+async def test_a_server_that_needs_both_eras_is_called_in_the_one_that_each_tool_needs(proxy: EmceepeeProcess) -> None:
+    with fastmcp_of_both_eras() as port:
+        await connected(proxy, {"url": f"http://127.0.0.1:{port}/mcp"})
+        refused = (await run(proxy, "ask"))["structuredContent"]["error"]
+        assert "call again, and it will work" in refused["message"]
+        for _ in range(2):
+            assert words(await run(proxy, "dig", name="gold")) == "dug gold"
+            promotion = await run(proxy, "ask")
+            (question,) = (await proxy.value("get_elicitations"))["requests"]
+            answer = {"request_id": question["requestId"], "action": "accept", "content": {"value": "Ann"}}
+            await proxy.value("respond_to_elicitation", **answer)
+            assert words(await result_of(proxy, promotion)) == "accept Ann"
+        assert (await proxy.value("list_servers"))["servers"][0]["protocolVersion"] == "2026-07-28"

@@ -41,7 +41,8 @@ def write_in_pieces(file: Path, servers: Servers) -> None:
 
 
 async def server_names(caller: HttpCaller) -> list[str]:
-    return [server["name"] for server in (await caller.value("list_servers"))["servers"]]
+    servers = (await caller.value("list_servers"))["servers"]
+    return [server["name"] for server in servers if not server.get("disabled")]
 
 
 async def until_servers(caller: HttpCaller, *names: str) -> None:
@@ -116,6 +117,35 @@ async def test_a_broken_file_keeps_the_servers_and_says_why_where_people_look(tm
         write_by_renaming(file, {"two": ONE})
         await until_servers(caller, "two")
         assert "configurationProblem" not in await caller.value("list_servers")
+
+
+async def test_an_entry_that_is_broken_by_an_edit_disables_its_server_until_it_is_fixed(tmp_path: Path) -> None:
+    file, secret = tmp_path / "servers.json", tmp_path / "token"
+    broken = ONE | {"env": {"TOKEN": "${file:token}"}}
+    async with served(file) as endpoint:
+        caller = await endpoint.caller()
+        first = await _connected_pid(caller)
+        write_by_renaming(file, {"one": ONE, "two": ONE, "bad": broken})
+        await until_servers(caller, "one", "two", "bad")
+        error = (await caller.call("execute_tool", server="bad", tool="echo"))["structuredContent"]["error"]
+        assert f"there is no file {secret}" in error["message"]
+        assert any("config_mistake" in line and "server=bad" in line for line in endpoint.log)
+        assert "configurationProblem" not in await caller.value("list_servers")
+        secret.write_text("s3cret")
+
+        async def works() -> bool:
+            result = await caller.call("execute_tool", server="bad", tool="echo", arguments={"text": "back"})
+            return not result.get("isError")
+
+        await until(works, "the server is enabled as soon as its secret is there")
+        write_by_renaming(file, {"one": ONE, "two": ONE, "bad": broken | {"timeout_ms": "soon"}})
+
+        async def is_disabled() -> bool:
+            status = await caller.value("get_server_status", server="bad")
+            return "timeout_ms: expected a whole number" in status.get("lastError", "")
+
+        await until(is_disabled, "the mistake disables the server")
+        assert await pid_of(caller, "one") == first
 
 
 async def test_a_changed_server_is_started_anew_and_a_disabled_one_ends(tmp_path: Path) -> None:

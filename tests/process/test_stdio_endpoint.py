@@ -294,3 +294,18 @@ async def test_it_ends_when_nobody_reads_its_answers_any_more(tmp_path: Path) ->
         await eventually(has_ended, what="emceepee has ended")
         assert caller.process.returncode == 0
         await gone(backend)
+
+
+@pytest.mark.parametrize("state", ["memory", "sqlite"])
+async def test_an_unknown_server_is_told_to_be_lost_with_an_earlier_run_only_where_it_can_be(
+    tmp_path: Path, state: str
+) -> None:
+    env = {"XDG_STATE_HOME": str(tmp_path), "EMCEEPEE_STATE": state}
+    async with emceepee(env=env) as caller:
+        await caller.initialize()
+        message = (await caller.error("execute_tool", server="b", tool="echo"))["message"]
+        assert ("Servers added in an earlier run are gone" in message) is (state == "memory")
+        assert ("--attach auto" in message) is (state == "memory")
+        await caller.value("add_server", name="demo", **stdio_server())
+        message = (await caller.error("execute_tool", server="b", tool="echo"))["message"]
+        assert "earlier run" not in message

@@ -8,6 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+_COMMAND = re.compile(r"`(emceepee(?:-http)?(?:\s[^`]*)?)`")
 _HEADING = re.compile(r"^#+ +(?P<title>.+)$", re.MULTILINE)
 
 
@@ -42,6 +43,10 @@ class Page:
         """The headings, as GitHub writes them in an address."""
         titles = [found["title"] for found in _HEADING.finditer(_FENCE.sub("", self.text))]
         return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+    def commands(self) -> list[str]:
+        """What stands in the text, outside of blocks, as a command of emceepee."""
+        return [" ".join(found[1].split()) for found in _COMMAND.finditer(_FENCE.sub("", self.text))]
 
     def blocks(self) -> Iterator[Block]:
         for found in _FENCE.finditer(self.text):

@@ -1,5 +1,5 @@
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from emceepee.backends.http1.tls import TlsSettings
-from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget
-from emceepee.config import Config, ConfigError
-from emceepee.config_reading import load, parse
+from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget, UnusableTarget
+from emceepee.config import Config, ConfigError, ConfigProblem
+from emceepee.config_reading import inspect, load, parse
 from emceepee.own_files import CONFIG_VARIABLE
 from emceepee.secret_references import References
 from emceepee.state.limits import LONGEST, Limits, range_of
@@ -23,9 +23,12 @@ def parsed(document: Any, **environment: str) -> Config:
 
 
 def refused(document: Any, **environment: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        parsed(document, **environment)
-    return str(caught.value)
+    """What is told of the one mistake in it."""
+    try:
+        (problem,) = parsed(document, **environment).problems
+    except ConfigError as error:
+        return str(error)
+    return f"file.json: {problem}"
 
 
 def names(config: Config) -> list[str]:
@@ -69,8 +72,9 @@ def test_every_shape_gives_the_same_server(document: Any) -> None:
 
 def test_a_servers_own_timeout_is_bounded_by_the_configured_limit() -> None:
     servers = {"mcpServers": {"a": HTTP | {"timeout_ms": 1_000_000}}}
-    with pytest.raises(ConfigError, match=r"a.timeout_ms: may be at most 900000 \(limits.longest_call_seconds\)"):
-        parsed(servers)
+    assert refused(servers) == (
+        "file.json: mcpServers.a.timeout_ms: may be at most 900000 (limits.longest_call_seconds)"
+    )
     [spec] = parsed(servers | {"limits": {"longest_call_seconds": 1000}}).servers
     assert spec.timeout == 1000
 
@@ -109,11 +113,13 @@ def test_a_disabled_server_is_left_out_and_its_name_is_free() -> None:
 
 
 def test_a_disabled_server_need_not_even_be_right() -> None:
-    assert parsed({"mcpServers": {"a": {"disabled": True, "nonsense": 1}}}) == Config()
+    config = parsed({"mcpServers": {"a": {"disabled": True, "nonsense": 1, "url": 3}}})
+    assert (config.servers, config.problems) == ((), ())
 
 
 def test_a_disabled_server_needs_none_of_its_variables() -> None:
-    assert parsed({"mcpServers": {"a": {**HTTP, "headers": {"X": "${NOT_THERE}"}, "disabled": True}}}) == Config()
+    config = parsed({"mcpServers": {"a": {**HTTP, "headers": {"X": "${NOT_THERE}"}, "disabled": True}}})
+    assert (config.servers, config.problems) == ((), ())
 
 
 def test_a_variable_is_replaced_wherever_a_text_stands() -> None:
@@ -158,10 +164,9 @@ def test_a_secret_comes_from_a_file_beside_the_configuration_file(tmp_path: Path
     [spec] = load(str(file), {}).servers
     assert spec.target == HttpTarget(url="https://host/mcp", headers={"Authorization": "Bearer t0"})
     (tmp_path / "token").unlink()
-    with pytest.raises(ConfigError) as refused:
-        load(None, {CONFIG_VARIABLE: str(file)})
-    assert str(refused.value) == (
-        f"{file}: mcpServers.a.headers.Authorization: there is no file {tmp_path}/token; "
+    (problem,) = load(None, {CONFIG_VARIABLE: str(file)}).problems
+    assert str(problem) == (
+        f"mcpServers.a.headers.Authorization: there is no file {tmp_path}/token; "
         "write the secret there, and close it to others"
     )
 
@@ -237,7 +242,9 @@ def test_an_entry_without_a_target_says_what_to_give() -> None:
 
 def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
     message = refused({"servers": [{"name": "a", **HTTP}], "mcpServers": {"a": HTTP}})
-    assert message == 'file.json: mcpServers.a: the name "a" is used twice; names must differ'
+    assert message == (
+        'file.json: mcpServers.a: the name "a" is used twice; names must differ, so this entry is not used'
+    )
 
 
 @pytest.mark.parametrize("other", ["both.jsonl", "./logs/../both.jsonl"])
@@ -289,22 +296,57 @@ def test_a_count_must_be_a_whole_number_in_its_range(value: Any) -> None:
     assert message == expected + (repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "...")
 
 
-@pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 0.0005])
+@pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 0.05, 1e-9])
 def test_a_duration_must_be_a_number_in_its_range(value: Any) -> None:
     message = refused({"limits": {"connect_seconds": value}})
-    expected = "file.json: limits.connect_seconds: expected a number from 0.001 to 31,622,400, found "
+    expected = "file.json: limits.connect_seconds: expected a number from 0.1 to 31,622,400, found "
     assert message.startswith(expected)
 
 
 @pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
 def test_every_limit_has_a_range_that_its_default_is_in(name: str) -> None:
-    least, most = range_of(name)
+    least, most, or_zero = range_of(name)
     whole = not name.endswith("_seconds")
-    for value in (least, most, getattr(Limits(), name)):
+    for value in (least, most, getattr(Limits(), name), *([0] if or_zero else [])):
         limits = parsed({"limits": {name: int(value) if whole else value}}).limits
         assert getattr(limits, name) == value
-    for value in (least - (1 if whole else 0.001), most * 2):
+    for value in (least - (1 if whole else 0.0005), most * 2, *([] if or_zero or not least else [0])):
         assert f"file.json: limits.{name}: expected " in refused({"limits": {name: int(value) if whole else value}})
+
+
+EXTREME = {
+    **dict.fromkeys(["connect_seconds", "request_seconds", "longest_call_seconds", "task_ttl_seconds"], 0.001),
+    **dict.fromkeys(["longest_task_ttl_seconds", "question_seconds", "session_idle_seconds"], 0.001),
+    **dict.fromkeys(["session_kept_seconds", "unused_session_seconds", "replica_lease_seconds"], 0.001),
+    **dict.fromkeys(["request_head_seconds", "request_body_seconds", "script_compute_seconds"], 0.001),
+    **dict.fromkeys(["idle_stop_seconds", "process_idle_seconds", "health_check_seconds", "event_seconds"], 1e-9),
+    **dict.fromkeys(["connections_per_origin", "connections_in_all", "request_headers", "events_per_session"], 1),
+    **dict.fromkeys(["request_head_bytes", "script_memory_bytes", "script_code_bytes", "buffered_item_bytes"], 1),
+    **dict.fromkeys(["line_bytes", "question_bytes_per_session", "parked_bytes_in_all"], 100),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), EXTREME.items())
+def test_a_limit_with_which_no_call_works_is_refused_with_its_range(name: str, value: float) -> None:
+    message = refused({"limits": {name: value}})
+    assert message.startswith(f"file.json: limits.{name}: expected ")
+    assert f" from {range_of(name).least:,.15g} to " in message
+
+
+def test_a_limit_that_zero_switches_off_is_named_with_zero_and_its_range() -> None:
+    message = refused({"limits": {"idle_stop_seconds": 1e-9}})
+    assert message.endswith("idle_stop_seconds: expected 0 or a number from 0.1 to 31,622,400, found 1e-09")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_allowed"), [(0, True), (0.1, True), (86_400, True), (1e-9, False), (-1, False)]
+)
+def test_an_idle_stop_of_a_server_has_the_least_value_of_the_limit(seconds: float, is_allowed: bool) -> None:
+    document = {"mcpServers": {"a": {**HTTP, "idleStop": seconds}}}
+    if is_allowed:
+        assert parsed(document).servers[0].idle_stop == seconds
+    else:
+        assert "mcpServers.a.idleStop: " in refused(document)
 
 
 def test_durations_at_the_end_of_their_range_can_be_added_to_any_date() -> None:
@@ -376,5 +418,162 @@ def test_tags_are_words_of_the_operators_own() -> None:
     assert (config.servers[0].tags, config.ignored) == (("work", "slow"), ())
     for wrong in (["two words"], [""], ["x" * 51], ["x"] * 21, "work"):
         text = json.dumps({"mcpServers": {"one": {"command": "x", "tags": wrong}}})
-        with pytest.raises(ConfigError, match=r"mcpServers\.one\.tags"):
-            parse(text, source="a.json", references=references)
+        (problem,) = parse(text, source="a.json", references=references).problems
+        assert problem.key.startswith("mcpServers.one.tags")
+
+
+# One mistake disables one server.
+
+MISSING = "the environment has no variable TOKEN; set it, or write ${TOKEN:-default}"
+BROKEN_ENTRIES: dict[str, Any] = {
+    "a missing variable": {"url": "https://bad.test/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}},
+    "a missing file": {"url": "https://bad.test/mcp", "headers": {"Authorization": "${file:no-such-file}"}},
+    "a missing certificate": {"url": "https://bad.test/mcp", "tls": {"ca": "no-such-file"}},
+    "a value of the wrong kind": {"url": "https://bad.test/mcp", "timeout_ms": "soon"},
+    "a tag that is no word": {"url": "https://bad.test/mcp", "tags": ["two words"]},
+    "a timeout beyond the limit": {"url": "https://bad.test/mcp", "timeout_ms": 10**9},
+    "a home directory that is unknown": {"url": "https://bad.test/mcp", "record": "~no-such-user/calls.jsonl"},
+    "a path that is none": {"url": "https://bad.test/mcp", "record": "a\0b"},
+    "a secret in the home of nobody": {"url": "https://bad.test/mcp", "headers": {"X": "${file:~no-such-user/a}"}},
+}
+
+
+@pytest.mark.parametrize("mistake", BROKEN_ENTRIES)
+def test_a_mistake_in_one_entry_leaves_the_other_servers_usable_and_is_told_with_the_server(mistake: str) -> None:
+    entry = BROKEN_ENTRIES[mistake]
+    config = parsed({"mcpServers": {"good": HTTP, "bad": entry, "also good": {"command": "x"}}})
+    assert names(config) == ["good", "bad", "also good"]
+    good, bad, also_good = (spec.target for spec in config.servers)
+    assert (good, also_good) == (HttpTarget(url=HTTP["url"]), StdioTarget(command="x"))
+    (problem,) = config.problems
+    assert (problem.server, problem.is_fatal) == ("bad", False)
+    assert problem.key.startswith("mcpServers.bad")
+    assert bad == UnusableTarget(label="https://bad.test/mcp", reason=str(problem))
+
+
+@pytest.mark.parametrize("name", [None, 7, [], {}, "", "x" * 101, "a\nb", "emceepee\0"])
+def test_an_entry_whose_name_cannot_be_used_is_told_and_disables_no_other_server(name: Any) -> None:
+    config = parsed({"servers": [{"name": name, **HTTP}, {"name": "good", **HTTP}]})
+    assert names(config) == ["good"]
+    assert [(problem.key, problem.server) for problem in config.problems] == [("servers[0].name", None)]
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"mcpServers": {"a": {"args": ' + "[" * 900 + "]" * 900 + "}}}"])
+def test_a_file_that_is_nested_too_deeply_is_an_error_that_names_the_file(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^file\.json: .*(nested too deeply|not valid JSON)"):
+        parse(text, source="file.json", references=References(environment={}))
+
+
+def test_an_unusable_server_keeps_its_description_and_tags_and_shows_no_secret_of_its_address() -> None:
+    url = "https://ada:s3cret@${HOST}/mcp?key=s3cret"
+    (spec,) = parsed({"mcpServers": {"a": {"url": url, "description": "what it is for", "tags": ["work"]}}}).servers
+    assert (spec.description, spec.tags) == ("what it is for", ("work",))
+    assert isinstance(spec.target, UnusableTarget)
+    assert "s3cret" not in spec.target.label
+    assert spec.target.label.startswith("https://${HOST}/mcp")
+
+
+def test_every_mistake_is_told_with_its_key() -> None:
+    config = parsed(
+        {
+            "servers": [{"name": "first", "headers": {"A": "${TOKEN}", "B": "${TOKEN}"}, "timeout_ms": -1}, HTTP],
+            "mcpServers": {"second": {"command": 1, "tags": ["", "x"]}, "third": 7},
+            "limits": {"list_pages": 0, "no_such_limit": 1, "connect_seconds": 5},
+            "notices": "some",
+        }
+    )
+    found = [(problem.key, problem.server) for problem in config.problems]
+    assert sorted(found, key=str) == sorted(
+        [
+            ("servers[0].headers.A", "first"),
+            ("servers[0].headers.B", "first"),
+            ("servers[0].timeout_ms", "first"),
+            ("servers[1].name", None),
+            ("mcpServers.second.command", "second"),
+            ("mcpServers.second.tags[0]", "second"),
+            ("mcpServers.third", "third"),
+            ("limits.list_pages", None),
+            ("limits.no_such_limit", None),
+            ("notices", None),
+        ],
+        key=str,
+    )
+    assert config.problems[2] == ConfigProblem("servers[0].headers.A", MISSING, server="first", is_reference=True)
+
+
+def test_a_reference_that_leads_nowhere_is_told_once_and_not_taken_for_a_value() -> None:
+    assert refused({"mcpServers": {"a": {"url": "${TOKEN}"}}}) == f"file.json: mcpServers.a.url: {MISSING}"
+    assert refused({"mcpServers": {"a": {"url": "https://x.test", "type": "${TOKEN}"}}}).endswith(f"a.type: {MISSING}")
+
+
+def test_a_key_that_means_nothing_needs_no_variable() -> None:
+    config = parsed({"theme": "${TOKEN}", "mcpServers": {"a": HTTP | {"color": "${TOKEN}"}}})
+    assert (config.problems, config.ignored) == ((), ("theme", "mcpServers.a.color"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("limits", {"connect_seconds": "5"}),
+        ("limits", []),
+        ("logLevel", "loud"),
+        ("logFormat", "xml"),
+        ("notices", "${TOKEN}"),
+        ("nativeElicitation", 1),
+        ("searchVectors", "no-such-file"),
+        ("searchVectors", "a\0b"),
+    ],
+)
+def test_a_mistake_in_a_harmless_setting_leaves_its_default_and_all_servers(key: str, value: Any) -> None:
+    config = parsed({"mcpServers": {"a": HTTP}, key: value})
+    (problem,) = config.problems
+    assert (problem.key.partition(".")[0], problem.server, problem.is_fatal) == (key, None, False)
+    assert replace(config, problems=()) == parsed({"mcpServers": {"a": HTTP}})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("state", "${TOKEN}"),
+        ("stateSync", "often"),
+        ("secrets", "keyrin"),
+        ("surface", "small"),
+        ("roots", "/srv"),
+        ("roots", ["${TOKEN}"]),
+        ("servers", "x"),
+        ("mcpServers", []),
+    ],
+)
+def test_a_mistake_in_a_setting_that_protects_something_is_refused_and_told_with_all_others(
+    key: str, value: Any
+) -> None:
+    """Its default could store or show something elsewhere than the operator wants it."""
+    document = {"mcpClients": {"a": {}}, "notices": "some", key: value}
+    with pytest.raises(ConfigError, match=rf"^file\.json: {key}"):
+        parsed(document)
+    found = inspect(json.dumps(document), source="file.json", references=References(environment={})).problems
+    assert {problem.key.partition("[")[0] for problem in found} == {"mcpClients.a", "notices", key}
+    assert [problem.key.partition("[")[0] for problem in found if problem.is_fatal] == [key]
+
+
+def test_disabled_servers_are_told_apart_from_those_that_are_used() -> None:
+    config = parsed(
+        {
+            "servers": [{"name": "twice", **HTTP, "disabled": True}],
+            "mcpServers": {"off": {**HTTP, "disabled": True, "tags": ["slow"]}, "twice": {"command": "x"}},
+        }
+    )
+    assert names(config) == ["twice"]
+    (off,) = config.disabled
+    assert (off.name, off.tags, off.target.label) == ("off", ("slow",), HTTP["url"])
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 300 + "1" + "}" * 300, "{" + "/* " * 100_000])
+def test_a_configuration_that_is_nested_too_deeply_or_has_no_end_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^file\.json: not valid JSON: (it is nested deeper|the comment)"):
+        parse(text, source="file.json", references=References(environment={}))
+
+
+def test_a_configuration_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="it is not a regular file"):
+        load("/dev/zero", {})

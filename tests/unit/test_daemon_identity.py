@@ -16,9 +16,10 @@ from emceepee.config import Config
 from emceepee.config_reading import load
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.daemon_identity import FollowedIdentity
-from emceepee.reloading import Reloader
+from emceepee.reloading import SETTLE_SECONDS, Reloader
 from emceepee.sessions.registry import ServerRegistry
 from support.fakes.clock import FakeClock
+from support.waiting import eventually
 
 BOUND = 5.0
 
@@ -30,6 +31,7 @@ class Daemon:
     registry: ServerRegistry
     identity: FollowedIdentity
     taken_over: list[Config]
+    clock: FakeClock
 
     def hello(self, **flags: str) -> Hello:
         """Of a caller that sees the disk as it is now."""
@@ -55,8 +57,9 @@ def daemon(tmp_path: Path) -> Daemon:
     config = load(str(file))
     registry = ServerRegistry(config.servers)
     source = ConfigSource(file=file, read=lambda: load(str(file)), stamp=stamp_of(file))
-    identity.follow(source, Reloader(source, config, registry, FakeClock(), taken_over.append))
-    return Daemon(secret, file, registry, identity, taken_over)
+    clock = FakeClock()
+    identity.follow(source, Reloader(source, config, registry, clock, taken_over.append))
+    return Daemon(secret, file, registry, identity, taken_over, clock)
 
 
 async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let_in(daemon: Daemon) -> None:
@@ -69,6 +72,23 @@ async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let
     assert daemon.registry._operators["two"] is before
     assert await daemon.refusal(daemon.hello()) is None
     assert len(daemon.taken_over) == 1
+
+
+async def test_a_caller_is_told_which_server_a_mistake_disables_until_it_is_fixed(daemon: Daemon) -> None:
+    daemon.secret.unlink()
+    refusal = asyncio.ensure_future(daemon.refusal(daemon.hello()))
+    await eventually(lambda: daemon.clock.is_waited_for)
+    await daemon.clock.advance(SETTLE_SECONDS)
+    assert await refusal is None
+    assert daemon.identity.notice == (
+        "the configuration of the daemon (process 7) has mistakes: mcpServers.one.headers.Authorization: there is no "
+        f"file {daemon.secret}; write the secret there, and close it to others"
+    )
+    assert daemon.tokens() == {"two": {}}
+    daemon.secret.write_text("new")
+    assert await daemon.refusal(daemon.hello()) is None
+    assert daemon.tokens()["one"] == {"Authorization": "new"}
+    assert daemon.identity.notice is None
 
 
 async def test_callers_that_come_at_once_after_a_change_have_it_read_once(daemon: Daemon) -> None:

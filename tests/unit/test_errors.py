@@ -80,6 +80,13 @@ def test_an_unknown_server_says_so_if_there_are_none_at_all() -> None:
     assert "No server is configured yet." in str(UnknownBackend("zzz", known=[]))
 
 
+def test_an_unknown_server_may_be_from_an_earlier_run_unless_the_name_is_only_misspelled() -> None:
+    message = str(UnknownBackend("zzz", known=[], are_forgotten=True))
+    assert "Servers added in an earlier run are gone: state is in memory" in message
+    assert "`--attach auto` or `--state sqlite`" in message
+    assert "earlier run" not in str(UnknownBackend("gihub", known=["github"], are_forgotten=True))
+
+
 def test_of_many_known_servers_ten_are_named_and_the_rest_counted() -> None:
     error = UnknownBackend("zzz", known=[f"s{number:02}" for number in range(25)])
     assert "s09 and 15 more" in str(error)

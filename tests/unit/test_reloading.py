@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends.spec import HttpTarget, UnusableTarget
 from emceepee.config import Config
 from emceepee.config_reading import _TOP_KEYS, load, parse
 from emceepee.config_source import ConfigSource, stamp_of
@@ -42,6 +43,9 @@ class Bench:
 
     def servers(self) -> dict[str, str]:
         return {name: spec.target.label for name, spec in self.registry._operators.items()}
+
+    def targets(self) -> dict[str, type]:
+        return {name: type(spec.target) for name, spec in self.registry._operators.items()}
 
     async def look(self) -> None:
         """Let it look, and wait as long as it wants to."""
@@ -82,12 +86,14 @@ async def test_a_disabled_server_goes_and_comes_back(bench: Bench) -> None:
     bench.write(mcpServers={"one": {"url": URL, "disabled": True}})
     await bench.look()
     assert bench.servers() == {}
+    assert [spec.name for spec in bench.registry.disabled_operators_of("local")] == ["one"]
     bench.write(mcpServers={"one": {"url": URL, "disabled": False}})
     await bench.look()
     assert bench.servers() == {"one": URL}
+    assert bench.registry.disabled_operators_of("local") == []
 
 
-@pytest.mark.parametrize("text", ["", '{"mcpServers": {"o', '{"mcpServers": {"one": {}}}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", '{"mcpServers": {"o', "[]", '{"state": 1}', '{"mcpServers": []}', "[" * 100_000])
 async def test_a_broken_file_changes_nothing_and_says_why(
     bench: Bench, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -102,6 +108,73 @@ async def test_a_broken_file_changes_nothing_and_says_why(
     await bench.look()
     assert bench.servers() == {}
     assert not bench.registry.problem
+
+
+async def test_a_mistake_in_one_entry_disables_that_server_and_takes_over_all_else(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.write(mcpServers={"one": {"url": URL, "timeout_ms": "soon"}, "two": {"url": "http://two.test/mcp"}})
+    with caplog.at_level(logging.WARNING, logger="emceepee.config"):
+        await bench.look()
+    assert bench.targets() == {"one": UnusableTarget, "two": HttpTarget}
+    assert (bench.registry.problem, bench.reloader.problem) == (None, None)
+    (record,) = caplog.records
+    assert record.message == "config_mistake"
+    assert vars(record)["fields"] == {
+        "server": "one",
+        "key": "mcpServers.one.timeout_ms",
+        "error": 'expected a whole number, found "soon"',
+        "instead": "the server is disabled",
+    }
+    bench.write(mcpServers={"one": {"url": URL}})
+    await bench.look()
+    assert bench.targets() == {"one": HttpTarget}
+
+
+async def test_a_secret_that_is_missing_disables_its_server_until_its_file_is_there(bench: Bench) -> None:
+    bench.write(mcpServers={"one": {"url": URL, "headers": {"X": "${file:secret}"}}, "two": {"url": URL}})
+    await bench.look()
+    assert bench.targets() == {"one": UnusableTarget, "two": HttpTarget}
+    await bench.look()
+    assert len(bench.taken_over) == 1, "nothing is read while the file is missing"
+    bench.file.with_name("secret").write_text("s3cret")
+    await bench.look()
+    assert bench.targets() == {"one": HttpTarget, "two": HttpTarget}
+
+
+async def test_a_secret_that_is_being_replaced_disables_nothing(bench: Bench) -> None:
+    secret = bench.file.with_name("secret")
+    bench.write(mcpServers={"one": {"url": URL, "headers": {"X": "${file:secret}"}}})
+    looking = asyncio.ensure_future(bench.reloader.look())
+    await eventually(lambda: bench.clock.is_waited_for)
+    secret.write_text("new")
+    await bench.clock.advance(SETTLE_SECONDS)
+    await asyncio.wait_for(looking, 5)
+    assert bench.targets() == {"one": HttpTarget}
+    assert len(bench.taken_over) == 1
+
+
+async def test_a_setting_with_a_mistake_keeps_the_value_from_before_and_callers_are_told(bench: Bench) -> None:
+    bench.write(
+        mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "connect_seconds": 7}, notices="blocks"
+    )
+    await bench.look()
+    bench.write(
+        mcpServers={"two": {"url": URL}}, limits={"timers_per_session": -1, "connect_seconds": 8}, notices="some"
+    )
+    await bench.look()
+    assert bench.targets() == {"two": HttpTarget}
+    assert (bench.limits.timers_per_session, bench.limits.connect_seconds) == (3, 8)
+    assert bench.taken_over[-1].notices == "blocks"
+    assert "limits.timers_per_session: expected a whole number" in (bench.registry.problem or "")
+    assert "notices: expected one of auto, all, blocks" in (bench.registry.problem or "")
+    assert bench.reloader.problem is None
+    bench.write(mcpServers={"two": {"url": URL}}, limits=3)
+    await bench.look()
+    assert (bench.limits.timers_per_session, bench.limits.connect_seconds) == (3, 8)
+    bench.write(mcpServers={"two": {"url": URL}})
+    await bench.look()
+    assert (bench.limits, bench.registry.problem) == (Limits(), None)
 
 
 async def test_a_file_that_is_gone_changes_nothing(bench: Bench) -> None:

@@ -1,5 +1,7 @@
+import os
 import sys
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -89,11 +91,36 @@ def test_a_file_that_is_missing_too_large_or_no_text_is_named(references: Refere
     (tmp_path / "large").write_bytes(b"x" * (LARGEST_FILE + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     assert problem(references, "${file:gone}").startswith(f"there is no file {tmp_path}/gone; write the secret there")
-    assert problem(references, "${file:large}").startswith(
-        f"the file {tmp_path}/large is larger than {LARGEST_FILE} bytes"
-    )
+    large = f"the file {tmp_path}/large cannot be read: it is larger than {LARGEST_FILE >> 10} KiB"
+    assert problem(references, "${file:large}") == large
     assert problem(references, "${file:binary}") == f"the file {tmp_path}/binary cannot be read: it is no text in UTF-8"
     assert problem(references, f"${{file:{tmp_path}}}") == f"the file {tmp_path} cannot be read: Is a directory"
+
+
+@pytest.mark.parametrize("opens_files", [True, False])
+def test_only_regular_files_hold_secrets_and_no_pipe_is_waited_for(tmp_path: Path, opens_files: bool) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    references = References(environment={}, folder=tmp_path, opens_files=opens_files)
+    for name in ("pipe", "/dev/zero"):
+        assert problem(references, f"${{file:{name}}}").endswith("cannot be read: it is not a regular file")
+    assert "embedded null byte" in problem(references, "${file:a\0b}")
+    assert problem(references, "${file:~no-such-user/x}").startswith("there is no file")
+
+
+def test_a_file_that_nobody_agreed_to_read_is_only_looked_for(tmp_path: Path) -> None:
+    references = References(environment={}, folder=tmp_path, opens_files=False)
+    (tmp_path / "secret").write_text("s3cret")
+    assert references.resolve("a ${file:secret} b") == "a  b"
+    assert problem(references, "${file:gone}").startswith("there is no file")
+    (tmp_path / "large").write_bytes(b"x" * (LARGEST_FILE + 1))
+    assert "it is larger than" in problem(references, "${file:large}")
+
+
+@pytest.mark.parametrize("text", ["${env:" * 200_000, "${" * 500_000, "${a" * 300_000 + " }", "${x:-" * 200_000])
+def test_references_without_an_end_take_no_longer_than_their_length(text: str, references: References) -> None:
+    began = perf_counter()
+    assert references.resolve(text) == text
+    assert perf_counter() - began < 5
 
 
 @pytest.mark.parametrize("text", ["${MISSING}", "${env:MISSING}"])

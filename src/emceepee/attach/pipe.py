@@ -14,6 +14,7 @@ from contextlib import suppress
 from emceepee.attach.messages import INVALID_REQUEST, MessageId, answers_in, error_line, parse, requests_in
 from emceepee.attach.starting import Attached, NoDaemon
 from emceepee.framing import LineSplitter, TooLongLine
+from emceepee.terminal_text import printable
 
 READ_BYTES = 1 << 18
 END_SECONDS = 5.0  # for the last answers, when the caller's input has ended
@@ -60,7 +61,7 @@ class Pipe:
                 if self._line.send(line, keys):
                     break
         except NoDaemon as error:
-            sys.stderr.write(f"emceepee: {error}\n")
+            sys.stderr.write(printable(f"emceepee: {error}\n"))
             for key in keys:
                 self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
 

@@ -1,6 +1,7 @@
 """What went wrong with a backend, in the words of a caller. Below this there are only RpcError and LinkError."""
 
 from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
+from emceepee.backends.required_links import links_needed, required_links
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LoginNeeded, TimedOut
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import ConnectionStatus, ConnectionView
@@ -27,6 +28,15 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
     )
 
 
+def misconfigured(server: str, reason: str) -> BackendDisconnected:
+    """Of a server whose entry in the configuration cannot be used: no call changes that."""
+    return BackendDisconnected(
+        f'Server "{server}" is disabled by a mistake in its configuration: {reason}. Correct that: emceepee reads the '
+        "file again when it changes, and environment variables when it starts.",
+        details={"server": server, "status": str(ConnectionStatus.ERROR), "reason": "configuration"},
+    )
+
+
 def login_needed(server: str, reason: str) -> LoginNeeded:
     return LoginNeeded(
         f'Server "{server}" wants a login first: {reason}. {call_to("get_elicitations")} has the address for the user '
@@ -40,6 +50,8 @@ def request_failed(server: str, method: str, error: RpcError | LinkError | Login
     if isinstance(error, LoginNeeded):
         return error
     if isinstance(error, RpcError):
+        if links := required_links(error.error):
+            return links_needed(server, method, links, error.error)
         return ExecutionFailed(
             f'Server "{server}" answered {method} with error {error.error.get("code")}: {error}',
             details={"server": server, "error": error.error},
@@ -86,11 +98,20 @@ def not_answered(server: str, method: str, seconds: float) -> TimedOut:
     return TimedOut(f'Server "{server}" did not answer {method} within {seconds:g} s.', details={"server": server})
 
 
-def needs_handshake_era(server: str, words: str, answer: JsonObject) -> EmceepeeError:
-    """Of a server that cannot ask in 2026-07-28; `answer` is its own, in which it says so."""
+def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split: bool) -> EmceepeeError:
+    """Of a server that cannot ask in 2026-07-28; `answer` is its own, in which it says so.
+
+    `is_split`: only this call leaves that era.
+    """
+    if is_split:
+        remedy = "emceepee makes this call in an earlier one from now on"
+        hint = ""
+    else:
+        remedy = "emceepee connects it again in an earlier one"
+        hint = ' To use that one from the start, set its mode to "legacy".'
     return EmceepeeError(
-        f'Server "{server}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. It is '
-        "being connected anew in an earlier one, in which it can: call again, and it will work. What the call had "
-        f"done until then is done. The server said: {words}",
+        f'Server "{server}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. {remedy}, '
+        f"in which the server can ask: call again, and it will work. What the call had done until then is done.{hint} "
+        f"The server said: {words}",
         details={"server": server} | answer,
     )

@@ -2,12 +2,33 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
-from emceepee.backends.http1.tls import TlsContexts, TlsSettings
-from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry
+from emceepee.backends.http1.tls import BadTlsFile, TlsContexts, TlsSettings
+from emceepee.backends.spec import (
+    DESCRIPTION_CHARS,
+    BackendSpec,
+    HttpTarget,
+    ServerEntry,
+    UnusableTarget,
+    one_line,
+    without_control_characters,
+)
+from emceepee.json_types import JsonObject
+from emceepee.secret_references import BadReference, References
+from emceepee.state.limits import range_of
+from emceepee.telemetry.redaction import public_url
+from emceepee.validation import mismatches
 
 MOST_TAGS, LONGEST_TAG = 20, 50
 LONGEST_IDLE_SECONDS = 86_400.0
@@ -42,14 +63,23 @@ class TlsEntry(BaseModel):
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TAG, pattern=r"^\S+$")]
 
 
+def _idle_seconds(seconds: float) -> float:
+    allowed = range_of("idle_stop_seconds")
+    if not allowed.allows(seconds):
+        raise ValueError(f"must be 0 or at least {allowed.least:g}")
+    return seconds
+
+
 class ConfiguredEntry(ServerEntry):
     """What add_server takes, and more."""
 
     tls: TlsEntry | None = None
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)
     sharing: Literal["per-session", "shared"] = "per-session"
-    idleStop: float | None = Field(None, ge=0, le=LONGEST_IDLE_SECONDS)
-    record: str | None = Field(None, min_length=1, max_length=LONGEST_PATH)
+    idleStop: Annotated[float, AfterValidator(_idle_seconds)] | None = Field(None, ge=0, le=LONGEST_IDLE_SECONDS)
+    record: Annotated[str, AfterValidator(without_control_characters)] | None = Field(
+        None, min_length=1, max_length=LONGEST_PATH
+    )
 
     @model_validator(mode="after")
     def _tls_has_a_use(self) -> "ConfiguredEntry":
@@ -71,3 +101,56 @@ class ConfiguredEntry(ServerEntry):
         settings = self.tls.settings(folder)
         TlsContexts().of(settings)
         return replace(spec, target=replace(spec.target, tls=settings))
+
+
+_PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items() if not field.repr)
+
+
+class ReportMistake(Protocol):
+    """Takes a mistake with the key under which it stands, and the reference that fails, if it is one."""
+
+    def __call__(self, key: str, message: str, /, *, reference: BadReference | None = None) -> None: ...
+
+
+def read_entry(entry: JsonObject, key: str, references: References, report: ReportMistake) -> BackendSpec | None:
+    """Return the server that an entry describes, or None if the entry has mistakes, each of which is reported."""
+    unresolved: set[str] = set()
+
+    def report_reference(where: str, error: BadReference) -> None:
+        unresolved.add(where)
+        report(where, str(error), reference=error)
+
+    resolved = references.resolve_all(entry, key, report_reference)
+    try:
+        read = ConfiguredEntry.model_validate(resolved)
+    except ValidationError as error:
+        for path, code, words in mismatches(error, ConfiguredEntry, private=_PRIVATE):
+            where = key + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+            # A validator that looks at a reference instead of its value finds mistakes that may not exist.
+            if where not in unresolved and not (unresolved and code is None):
+                report(where, words)
+        return None
+    if unresolved:
+        return None
+    try:
+        return read.spec_in(references.folder)
+    except BadTlsFile as error:
+        report(f"{key}.tls.{error.setting}", str(error))
+    except (OSError, RuntimeError, ValueError) as error:
+        report(key, f"a path in it cannot be used: {error}")
+    return None
+
+
+def unusable_spec(name: str, entry: JsonObject, reason: str) -> BackendSpec:
+    """Return what is known of a server whose entry cannot be used, as it is written."""
+    url = next((entry[key] for key in ("url", "serverUrl") if isinstance(entry.get(key), str)), None)
+    command = entry.get("command")
+    label = public_url(url) if url is not None else f"stdio://{command}" if isinstance(command, str) else ""
+    description, tags = entry.get("description"), entry.get("tags")
+    tags = tags if isinstance(tags, list) else []
+    return BackendSpec(
+        name=name,
+        target=UnusableTarget(label=label, reason=reason),
+        description=one_line(description, DESCRIPTION_CHARS) or None if isinstance(description, str) else None,
+        tags=tuple(tag for tag in tags[:MOST_TAGS] if isinstance(tag, str) and len(tag) <= LONGEST_TAG),
+    )

@@ -1,16 +1,17 @@
 """A session's connection to one backend: how a call goes through it, and what else belongs to it, each a part."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.caller_errors import BROKEN, needs_handshake_era, not_answered, request_failed
+from emceepee.backends.caller_errors import BROKEN, not_answered, request_failed
 from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.connection_login import ConnectionLogin, wants_person
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.eras import cannot_ask
+from emceepee.backends.era_choice import EraChanged, EraChoice
 from emceepee.backends.health import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
@@ -18,8 +19,10 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess,
 from emceepee.backends.link_listener import LinkListener
 from emceepee.backends.link_settings import LinkSettings
 from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.recording.on_demand import OnDemandRecording
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.side_link import SideListener
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.subscriptions import Subscriptions
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
@@ -28,7 +31,7 @@ from emceepee.clock import Clock, give_up_after
 from emceepee.errors import LoginNeeded
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection import ConnectionStatus, ConnectionView
+from emceepee.state.connection import GAVE_WAY, ConnectionStatus, ConnectionView
 from emceepee.state.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import PhaseKind, phase
@@ -53,7 +56,7 @@ class Connection:
         authorizer: Authorizer | None = None,
         spread: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self.spec = spec
+        self.spec, self._observer = spec, observer
         self._limits, self._clock, self._dialer = limits, clock, dialer
         self._tasks = TaskOwner(f"connection:{spec.name}")
         events = ConnectionEvents(spec, observer)
@@ -105,6 +108,9 @@ class Connection:
         )
         self._listener = LinkListener(listener, self._subscriptions, self.lists, self._backend_tasks)
         self._leaves_session = False  # whether another process will take ours at the backend up
+        self._eras = EraChoice(
+            spec, dialer.eras, self._supervisor.retire, partial(self._dial_side, principal, caller_id)
+        )
 
     def __repr__(self) -> str:
         view, parts = self.state, [self.spec.name]
@@ -140,6 +146,13 @@ class Connection:
     def is_listening(self) -> bool:
         return bool(self._subscriptions.uris) or len(self._backend_tasks) > 0
 
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the session was last used; 0 while closing the link would lose anything."""
+        if self._supervisor.live is None or self._supervisor.requests or self.is_listening:
+            return 0.0
+        return self._observer.idle_seconds
+
     def next_retry_ms(self) -> int | None:
         return self._supervisor.next_retry_ms()
 
@@ -162,8 +175,13 @@ class Connection:
         return await self._supervisor.ready(may_retry=False)
 
     async def reconnect(self) -> Link:
-        """A fresh link from any state."""
+        """A fresh link from any state, in the era that the server chooses now."""
+        self._eras.forget()
         return await self._supervisor.reconnect()
+
+    def forget_era(self) -> None:
+        """Let the server choose its era again when it is connected next."""
+        self._eras.forget()
 
     def end_login(self, reason: str | None) -> None:
         """What it waited for is over: it is connected, or `reason` is why not."""
@@ -173,6 +191,15 @@ class Connection:
         """Let the link go until it is needed again."""
         await self._supervisor.rest()
 
+    def give_way(self) -> None:
+        """Stop the process, because another one needs room."""
+        self._supervisor.begin_rest(GAVE_WAY)
+
+    def stop_idle_process(self) -> None:
+        """Stop the process of an idle session, unless the server has its own `idleStop`."""
+        if isinstance(self.spec.target, StdioTarget) and self.spec.idle_stop is None and self.idle_seconds > 0:
+            self._supervisor.begin_rest()
+
     async def close(self) -> None:
         """Carried through even if the one who asked for it leaves."""
         await close_bounded(self._close(), within=CLOSE_CONNECTION_SECONDS, what=f"the connection to {self.spec.name}")
@@ -181,10 +208,13 @@ class Connection:
         self.recording.drop()
         await self._backend_tasks.finish_cancelling()
         await self._supervisor.close()
+        await self._eras.side.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
 
     async def _dial(self, principal: str, caller_id: str | None, resumption: object | None) -> Link:
         """Raises: RpcError, LinkError."""
+        if isinstance(self.spec.target, StdioTarget):
+            self._listener.stderr_of_dial = StderrLines()
         dial = partial(
             self._dialer.dial,
             self.spec,
@@ -194,13 +224,29 @@ class Connection:
             resumption=resumption,
             authorizer=self.login.authorizer,
             recorder=self.recording.recorder,
+            occupant=self,
         )
         return await self.login.dial(dial)
 
+    async def _dial_side(self, principal: str, caller_id: str | None) -> Link:
+        """Raises: RpcError, LinkError, TimeoutError."""
+        spec = replace(self.spec, mode="legacy")
+        listener, authorizer = SideListener(self._listener), self.login.authorizer
+        async with give_up_after(self._clock, self._limits.connect_seconds):
+            return await self._dialer.dial(
+                spec, listener, principal=principal, caller_id=caller_id, authorizer=authorizer
+            )
+
     # What the supervisor calls when a link comes and goes.
+
+    def stderr_of_dial(self) -> str:
+        """Return what the process that did not answer wrote to standard error; empty for a server at an address."""
+        lines = self._listener.stderr_of_dial
+        return "" if lines is None else lines.sentence()
 
     async def prepare_link(self, link: Link) -> None:
         """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
+        self._listener.stderr_of_dial = None
         self.lists.attach(link)
         self._subscriptions.attach(link)
         self._health.attach(link)
@@ -214,6 +260,8 @@ class Connection:
         self._backend_tasks.detach()
         self._subscriptions.detach()
         self._health.detach()
+        if self._eras.side.is_idle:
+            self._tasks.spawn(self._eras.side.close(), name="close the second link")
 
     def _notify_of_change(self, method: str, params: JsonObject) -> None:
         """What the backend would have said, had it been asked in time."""
@@ -284,29 +332,28 @@ class Connection:
                     raise LinkError(
                         Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
                     )
-                if self._backend_tasks.is_offered and method == "tools/call" and self.lists.catalog is not None:
-                    return await self._backend_tasks.call(link, params, origin, self.lists.catalog, plan)
-                return await link.request(method, params, origin=origin)
+                try:
+                    if self._backend_tasks.is_offered and method == "tools/call" and self.lists.catalog is not None:
+                        return await self._backend_tasks.call(link, params, origin, self.lists.catalog, plan)
+                    return await link.request(method, params, origin=origin)
+                except RpcError as error:
+                    self._eras.check_refusal(link, method, error)
+                    raise
+            if self._eras.needs_side(method, params):
+                return await self._eras.request_aside(method, params, origin)
             headers = None
             if link.mirrors_arguments and method == "tools/call" and self.lists.catalog is not None:
                 headers = await self.lists.catalog.param_headers(params["name"], params.get("arguments") or {})
             try:
                 result = await link.request(method, params, origin=origin, headers=headers)
             except RpcError as error:
-                self._switch_era_if_needed(link, str(error), {"error": error.error})
+                self._eras.check_words(link, method, params, str(error), {"error": error.error})
                 raise
             if result.get("isError"):
-                self._switch_era_if_needed(link, first_text(result), {"result": result})
+                self._eras.check_words(link, method, params, first_text(result), {"result": result})
             return CreatedTask(result) if is_created(result, method) else result
 
         return send
-
-    def _switch_era_if_needed(self, link: Link, words: str, answer: JsonObject) -> None:
-        """A server that cannot ask in 2026-07-28 is connected in the handshake era. Raises: EmceepeeError."""
-        if not cannot_ask(words) or not self._dialer.prefer_handshake(self.spec):
-            return
-        self._supervisor.retire(link)
-        raise needs_handshake_era(self.spec.name, words, answer)
 
     async def _run_on_link(
         self,
@@ -332,6 +379,8 @@ class Connection:
             if origin is None or not wants_person(error):
                 raise request_failed(self.spec.name, method, error) from error
             wants_login = True
+        except EraChanged:
+            wants_login = False
         except LinkError as error:
             wants_login = False
             if error.may_have_run and not (is_repeatable and error.failure in BROKEN):

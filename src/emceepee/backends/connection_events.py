@@ -26,6 +26,11 @@ class Observer(Protocol):
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
 
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since the session was last used; 0 while a call, task, question, or open stream uses it."""
+        ...
+
     def keep_settings(self, server: str) -> None:
         """What is asked of the server for all links to come is different now."""
         ...
@@ -67,9 +72,13 @@ class ConnectionEvents:
             self.emit(EventType.SERVER_DISCONNECTED, reason=end.reason)
         self._invalidated = self._observer.handle_link_loss(self._spec.name, end.reason)
 
-    def announce_stop(self, process: JsonObject | None) -> None:
-        """On purpose."""
-        if process is not None:
+    def announce_stop(self, process: JsonObject | None, end: LinkEnd) -> None:
+        """Report a stop on purpose. How an idle process exited is no news, and would read like a crash."""
+        if process is None:
+            return
+        if end.kind is LinkEndKind.UNUSED:
+            self.emit(EventType.PROCESS_STOPPED, pid=process["pid"], reason=end.reason)
+        else:
             self.emit(EventType.PROCESS_STOPPED, **_end_of(process))
 
     def log_failure(self, reason: str, tries: int) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from emceepee.backends.caller_errors import request_failed
 from emceepee.backends.link import Link, LinkError, NoAccess, RpcError
 from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
 from emceepee.errors import LoginNeeded
 
@@ -26,7 +27,16 @@ class ConnectionLogin:
     @property
     def url(self) -> str | None:
         """What a person is asked to open, if the server wants a login just now."""
-        return None if self.authorizer is None else self.authorizer.authorization_url
+        return None if self._asked is None else self._asked.opens
+
+    @property
+    def issuer(self) -> str | None:
+        """The authorization server that the login is for."""
+        return None if self._asked is None else self._asked.issuer
+
+    @property
+    def _asked(self) -> AskPerson | None:
+        return None if self.authorizer is None else self.authorizer.asked_person
 
     @property
     def trouble(self) -> str | None:

@@ -1,12 +1,11 @@
 """Opening links: which transport a configuration asks for, and nothing left behind when it fails."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakSet
 
 from emceepee import __version__
 from emceepee.backends.backend_figures import BackendFigures
@@ -21,12 +20,14 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.link_view import SharedResumption
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
 from emceepee.backends.oauth.access import Authorizer, TokenAccess, TokenSource
+from emceepee.backends.oauth.reach import LoginReach, list_nothing
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.observed_link import ObservedLink, callee_of
 from emceepee.backends.process.child_processes import ChildProcesses
+from emceepee.backends.process.process_slots import Occupant, ProcessSlots
 from emceepee.backends.process.stdio_link import StdioLink
 from emceepee.backends.shared_links import SharedLinks
-from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget, UnusableTarget
 from emceepee.clock import Clock
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
@@ -55,13 +56,15 @@ class Dialer:
         *,
         roots: tuple[str, ...] = (),
         observer: LinkObserver | None = None,
+        is_listed: Callable[[str], bool] = list_nothing,
     ) -> None:
+        """`is_listed` tells whether --allow-url lists an address."""
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._child_processes = child_processes
-        self._process_links: WeakSet[StdioLink] = WeakSet()  # whoever uses one keeps it until its process has ended
-        self._eras = EraMemory(clock)
+        self._process_slots = ProcessSlots(limits, clock)
+        self.eras = EraMemory(clock)
         self.figures = BackendFigures()
-        self._observer = observer
+        self._observer, self._is_listed = observer, is_listed
         self._shared = SharedLinks()
         self._recordings: Recordings | None = None
 
@@ -75,6 +78,7 @@ class Dialer:
         roots: tuple[str, ...] = (),
         egress: EgressSettings = NOTHING_SET,
         observer: LinkObserver | None = None,
+        is_listed: Callable[[str], bool] = list_nothing,
     ) -> "AsyncIterator[Dialer]":
         """Raises: BadTlsFile."""
         child_processes = ChildProcesses()
@@ -88,7 +92,7 @@ class Dialer:
             proxies=egress.proxies,
             contexts=contexts,
         ) as pool:
-            dialer = cls(pool, child_processes, clock, limits, roots=roots, observer=observer)
+            dialer = cls(pool, child_processes, clock, limits, roots=roots, observer=observer, is_listed=is_listed)
             try:
                 yield dialer
             finally:
@@ -106,26 +110,18 @@ class Dialer:
         return self._recordings
 
     def login_sender(self, target: HttpTarget, principal: str) -> OAuthSender:
-        """By which authorization servers are asked: as far as that server itself may be, and by nobody else's way."""
+        """Return the sender of one principal's login to that server, which reaches only what the server may lead to."""
         return OAuthSender(
             pool=self._pool,
             clock=self._clock,
             owner=principal,
-            is_public=target.is_public,
-            server_url=target.url,
+            reach=login_reach(target, self._is_listed),
             tls=target.tls,
-            issuer=None if target.oauth is None else target.oauth.issuer,
         )
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         """The roots offered to a backend: its own, else those that everyone gets."""
         return spec.roots or self._roots
-
-    def prefer_handshake(self, spec: BackendSpec) -> bool:
-        """From now on, open links to it in the handshake era. False if its mode is set."""
-        if spec.mode == "auto":
-            self._eras.correct(spec.target)
-        return spec.mode == "auto"
 
     async def dial(
         self,
@@ -138,13 +134,14 @@ class Dialer:
         authorizer: Authorizer | None = None,
         capabilities: JsonObject | None = None,
         recorder: "Recorder | None" = None,
+        occupant: Occupant | None = None,
     ) -> Link:
         """An open link, or an error and nothing left running.
 
         Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
         `resumption` is the last link's. The `authorizer` has the principal's tokens for this server. `capabilities` are
         declared in place of the usual ones. What passes is told to the `recorder`, and to the file that the server is
-        configured with.
+        configured with. The `occupant` is asked to give way when its process is idle and another one needs room.
 
         Raises:
             RpcError, LinkError
@@ -152,7 +149,7 @@ class Dialer:
         dial = partial(
             self._dial_unrecorded,
             spec,
-            caller=_Caller(principal, caller_id, authorizer),
+            caller=_Caller(principal, caller_id, authorizer, occupant),
             authorizer=authorizer,
             resumption=resumption,
             capabilities=capabilities,
@@ -196,7 +193,7 @@ class Dialer:
     ) -> Link:
         if capabilities is None:
             capabilities = client_capabilities(has_roots=bool(self.roots_of(spec)))
-        known = self._eras.recall(spec.target) if spec.mode == "auto" else None
+        known = self.eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
                 link = await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
@@ -204,7 +201,7 @@ class Dialer:
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
                 if not is_no_verdict or known != "legacy":  # an older server may end because of how it is asked
-                    self._eras.forget(spec.target)
+                    self.eras.forget(spec.target)
                 if is_no_verdict:
                     raise
         try:
@@ -215,7 +212,7 @@ class Dialer:
             except RpcError:
                 raise end from None  # it is no older server: how it ended says more
         if spec.mode == "auto":
-            self._eras.learn(spec.target, link.facts)
+            self.eras.learn(spec.target, link.facts)
         return self._observed(spec, link)
 
     def _observed(self, spec: BackendSpec, link: Link) -> Link:
@@ -227,7 +224,9 @@ class Dialer:
         self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
     ) -> Link:
         if isinstance(spec.target, StdioTarget):
-            return await self._open_stdio(spec.target, listener, terms)
+            return await self._open_stdio(spec.target, listener, terms, caller)
+        if isinstance(spec.target, UnusableTarget):
+            raise LinkError(Failure.UNREACHABLE, spec.target.reason, may_have_run=False)
         target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
@@ -255,23 +254,17 @@ class Dialer:
         except (LinkError, RpcError) as error:
             raise first from error
 
-    async def _open_stdio(self, target: StdioTarget, listener: Listener, terms: Terms) -> Link:
-        running = sum(link.is_running for link in self._process_links)
-        if running >= self._limits.processes_in_all:
-            raise LinkError(
-                Failure.UNREACHABLE,
-                f"emceepee runs {running} server processes already, which is its limit "
-                "(processes_in_all): end a session that uses some, or let the operator raise it",
-                may_have_run=False,
-            )
+    async def _open_stdio(self, target: StdioTarget, listener: Listener, terms: Terms, caller: "_Caller") -> Link:
+        slot = await self._process_slots.occupy(caller.principal, caller.occupant)
         link = StdioLink(listener, self._child_processes, self._clock, most_requests=self._limits.requests_per_link)
-        self._process_links.add(link)
         try:
             async with _closing_on_failure(link):
                 await link.start(target, terms, longest=self._limits.line_bytes)
         except BaseException:
-            self._process_links.discard(link)
+            self._process_slots.free(slot)
             raise
+        slot.link = link
+        link.process_ended.add_done_callback(lambda _: self._process_slots.free(slot))
         return link
 
     async def _open_http(self, http: HttpClient, listener: Listener, terms: Terms, resumption: object | None) -> Link:
@@ -317,10 +310,24 @@ class Dialer:
             raise unsendable(error) from error
 
 
+def login_reach(target: HttpTarget, is_listed: Callable[[str], bool]) -> LoginReach:
+    settings = target.oauth
+    provider = None if settings is None else settings.identity_provider
+    return LoginReach(
+        server_url=target.url,
+        is_public=target.is_public,
+        is_guarded=target.is_guarded,
+        issuer=None if settings is None else settings.issuer,
+        trusted=() if provider is None else (provider.token_endpoint,),
+        is_listed=is_listed,
+    )
+
+
 class _Caller(NamedTuple):
     principal: str
     caller_id: str | None = None
     access: TokenSource | None = None
+    occupant: Occupant | None = None
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:

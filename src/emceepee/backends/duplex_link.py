@@ -12,13 +12,15 @@ from typing import Any
 from emceepee.backends.inbound import Inbound
 from emceepee.backends.json_rpc import (
     NEVER_CANCELLED,
+    NOT_JSON,
     cancel_message,
+    ids_near_ends,
     number_of,
     outcome,
     request_message,
     unreadable,
 )
-from emceepee.backends.link import LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.negotiation import Envelopes, Terms, envelope, negotiate
 from emceepee.codec import Unreadable, decode
 from emceepee.futures import reject
@@ -142,17 +144,25 @@ class DuplexLink(LinkLifetime, ABC):
         """Take one message; what is none is noise, and kept as such."""
         try:
             understood = self._handle_message(decode(data))
-        except Unreadable as error:
-            understood = self._handle_message(unreadable(data, error))
-        except ValueError:
-            understood = False
+        except ValueError as error:
+            understood = self._handle_unreadable(data, error)
         if not understood:
             self._listener.handle_output(data.decode("utf-8", "replace"), "stdout")
+
+    def _handle_unreadable(self, data: bytes, error: ValueError) -> bool:
+        """End whatever waits for a message that cannot be decoded; False if its text belongs into the log."""
+        why = error if isinstance(error, Unreadable) else NOT_JSON
+        if (message := unreadable(data, why)) is not None:
+            return self._handle_message(message) and why is not NOT_JSON
+        for number in ids_near_ends(data):
+            self._fail_request(number, LinkError(Failure.PROTOCOL, f"the answer is {why}"))
+        return False
 
     def _handle_message(self, message: Any) -> bool:
         """Take one decoded message; False if it is none that JSON-RPC knows."""
         if isinstance(message, list):  # a batch, as 2025-03-26 allows
             if len(message) > MOST_IN_BATCH:
+                self._refuse_batch(message)
                 return False
             understood = [not isinstance(part, list) and self._handle_message(part) for part in message]
             return bool(understood) and all(understood)
@@ -161,10 +171,19 @@ class DuplexLink(LinkLifetime, ABC):
         if "method" in message:
             self._inbound.receive(message, self._origin_of(message))
             return True
-        if "id" not in message or not ("result" in message or "error" in message):
+        if "id" not in message:
             return False
-        self._handle_answer(message)
-        return True
+        if "result" in message or "error" in message or number_of(message["id"]) in self._waiting:
+            self._handle_answer(message)
+            return True
+        return False
+
+    def _refuse_batch(self, batch: list[Any]) -> None:
+        """Fail the requests that a batch of too many messages answers."""
+        error = LinkError(Failure.PROTOCOL, f"the answer came in a batch of more than {MOST_IN_BATCH} messages")
+        for part in batch:
+            if isinstance(part, dict) and "method" not in part and "id" in part:
+                self._fail_request(number_of(part["id"]), error)
 
     def _handle_answer(self, message: JsonObject) -> None:
         waiting = self._waiting.get(number_of(message["id"]))

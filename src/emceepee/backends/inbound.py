@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from emceepee.backends.link import LinkError, Listener, RpcError
+from emceepee.codec import Unreadable
 from emceepee.json_rpc import SERVER_ERROR, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import INTERNAL_ERROR
+from emceepee.protocol import INTERNAL_ERROR, PARSE_ERROR
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class Inbound:
         self._listener, self._tasks, self._reply, self._most = listener, tasks, reply, most
         self._serving: set[asyncio.Task[None]] = set()
         self._by_id: dict[Any, asyncio.Task[None]] = {}
-        self._refused: deque[Any] = deque()  # ids
+        self._refused: deque[JsonObject] = deque()  # the errors to send
         self._room: asyncio.Future[None] | None = None  # there while someone waits for it
 
     @property
@@ -49,17 +50,20 @@ class Inbound:
         method, key = message["method"], message.get("id")
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
+        if isinstance(key, str) and len(key) > LONGEST_ID:
+            return None
+        if isinstance(method, Unreadable) and isinstance(key, int | str):
+            self._refuse(error_message(key, PARSE_ERROR, f"Parse error: the request is {method}"))
         if not isinstance(method, str):
             return None
         if isinstance(key, int | str):
-            if isinstance(key, str) and len(key) > LONGEST_ID:
-                return None
             if (taken := self._listener.take_request(key, method, params)) is not None:
                 self._by_id[key] = taken
                 taken.add_done_callback(lambda done: self._forget(key, done))
                 return None
             if len(self._serving) >= self._most:
-                self._refuse(key)
+                words = f"{self._most} requests of yours are being served; ask again later"
+                self._refuse(error_message(key, SERVER_ERROR, words))
                 return None
             task = self._tasks.spawn(self._serve(key, method, params, origin), name=method)
             self._serving.add(task)
@@ -79,15 +83,14 @@ class Inbound:
         if self._by_id.get(key) is task:  # a careless backend may have used the id twice
             del self._by_id[key]
 
-    def _refuse(self, key: Any) -> None:
-        self._refused.append(key)
+    def _refuse(self, refusal: JsonObject) -> None:
+        self._refused.append(refusal)
         if len(self._refused) == 1:
             self._tasks.spawn(self._answer_refused(), name="refusals")
 
     async def _answer_refused(self) -> None:
-        words = f"{self._most} requests of yours are being served; ask again later"
         while self._refused:
-            await self._answer(error_message(self._refused[0], SERVER_ERROR, words), "refused request")
+            await self._answer(self._refused[0], "refused request")
             self._refused.popleft()
             if self._room is not None and not self.is_crowded:
                 self._room.set_result(None)

@@ -10,10 +10,11 @@ request with inputResponses and requestState ──▶ backend
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from emceepee.backends.link import Listener, ServerLost
+from emceepee.backends.link import Listener, RpcError, ServerLost
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject, JsonValue
+from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.state.limits import Limits
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
@@ -72,10 +73,15 @@ class InputRounds:
 
     async def _ask(self, question: JsonValue, origin: object | None) -> JsonObject:
         asked = question if isinstance(question, dict) else {}
-        params = asked.get("params")
-        return await self._listener.handle_request(
-            str(asked.get("method")),
-            params if isinstance(params, dict) else {},
-            origin,
-            seconds=self._limits.modern_question_seconds,
-        )
+        method, params = str(asked.get("method")), asked.get("params")
+        try:
+            return await self._listener.handle_request(
+                method,
+                params if isinstance(params, dict) else {},
+                origin,
+                seconds=self._limits.modern_question_seconds,
+            )
+        except RpcError as refusal:
+            if method != "roots/list" or refusal.code != METHOD_NOT_FOUND:
+                raise
+            return {"roots": []}  # a round has no way to refuse one request, and the call needs none of them

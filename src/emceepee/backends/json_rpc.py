@@ -1,14 +1,18 @@
 """What every link does of JSON-RPC as a client: the messages it sends, and how it reads what answers them."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.codec import Unreadable
-from emceepee.framing import TooLongLine
+from emceepee.framing import ANSWERED, TooLongLine
 from emceepee.json_rpc import notification_message
 from emceepee.json_types import JsonObject
 
+NOT_JSON = Unreadable("not JSON")
+SEARCHED_BYTES = 64 << 10  # of each end of an unreadable message, for the ids in it
+_ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
 # What opens a link is not cancelled by a notice: the link itself is given up, and the handshake era forbids it.
 NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
@@ -69,11 +73,30 @@ def outcome(message: Any) -> JsonObject:
     raise LinkError(Failure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")
 
 
-def unreadable(data: bytes, why: Unreadable) -> JsonObject | None:
-    """In the place of a response that cannot be read, so that its request fails; None if it is not known which."""
-    ends = TooLongLine.of(data)
-    key = ends.message_id if ends.may_be_an_answer else None
-    return None if key is None else {"jsonrpc": "2.0", "id": key, "result": why}
+def unreadable(data: bytes, error: ValueError) -> JsonObject | None:
+    """Return a message in the place of one that cannot be decoded, or None if its id cannot be found.
+
+    Its `result` fails the request that it answers. Its `method` has the backend's request refused.
+    """
+    why, ends = error if isinstance(error, Unreadable) else NOT_JSON, TooLongLine.of(data)
+    key = ends.message_id
+    if key is not None and ends.is_a_request:
+        return {"jsonrpc": "2.0", "id": key, "method": why}
+    if ends.is_an_answer:
+        return {"jsonrpc": "2.0", "id": key, "result": why}
+    return None
+
+
+def ids_near_ends(data: bytes) -> list[int]:
+    """Return the ids in an answer that cannot be decoded, also nested ones and those of a batch; [] if it is none."""
+    near = _near_ends(data)
+    is_batch = near.lstrip().startswith(b"[")
+    may_answer = ANSWERED.search(near) and (is_batch or TooLongLine.of(data).may_be_an_answer)
+    return [int(number) for number in _ID.findall(near)] if may_answer else []
+
+
+def _near_ends(data: bytes) -> bytes:
+    return data if len(data) <= 2 * SEARCHED_BYTES else data[:SEARCHED_BYTES] + b"\n" + data[-SEARCHED_BYTES:]
 
 
 def number_of(key: Any) -> int:

@@ -5,6 +5,7 @@ import asyncio
 from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Listener
+from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.tasks.backend_tasks import BackendTasks
 from emceepee.json_types import JsonObject
@@ -18,6 +19,7 @@ class LinkListener:
     ) -> None:
         self._listener, self._subscriptions = listener, subscriptions
         self._lists, self._backend_tasks = lists, backend_tasks
+        self.stderr_of_dial: StderrLines | None = None  # while a link is being opened
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method == ACKNOWLEDGED:
@@ -40,6 +42,8 @@ class LinkListener:
         return await self._listener.handle_request(method, params, origin, seconds=seconds)
 
     def handle_output(self, line: str, source: str) -> None:
+        if self.stderr_of_dial is not None and source == "stderr":
+            self.stderr_of_dial.append(line)
         self._listener.handle_output(line, source)
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ from emceepee.backends.http1.client import HOP_BY_HOP
 from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
 from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.clock import iso
+from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
@@ -72,6 +75,7 @@ class HttpTarget:
     tells_session: bool = True  # whether it gets the Emceepee-Session-Id header
     tls: TlsSettings | None = None
     is_public: bool = field(default=False, compare=False)  # only addresses of the internet are connected to
+    is_guarded: bool = field(default=False, compare=False)  # the operator's policy admitted it: so must its logins be
     owner: str = field(default="", compare=False, repr=False)  # whose connections are used, given by who dials
     oauth: OAuthSettings | None = None  # what is configured for logins; without it, what the server asks for will do
 
@@ -102,11 +106,22 @@ class StdioTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnusableTarget:
+    """The target of a server that cannot be started: its entry in the configuration has a mistake, or is disabled."""
+
+    label: str
+    reason: str
+
+
+Target: TypeAlias = HttpTarget | StdioTarget | UnusableTarget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackendSpec:
     """One configured server."""
 
     name: str
-    target: HttpTarget | StdioTarget
+    target: Target
     tools: ToolFilter = ToolFilter()
     timeout: float | None = None
     mode: Mode = "auto"
@@ -116,11 +131,23 @@ class BackendSpec:
     record: str | None = None  # the file to which what passes is recorded
     description: str | None = field(default=None, compare=False)  # other words do not make it another server
     tags: tuple[str, ...] = field(default=(), compare=False)  # the same
+    added: "Provenance | None" = field(default=None, compare=False)  # None: by the operator, or nobody knows
 
     @property
     def words(self) -> tuple[str | None, tuple[str, ...]]:
         """What is said of it, and changes nothing about it."""
         return self.description, self.tags
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Which client added a server, and when."""
+
+    client: str | None  # its name and version
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"{'a client' if self.client is None else encode_text(self.client)} added it at {iso(self.at)}"
 
 
 def root_uri(root: str) -> str:
@@ -134,13 +161,22 @@ def one_line(text: str, most: int) -> str:
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
-def _without_control_characters(name: str) -> str:
-    if any(letter < " " or letter == "\x7f" for letter in name):
+def has_control_characters(text: str) -> bool:
+    return any(letter < " " or letter == "\x7f" for letter in text)
+
+
+def without_control_characters(name: str) -> str:
+    if has_control_characters(name):
         raise ValueError("must not have control characters")
     return name
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_without_control_characters)]
+LONGEST_SERVER_NAME = 100
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_SERVER_NAME),
+    AfterValidator(without_control_characters),
+]
 
 
 def _bounded(items: list[str] | None, *, most: int, longest: int) -> list[str] | None:
@@ -204,7 +240,7 @@ class ServerEntry(BaseModel):
     @classmethod
     def _few_clean_roots(cls, roots: list[str] | None) -> list[str] | None:
         for root in roots or ():
-            _without_control_characters(root)
+            without_control_characters(root)
         return _bounded(roots, most=MOST_ROOTS, longest=LONGEST_ROOT)
 
     @field_validator("headers")
@@ -266,6 +302,7 @@ def entry_of(spec: BackendSpec) -> ServerEntry:
         where |= {"sessionHeader": None if target.tells_session else False}
         where |= {"oauth": None if target.oauth is None else oauth_entry_of(target.oauth)}
     else:
+        assert isinstance(target, StdioTarget)  # an unusable one stands in a file, and is never written
         restart = None if target.restart == RestartConfig() else target.restart
         where = {"command": target.command, "args": list(target.args) or None, "env": target.env or None}
         where |= {"cwd": target.cwd, "restartConfig": restart}

@@ -18,16 +18,18 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol, assert_never
 
-from emceepee.backends.caller_errors import unavailable
+from emceepee.backends.caller_errors import misconfigured, unavailable
 from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.link import Failure, Link, LinkError, NoAccess, RpcError
 from emceepee.backends.negotiation import mode_hint
-from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.backends.process.process_slots import NoRoom
+from emceepee.backends.spec import BackendSpec, StdioTarget, UnusableTarget
 from emceepee.clock import Clock, Handle, give_up_after
+from emceepee.errors import BackendDisconnected
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection import Closing, ConnectionState, LinkEnd, LinkEndKind, Up
+from emceepee.state.connection import UNUSED, Closing, ConnectionState, Down, History, LinkEnd, LinkEndKind, Up
 from emceepee.state.connection_effects import (
     AbandonDial,
     AdmitWaiters,
@@ -63,7 +65,7 @@ from emceepee.state.connection_step import (
     step,
 )
 from emceepee.state.limits import Limits
-from emceepee.state.retry import RetryPolicy
+from emceepee.state.retry import RetryCount, RetryPolicy
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 
@@ -75,6 +77,7 @@ class Owner(Protocol):
 
     async def prepare_link(self, link: Link) -> None: ...
     def detach_link(self) -> None: ...
+    def stderr_of_dial(self) -> str: ...
 
     @property
     def is_listening(self) -> bool:
@@ -122,7 +125,7 @@ class Supervisor:
         self._spec, self._dial, self._events, self._owner = spec, dial, events, owner
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
         self._idle_stop = limits.idle_stop_seconds if spec.idle_stop is None else spec.idle_stop
-        self._state = first_state(_policy(spec, limits))
+        self._state = _first_state(spec, limits)
         self.link: Link | None = None  # there while the state is Up
         self._work: asyncio.Task[None] | None = None
         self._timer: Handle | None = None
@@ -187,7 +190,8 @@ class Supervisor:
 
     async def reconnect(self) -> Link:
         """Many at once cause one. Raises: BackendDisconnected."""
-        self._handle(ReconnectAsked())
+        if not isinstance(self._spec.target, UnusableTarget):
+            self._handle(ReconnectAsked())
         if isinstance(self._state, Closing):
             await self._wait_for_work()
         return await self.ready()
@@ -205,8 +209,12 @@ class Supervisor:
 
     async def rest(self) -> None:
         """Close the link, if there is one, until someone needs it again."""
-        self._handle(RestAsked())
+        self.begin_rest()
         await self._wait_for_work()
+
+    def begin_rest(self, end: LinkEnd = UNUSED) -> None:
+        """Like `rest`, but return before the link is closed."""
+        self._handle(RestAsked(end))
 
     async def close(self) -> None:
         self._handle(CloseAsked())
@@ -279,7 +287,7 @@ class Supervisor:
             case RejectWaiters():
                 waiters, self._waiters = self._waiters, None
                 if waiters is not None:
-                    reject(waiters, unavailable(self._spec.name, self._state.view, next_retry_ms=self.next_retry_ms()))
+                    reject(waiters, self._refusal())
             case AnnounceUp():
                 self._announce_up(effect.tries)
             case AnnounceEnd():
@@ -293,6 +301,11 @@ class Supervisor:
                 self._events.announce_giving_up(effect.reason, effect.attempts)
             case _:
                 assert_never(effect)
+
+    def _refusal(self) -> BackendDisconnected:
+        if isinstance(self._spec.target, UnusableTarget):
+            return misconfigured(self._spec.name, self._spec.target.reason)
+        return unavailable(self._spec.name, self._state.view, next_retry_ms=self.next_retry_ms())
 
     def _start_timer(self, seconds: float) -> None:
         self._timer = self._clock.call_later(seconds, lambda: self._handle(TimerFired()))
@@ -326,7 +339,12 @@ class Supervisor:
             link = await self._dial_and_prepare()
         except (RpcError, LinkError, TimeoutError) as error:
             wants_login = isinstance(error, NoAccess) and error.wants_person
-            self._dial_failed(self._words(error), is_final=self._is_hopeless(error), wants_login=wants_login)
+            self._dial_failed(
+                self._words(error),
+                is_final=self._is_hopeless(error),
+                wants_login=wants_login,
+                tries_on_use=isinstance(error, NoRoom),
+            )
         except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
             what = f"{type(error).__name__}: {error}"
             log.error("supervisor_failed", server=self._spec.name, error=what)
@@ -348,9 +366,9 @@ class Supervisor:
             raise
         return link
 
-    def _dial_failed(self, reason: str, *, is_final: bool, wants_login: bool = False) -> None:
-        now, spread = self._clock.now(), self._spread()
-        self._handle(DialFailed(reason=reason, at=now, spread=spread, is_final=is_final, wants_login=wants_login))
+    def _dial_failed(self, reason: str, **known: bool) -> None:
+        """`known` are further fields of `DialFailed`."""
+        self._handle(DialFailed(reason=reason, at=self._clock.now(), spread=self._spread(), **known))
 
     def _check_end(self, link: Link) -> None:
         """Take note that the link has ended, if it has and that was not noted before."""
@@ -369,7 +387,7 @@ class Supervisor:
     async def _release_link(self, link: Link, end: LinkEnd) -> None:
         await self._close_link(link)
         if end.kind is not LinkEndKind.LOST:
-            self._events.announce_stop(self._last_process)
+            self._events.announce_stop(self._last_process, end)
         self._handle(Released(self._clock.now()))
 
     async def _close_link(self, link: Link) -> None:
@@ -386,10 +404,19 @@ class Supervisor:
         return is_unreachable and isinstance(self._spec.target, StdioTarget)
 
     def _words(self, error: Exception) -> str:
-        words = str(error)
-        if isinstance(error, TimeoutError):
-            words = f"it did not answer within {self._limits.connect_seconds:g} s"
-        return words + mode_hint(self._spec.mode, error)
+        hint = mode_hint(self._spec.mode, error)
+        if not isinstance(error, TimeoutError):
+            return f"{error}{hint}"
+        stderr = self._owner.stderr_of_dial()
+        words = f"it did not answer within {self._limits.connect_seconds:g} s{hint}"
+        return f"{words}; {stderr}" if stderr else words
+
+
+def _first_state(spec: BackendSpec, limits: Limits) -> ConnectionState:
+    policy = _policy(spec, limits)
+    if isinstance(spec.target, UnusableTarget):
+        return Down(history=History(retries=RetryCount(policy)), reason=spec.target.reason)
+    return first_state(policy)
 
 
 def _policy(spec: BackendSpec, limits: Limits) -> RetryPolicy:

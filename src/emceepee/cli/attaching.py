@@ -13,9 +13,11 @@ from emceepee.attach.pipe import Pipe
 from emceepee.attach.place import UnsafePlace, open_folder, runtime_folder
 from emceepee.attach.starting import Attached, NoDaemon, reach, reach_or_start
 from emceepee.cli.config_digest import digest
-from emceepee.cli.process_setup import STDIN, STDOUT, hide_process
+from emceepee.cli.process_setup import STDIN, STDOUT, greet_person, hide_process
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.terminal import complain
 from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
+from emceepee.terminal_text import printable
 
 NAME_BYTES = 16
 
@@ -29,14 +31,15 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
         attached = reach_it()
     except NoDaemon as error:
         if options.attach == ATTACH_REQUIRE:
-            sys.stderr.write(f"emceepee: cannot attach to a daemon: {error}\n")
+            complain(f"cannot attach to a daemon: {error}")
             return CANNOT_START
-        sys.stderr.write(f"emceepee: works by itself, without the daemon: {error}\n")
+        complain(f"works by itself, without the daemon: {error}")
         return None
+    greet_person()
     hide_process(os.environ)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to put in order here
     if attached.welcome.notice is not None:
-        sys.stderr.write(f"emceepee: {attached.welcome.notice}\n")
+        complain(attached.welcome.notice)
     if options.console is not None:
         _show_console(attached.welcome)
     Pipe(attached, reach_it, stdin=STDIN, stdout=STDOUT).run()
@@ -64,17 +67,21 @@ def _reach(options: argparse.Namespace, session: str, command: list[str], here: 
 
 
 def daemon_command(arguments: list[str] | None) -> list[str]:
-    """What starts the daemon with the flags of this process."""
+    """Return the command that starts the daemon with the flags of this process.
+
+    `-P` keeps the working directory, often a repository that somebody else wrote, off the daemon's import path. `-I`
+    would also hide packages in the user's site folder or on PYTHONPATH, where emceepee itself may be installed.
+    """
     given = sys.argv[1:] if arguments is None else arguments
-    return [sys.executable, "-m", "emceepee", *given, "daemon", "--detach"]
+    return [sys.executable, "-P", "-m", "emceepee", *given, "daemon", "--detach"]
 
 
 def _show_console(welcome: Welcome) -> None:
     if welcome.link_file is None:
-        sys.stderr.write(f"emceepee: the daemon (process {welcome.pid}) was started without a console\n")
+        complain(f"the daemon (process {welcome.pid}) was started without a console")
         return
     try:
         link = Path(welcome.link_file).read_text(encoding="utf-8").strip()
     except OSError:
         link = f"an address that will stand in {welcome.link_file}"
-    sys.stderr.write(f"emceepee console at {link}\n")
+    sys.stderr.write(printable(f"emceepee console at {link}\n"))

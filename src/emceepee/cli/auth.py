@@ -1,13 +1,14 @@
 """`emceepee auth`: logins to servers, for a person at a terminal. What needs to be loaded for that is loaded then."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from emceepee.cli.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, Outcome, printable
+from emceepee.cli.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, Outcome
+from emceepee.cli.terminal import complain
 from emceepee.guard.identity import LOCAL
+from emceepee.terminal_text import printable, printable_json
 
 
 def add_auth_command(
@@ -59,13 +60,13 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
     """Returns the exit code."""
     try:
         outcome = _work(options, environment)
-        sys.stdout.write(json.dumps(outcome.facts) + "\n" if options.json else printable(outcome.text))
+        sys.stdout.write(f"{printable_json(outcome.facts)}\n" if options.json else printable(outcome.text))
         sys.stdout.flush()
     except AuthError as error:
         if options.json and error.code == FAILED:
-            sys.stdout.write(json.dumps({"state": "failed", "error": str(error)}) + "\n")
+            sys.stdout.write(f"{printable_json({'state': 'failed', 'error': str(error)})}\n")
             sys.stdout.flush()
-        sys.stderr.write(printable(f"emceepee: {error}\n"))
+        complain(error)
         return error.code
     except KeyboardInterrupt:
         sys.stderr.write("\nemceepee: it was called off\n")

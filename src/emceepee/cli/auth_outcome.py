@@ -9,11 +9,6 @@ EXIT_CODES = (
 )
 
 
-def printable(text: str) -> str:
-    """Lines without what a terminal would take for a command: servers chose some of the words."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
-
-
 class AuthError(Exception):
     """The text says what to do instead; `code` is the exit code."""
 

@@ -14,7 +14,7 @@ from emceepee.store.location import SQLITE
 def auth_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
     """Raises: AuthError."""
     try:
-        config = load(options.config, environment)
+        config = load(options.config, environment, only=getattr(options, "server", None))
         config = replace(
             config,
             egress=egress_settings(options.ca_bundle, environment),

@@ -14,8 +14,10 @@ from emceepee.app import open_store, server_logins
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import LinkError, NoAccess, RpcError
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.oauth.well_known import is_openable
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.cli.auth_outcome import FAILED, AuthError, Outcome
+from emceepee.cli.terminal import agrees
 from emceepee.cli.terminal_login import NoListener, TerminalLogin, has_browser
 from emceepee.clock import Clock, SystemClock, iso
 from emceepee.config import Config
@@ -62,8 +64,10 @@ class Desk:
         """Raises: AuthError."""
         views, name = await self.views(), self.options.server
         known = [each for each in views if each.server == name]
+        if not known and (spec := self.specs.get(name)) is not None and isinstance(spec.target, UnusableTarget):
+            raise AuthError(f"{name} is disabled by a mistake in its configuration: {spec.target.reason}")
         if not known:
-            near = near_names(name, {each.server for each in views})
+            near = near_names(name, {each.server for each in views} | self.specs.keys())
             meant = f"Did you mean {' or '.join(near)}?" if near else "emceepee auth list shows those there are."
             whose = "" if self.principal == LOCAL else f" for {self.principal}"
             raise AuthError(f'there is no server called "{name}"{whose}. {meant}')
@@ -143,21 +147,24 @@ async def _confirm(desk: Desk, view: LoginView) -> None:
         return
     if not sys.stdin.isatty() or desk.options.json:
         raise AuthError("logout asks whether that is meant: say --yes")
-    sys.stdout.write(f"Forget the login to {view.server} at {view.issuer}? [y/N] ")
-    sys.stdout.flush()
-    answer = await asyncio.to_thread(sys.stdin.readline)
-    if answer.strip().lower() not in ("y", "yes"):
+    if not await asyncio.to_thread(agrees, f"Forget the login to {view.server} at {view.issuer}?"):
         raise AuthError("nothing was changed", code=FAILED)
 
 
 async def _login(desk: Desk) -> Outcome:
     view = await desk.view()
     spec = desk.specs.get(view.server)
+    if spec is not None and isinstance(spec.target, UnusableTarget):
+        raise AuthError(f"{spec.name} is disabled by a mistake in its configuration: {spec.target.reason}")
     if spec is None:
         raise AuthError(f'"{view.server}" is no server any more: add it to the configuration, or log out of it')
     target = spec.target
     if not isinstance(target, HttpTarget) or not target.may_log_in:
         raise AuthError(f"emceepee does not log in to {spec.name}: it is a program, or has a credential configured")
+    if (chosen := desk.options.callback) is not None and not is_openable(chosen, "http://localhost"):
+        raise AuthError(
+            "--callback must begin with https:// or be on this machine, because browsers bring codes of logins there"
+        )
     if desk.options.device:
         target = replace(target, oauth=replace(target.oauth or OAuthSettings(), grant=Grant.DEVICE_CODE))
     wants_browser = desk.options.browser

@@ -3,9 +3,9 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
+from emceepee.bounded_files import read_file
 from emceepee.json_types import JsonObject
 
 LARGEST_FILE = 64 << 20
@@ -41,7 +41,7 @@ def read_arguments(words: Sequence[str], given: str | None, schema: JsonObject) 
 def _object(text: str, source: str) -> JsonObject:
     try:
         value = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadArgument(f"{source}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise BadArgument(f"{source}: expected an object with the tool's arguments")
@@ -52,9 +52,7 @@ def _read_file(name: str) -> str:
     try:
         if name == "-":
             return sys.stdin.read(LARGEST_FILE)
-        if Path(name).stat().st_size > LARGEST_FILE:
-            raise BadArgument(f"@{name}: larger than {LARGEST_FILE >> 20} MiB")
-        return Path(name).read_text("utf-8")
+        return read_file(name, LARGEST_FILE, allows_pipe=True).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadArgument(f"@{name}: cannot be read: {error}") from None
 
@@ -79,7 +77,7 @@ def _value(key: str, text: str, kinds: set[str]) -> Any:
         return text
     try:
         value: Any = json.loads(text, parse_constant=_refuse)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = text
     kind = _kind_of(value)
     if not kinds:

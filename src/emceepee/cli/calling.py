@@ -10,7 +10,7 @@ from emceepee.cli.command_session import run_with_tools
 from emceepee.cli.form_prompts import FormPrompts
 from emceepee.cli.progress_bar import ProgressBar
 from emceepee.cli.result_text import result_text
-from emceepee.cli.terminal import DONE, FAILED, complain, printable, say
+from emceepee.cli.terminal import DONE, FAILED, complain, say
 from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_report, error_words
 from emceepee.json_types import JsonObject
 
@@ -32,9 +32,9 @@ async def _call(options: argparse.Namespace, caller: ToolCaller) -> int:
     if options.json:
         say_json(result)
     elif result.get("isError"):
-        complain(printable(error_report(result)))
+        complain(error_report(result))
     else:
-        say(printable(result_text(result)))
+        say(result_text(result))
     return FAILED if result.get("isError") else DONE
 
 
@@ -100,8 +100,8 @@ class Conversation:
         request = {"request_id": question.get("requestId")}
         if self._prompts is None:
             complain(
-                f"{printable(str(question.get('server')))} asks: {printable(str(question.get('message', '')))} It gets "
-                "no answer, as nobody is at a terminal; run this at one"
+                f"{question.get('server')} asks: {question.get('message', '')} It gets no answer, as nobody is at a "
+                "terminal; run this at one"
             )
             await self._caller.call("respond_to_elicitation", request | {"action": "cancel"})
             return
@@ -119,7 +119,7 @@ class Conversation:
         text = None if self._prompts is None else await self._prompts.complete(wish)
         if text is None:
             if self._prompts is None:
-                complain(f"{printable(str(wish.get('server')))} asks for a model's words, and there is no model here")
+                complain(f"{wish.get('server')} asks for a model's words, and there is no model here")
             await self._caller.call("cancel_sampling_request", request | {"reason": "nobody is here to answer"})
             return
         answer = {"role": "assistant", "content": text, "model": BY_A_PERSON, "stop_reason": "endTurn"}

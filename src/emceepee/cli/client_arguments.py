@@ -50,12 +50,12 @@ def add_install_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
 
 
 def add_undo_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Put back, byte for byte, what import, install, servers or doctor --fix changed last."
+    words = "Put back what import, install, servers or doctor --fix changed last."
     parser = commands.add_parser(
         "undo",
         help=words,
-        description=f"{words} Files that were changed since are left alone. Exit codes: 0 done, 1 failed or declined, "
-        "2 usage.",
+        description=f"{words} Files come back byte for byte. A file that was changed since loses only what "
+        "emceepee wrote to it. Exit codes: 0 done, 1 failed or declined, 2 usage.",
     )
     parser.add_argument("number", nargs="?", type=int, metavar="NUMBER", help="this change, and those made after it")
     parser.add_argument("--all", action="store_true", help="every change that is still known")

@@ -1,7 +1,6 @@
 """What `import`, `install` and `undo` share: where the journal is, and asking before anything is written."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from emceepee.clients.changes import FileChange
 from emceepee.clients.faults import ClientError
 from emceepee.clients.journal import Journal
 from emceepee.own_files import state_folder
+from emceepee.terminal_text import printable_json
 
 Facts = dict[str, Any]
 
@@ -71,10 +71,9 @@ def show_diffs(changes: Sequence[FileChange]) -> None:
     paint = Paint.of(sys.stdout)
     for change in changes:
         if change.is_change:
-            say("")
-            sys.stdout.write(paint.diff(change.diff()))
+            sys.stdout.write(f"\n{paint.diff(change.diff())}")
     say("")
 
 
 def say_json(facts: Facts) -> None:
-    say(json.dumps(facts, ensure_ascii=False, indent=2))
+    sys.stdout.write(f"{printable_json(facts, indent=2)}\n")

@@ -121,7 +121,14 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     logs = _add(commands, "logs", "Show what servers logged in a running emceepee serve.")
     logs.add_argument("server", nargs="?", metavar="SERVER", help="only this one (default: all)")
     logs.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
-    logs.add_argument("-n", "--lines", type=_line_count, default=100, metavar="N", help="of old ones (default: 100)")
+    logs.add_argument(
+        "-n",
+        "--lines",
+        type=_line_count,
+        default=100,
+        metavar="N",
+        help="how many earlier lines to show (default: 100)",
+    )
     logs.add_argument("--level", choices=LEVELS, default="debug", help="the lowest to show (default: all)")
     _add_place(logs)
     top = _add(commands, "top", "Watch a running emceepee serve: its servers, calls, tasks and questions.")

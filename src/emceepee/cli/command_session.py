@@ -10,7 +10,7 @@ from dataclasses import replace
 from emceepee.backends.spec import BackendSpec
 from emceepee.cli.call_arguments import BadArgument
 from emceepee.cli.client_changes import say_json
-from emceepee.cli.terminal import DONE, FAILED, USAGE, complain, printable
+from emceepee.cli.terminal import DONE, FAILED, USAGE, complain
 from emceepee.cli.tool_caller import CallFailed, ToolCaller
 from emceepee.cli.way_out import egress_settings
 from emceepee.config import Config, ConfigError, locate_state
@@ -48,7 +48,7 @@ def run_with_tools(options: argparse.Namespace, work: Work) -> int:
 def _fail(options: argparse.Namespace, words: str, code: int) -> int:
     if options.json:
         say_json({"error": words})
-    complain(printable(words))
+    complain(words)
     return code
 
 
@@ -58,7 +58,7 @@ def _config(options: argparse.Namespace) -> Config:
         if getattr(options, "record", None) is not None:
             raise ConfigError("--record is for servers that are started here: with --url, record on its console")
         return Config(egress=egress_settings(options.ca_bundle, os.environ))
-    config = load(options.config, os.environ)
+    config = load(options.config, os.environ, only=options.server)
     if not config.servers:
         raise ConfigError(
             "no servers are configured: add one with `emceepee servers add`, take those of your clients with `emceepee "

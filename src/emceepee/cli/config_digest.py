@@ -6,9 +6,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from emceepee.bounded_files import read_file
 from emceepee.own_files import NO_CODEMODE_VARIABLE, STATE_VARIABLE, config_source, state_folder
-from emceepee.secret_references import BadReference, References
+from emceepee.secret_references import References
 
+LARGEST_FILE = 16 << 20  # bytes, as of a configuration
 # What decides what servers there are, how they are reached and what callers see; not where logs go.
 _FLAGS = (
     *("state", "secrets", "ca_bundle", "root", "notices", "native_elicitation", "state_sync"),
@@ -35,17 +37,20 @@ def _configuration(given: str | None, environment: Mapping[str, str], here: Path
         return None
     file = here / source if isinstance(source, Path) else None
     try:
-        text = str(source) if file is None else file.read_text(encoding="utf-8")
+        text = str(source) if file is None else read_file(file, LARGEST_FILE).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return [str(file)]  # whoever loads it will say what is wrong
     references = References(environment=environment, folder=here if file is None else file.parent, ask_keyring=_name_of)
-    return [str(file), _resolved(_document(text), references)]
+    try:
+        return [str(file), references.resolve_all(_document(text), "", lambda *_: None)]
+    except RecursionError:
+        return [str(file), text]  # the same
 
 
 def _document(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     from emceepee.clients import jsonc  # here: most files have no comments
     from emceepee.clients.faults import BadDocument
@@ -59,16 +64,3 @@ def _document(text: str) -> Any:
 def _name_of(service: str, name: str) -> str:
     """Instead of what a keyring has: it may want to be unlocked each time."""
     return f"{service}/{name}"
-
-
-def _resolved(value: Any, references: References) -> Any:
-    if isinstance(value, str):
-        try:
-            return references.resolve(value)
-        except BadReference:
-            return value
-    if isinstance(value, list):
-        return [_resolved(item, references) for item in value]
-    if isinstance(value, dict):
-        return {name: _resolved(item, references) for name, item in value.items()}
-    return value

@@ -3,11 +3,12 @@
 import argparse
 import os
 import sys
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from emceepee.cli.client_changes import run_guarded, say_json
-from emceepee.cli.terminal import DONE, FAILED, complain, printable, say
+from emceepee.cli.client_changes import Facts, run_guarded, say_json
+from emceepee.cli.terminal import DONE, FAILED, complain, say
 
 if TYPE_CHECKING:
     from emceepee.config import Config
@@ -28,52 +29,107 @@ def _print_schema() -> int:
     return DONE
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """What was found: why emceepee would not start, with `serve` or on standard input and output, and all mistakes."""
+
+    name: str | None
+    config: "Config"
+    problem: str | None = None
+    on_stdio: str | None = None
+
+    @property
+    def is_right(self) -> bool:
+        return self.problem is None and not self.config.problems
+
+    @property
+    def servers(self) -> list[str]:
+        """Those that can be used."""
+        broken = {problem.server for problem in self.config.problems}
+        return [spec.name for spec in self.config.servers if spec.name not in broken]
+
+
 def _check(options: argparse.Namespace) -> int:
     from emceepee.config import Config
     from emceepee.own_files import CONFIG_VARIABLE, config_source
-    from emceepee.store.location import MEMORY, SQLITE
 
     source = config_source(options.config, os.environ)
-    config, problem = (Config(), NO_CONFIGURATION) if source is None else _begin(options, usual_state=SQLITE)
-    on_stdio = problem or _begin(options, usual_state=MEMORY)[1]
-    name = CONFIG_VARIABLE if isinstance(source, str) else source and str(source)
-    if options.json:
-        say_json(
-            {
-                "config": name,
-                "isUsable": problem is None,
-                "problem": problem,
-                "problemOnStdio": on_stdio,
-                "servers": [spec.name for spec in config.servers],
-                "ignored": list(config.ignored),
-                "spelledOut": list(config.spelled_out),
-            }
-        )
-    elif problem is None:
-        _show(f"{name}", config, on_stdio)
+    if source is None:
+        found = _Checked(name=None, config=Config(), problem=NO_CONFIGURATION, on_stdio=NO_CONFIGURATION)
     else:
-        complain(printable(problem))
-    return DONE if problem is None else FAILED
+        found = _checked(CONFIG_VARIABLE if isinstance(source, str) else str(source), options)
+    if options.json:
+        say_json(_facts(found))
+    else:
+        _show(found)
+    return DONE if found.is_right else FAILED
 
 
-def _begin(options: argparse.Namespace, *, usual_state: str) -> "tuple[Config, str | None]":
-    """As emceepee begins, up to what it would start; and why it would not."""
-    from emceepee.cli.serving import usable_config
+def _checked(name: str, options: argparse.Namespace) -> _Checked:
+    """As emceepee begins, up to what it would start."""
+    from emceepee.cli.serving import check_config
     from emceepee.config import Config, ConfigError
+    from emceepee.config_reading import load_for_check
+    from emceepee.store.location import MEMORY, SQLITE
 
     try:
-        return usable_config(options, usual_state=usual_state), None
+        config = load_for_check(options.config, os.environ)
     except ConfigError as error:
-        return Config(), str(error)
+        return _Checked(name=name, config=Config(), problem=str(error), on_stdio=str(error))
+    if fatal := [f"{name}: {problem}" for problem in config.problems if problem.is_fatal]:
+        return _Checked(name=name, config=config, problem="; ".join(fatal), on_stdio="; ".join(fatal))
+    problem, on_stdio = (check_config(config, options, usual_state=usual) for usual in (SQLITE, MEMORY))
+    return _Checked(name=name, config=config, problem=problem, on_stdio=on_stdio)
 
 
-def _show(name: str, config: "Config", on_stdio: str | None) -> None:
-    count = len(config.servers)
-    say(printable(f"{name} can be used: {count} server{'' if count == 1 else 's'}"))
+def _facts(found: _Checked) -> Facts:
+    return {
+        "config": found.name,
+        "isUsable": found.problem is None,
+        "problem": found.problem,
+        "problemOnStdio": found.on_stdio,
+        "problems": [
+            {"key": problem.key, "message": problem.message}
+            | ({} if problem.server is None else {"server": problem.server})
+            for problem in found.config.problems
+        ],
+        "servers": found.servers,
+        "ignored": list(found.config.ignored),
+        "spelledOut": list(found.config.spelled_out),
+    }
+
+
+def _show(found: _Checked) -> None:
+    name, config, count = found.name, found.config, len(found.servers)
+    for problem in config.problems:
+        complain(f"{name}: {problem}")
+    if found.problem is not None:
+        if not any(problem.is_fatal for problem in config.problems):
+            complain(found.problem)
+        if config.problems:
+            complain("nothing starts with this configuration")
+        return
+    servers = f"{count} server{'' if count == 1 else 's'}"
+    if config.problems:
+        complain(_consequence(config, servers))
+    else:
+        say(f"{name} can be used: {servers}")
+    _show_notes(config, found.on_stdio)
+
+
+def _consequence(config: "Config", servers: str) -> str:
+    disabled = list(dict.fromkeys(problem.server for problem in config.problems if problem.server is not None))
+    words = f"{servers} can be used"
+    if disabled:
+        words += f"; disabled until their entries are fixed: {', '.join(disabled)}"
+    return words
+
+
+def _show_notes(config: "Config", on_stdio: str | None) -> None:
     if on_stdio:
-        say(printable(f"  not on standard input and output: {on_stdio}"))
+        say(f"  not on standard input and output: {on_stdio}")
     if config.ignored:
-        say(printable(f"  means nothing to emceepee: {', '.join(config.ignored)}"))
+        say(f"  means nothing to emceepee: {', '.join(config.ignored)}")
     if config.spelled_out:
         keys = ", ".join(config.spelled_out)
-        say(printable(f"  seems to hold a secret itself: {keys}; write ${{env:NAME}} or ${{file:PATH}}"))
+        say(f"  seems to hold a secret itself: {keys}; write ${{env:NAME}} or ${{file:PATH}}")

@@ -97,7 +97,7 @@ def _frames(connection: http.client.HTTPConnection, headers: dict[str, str], pla
         elif line.startswith(b"data: "):
             try:
                 data = json.loads(line[6:])
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(data, dict):
                 yield Frame(name, data)

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from emceepee.attach.starting import READY, NoDaemon
 from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.terminal import complain
 from emceepee.own_files import IDLE_EXIT_SECONDS, current_folder
 
 
@@ -25,7 +25,7 @@ def run_daemon_command(options: argparse.Namespace) -> int:
     try:
         return _run(options)
     except (ConfigError, NoDaemon, StoreError, UnsafePlace, OSError, RuntimeError) as error:
-        sys.stderr.write(f"emceepee: {error}\n")
+        complain(error)
         if options.detach:
             _tell_starter(str(error))
         return CANNOT_START

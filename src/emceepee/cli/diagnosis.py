@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.http1.connect_errors import UNKNOWN_ISSUER
 from emceepee.backends.link import LinkError, RpcError
+from emceepee.backends.process.stderr_lines import stderr_excerpt
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.secret_references import is_secret_name
 
@@ -38,6 +39,8 @@ class Code(StrEnum):
     """A reference such as `${env:NAME}` leads to nothing."""
     BAD_ENTRY = "bad_entry"
     """Its entry in the configuration cannot be used."""
+    BAD_SETTING = "bad_setting"
+    """A setting of the configuration that is no server's has a mistake."""
     CLOSED_PORT = "closed_port"
     """Nothing listens at its address."""
     UNKNOWN_HOST = "unknown_host"
@@ -92,7 +95,7 @@ def diagnose(spec: BackendSpec, seen: Symptoms) -> Iterator[Finding]:
     if seen.error is not None:
         if isinstance(spec.target, StdioTarget):
             yield _of_program(spec.target, seen)
-        else:
+        elif isinstance(spec.target, HttpTarget):
             yield _of_address(spec.target, seen)
     if seen.stdout and seen.error is None:
         yield _prints(seen)
@@ -115,10 +118,10 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
             message=f"{seen.program} is to be run by {seen.interpreter}, which does not exist",
             remedy="install the server again, or name the right interpreter as command and the script in args",
         )
-    if any(_NO_MODULE.search(line) for line in seen.stderr):
+    if complaints := [line for line in seen.stderr if _NO_MODULE.search(line)]:
         return Finding(
             code=Code.WRONG_INTERPRETER,
-            message=f"{target.command} ({seen.program}) cannot run the server: {_shown(seen.stderr[-1:])}",
+            message=f"{target.command} ({seen.program}) cannot run the server: {_shown(complaints[-1:])}",
             remedy="name the interpreter of the environment in which the server is installed, by its whole path, or "
             "install the server in this one",
         )
@@ -135,7 +138,7 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
             remedy="see what the message says; an old server may need a newer version",
         )
     if isinstance(seen.error, TimeoutError):
-        words = f"it did not answer within {seen.seconds:.0f} s"
+        words = f"it did not answer within {round(seen.seconds, 1):g} s"
         if seen.stdout:
             return Finding(
                 code=Code.PRINTS_TO_STDOUT,
@@ -204,7 +207,7 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
     if isinstance(error, TimeoutError):
         return Finding(
             code=Code.NO_ANSWER,
-            message=f"{host} did not answer within {seen.seconds:.0f} s",
+            message=f"{host} did not answer within {round(seen.seconds, 1):g} s",
             remedy="see whether it is up, and whether a firewall or a proxy is between",
         )
     return Finding(
@@ -245,7 +248,7 @@ def _has(error: BaseException | None, kind: type[BaseException]) -> bool:
 
 
 def _stderr(seen: Symptoms) -> str:
-    return f". It said: {_shown(seen.stderr[-SHOWN_LINES:])}" if seen.stderr else ""
+    return f". It said: {_shown(stderr_excerpt(seen.stderr, most=SHOWN_LINES))}" if seen.stderr else ""
 
 
 def _shown(lines: Sequence[str]) -> str:

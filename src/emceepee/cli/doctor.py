@@ -10,20 +10,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from emceepee.cli.client_changes import Facts, current_time, open_journal, run_guarded, say_json
-from emceepee.cli.terminal import DONE, FAILED, Paint, agrees, can_ask, complain, printable, say
-from emceepee.clients.changes import PRIVATE_FILE, FileChange
+from emceepee.cli.terminal import DONE, FAILED, Paint, agrees, can_ask, complain, say
+from emceepee.clients.changes import PRIVATE_FILE
 from emceepee.clients.faults import ClientError
 from emceepee.clients.own_config import OwnConfig
 from emceepee.clients.sharing import SHARED, SHARING, why_shareable
 from emceepee.json_types import JsonObject
-from emceepee.secret_references import BadReference, References, literal_secrets
+from emceepee.secret_references import References, literal_secrets
 
 if TYPE_CHECKING:
+    from emceepee.backends.spec import BackendSpec
     from emceepee.cli.diagnosis import Finding
     from emceepee.cli.examination import Examined
-    from emceepee.config import Config
+    from emceepee.config import ConfigProblem
 
 FOR_OTHERS = 0o077
+ONLY_OWNER = "only you can read"
 _SHARE = 'if it keeps nothing for its caller, set "sharing": "shared" (doctor --fix --yes does it)'
 
 
@@ -60,59 +62,74 @@ def _run(options: argparse.Namespace) -> int:
         if name not in entries:
             raise ClientError(f'no server is called "{name}"; there are {", ".join(entries) or "none"}')
     chosen = {name: entry for name, entry in entries.items() if not options.servers or name in options.servers}
-    rows = examine_entries(own, chosen, options)
+    examined = examine_entries(own, chosen, options)
+    rows = examined.rows
     for row in rows:
         if row.examined is not None and row.examined.is_usable:
             row.shareable = why_shareable(chosen[row.name], row.examined.seen)
-    general = _of_the_file(own, entries)
+    general = [*examined.general, *_of_the_file(own, entries)]
     fixed = _fix(own, rows, general, shares=_may_share(options, rows)) if options.fix else []
     bad = sum(row.is_bad and row.fixed is None for row in rows)
+    is_right = not bad and not examined.general
     if options.json:
         say_json(_facts(own, rows, general, fixed))
     else:
         _show(own, rows, general, fixed, bad)
-    return FAILED if bad else DONE
+    return DONE if is_right else FAILED
 
 
-def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> list[Row]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedEntries:
+    """How the servers did, and what is wrong in settings that are no server's."""
+
+    rows: list[Row]
+    general: list["Finding"]
+
+
+def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> ExaminedEntries:
     """Try these servers. Raises: ClientError."""
-    from emceepee.cli.diagnosis import Code, Finding
+    from emceepee.backends.spec import UnusableTarget
     from emceepee.cli.way_out import egress_settings
     from emceepee.config import ConfigError
-    from emceepee.config_reading import parse
+    from emceepee.config_reading import inspect
     from emceepee.telemetry import logs
 
     references = References(environment=os.environ, folder=own.path.parent)
-    rows: list[Row] = []
-    configured: dict[str, Config] = {}
-    for name, entry in chosen.items():
-        row = Row(name=name, is_disabled=entry.get("disabled") is True)
-        rows.append(row)
-        try:
-            configured[name] = parse(json.dumps({"mcpServers": {name: entry}}), source="", references=references)
-        except ConfigError as error:
-            words = str(error).removeprefix(f": mcpServers.{name}").removeprefix(".")
-            is_reference = isinstance(error.__context__, BadReference)
-            row.findings = (
-                Finding(
-                    code=Code.BAD_REFERENCE if is_reference else Code.BAD_ENTRY,
-                    message=words,
-                    remedy='mend that, or set "disabled": true: emceepee does not start with it',
-                ),
-            )
+    text = json.dumps({**own.settings(), "mcpServers": chosen})
+    config = inspect(text, source="", references=references)
+    rows = {name: Row(name=name, is_disabled=entry.get("disabled") is True) for name, entry in chosen.items()}
+    general: list[Finding] = []
+    for problem in config.problems:
+        if problem.server in rows:
+            rows[problem.server].findings += (_finding_of(problem),)
+        else:
+            general.append(_finding_of(problem))
     logs.configure(level="error")
     try:
         egress = egress_settings(options.ca_bundle, os.environ)
     except ConfigError as error:
         raise ClientError(str(error)) from None
-    examined = asyncio.run(_try_all([config for config in configured.values() if config.servers], egress, options))
-    for result in examined:
-        row = next(row for row in rows if row.name == result.spec.name)
+    usable = [spec for spec in config.servers if not isinstance(spec.target, UnusableTarget)]
+    for result in asyncio.run(_try_all(usable, egress, options)):
+        row = rows[result.spec.name]
         row.examined, row.findings = result, result.findings
-    return rows
+    return ExaminedEntries(rows=list(rows.values()), general=general)
 
 
-async def _try_all(configs: Sequence["Config"], egress: object, options: argparse.Namespace) -> "list[Examined]":
+def _finding_of(problem: "ConfigProblem") -> "Finding":
+    from emceepee.cli.diagnosis import Code, Finding
+
+    if problem.server is None:
+        until = "emceepee does not start with it" if problem.is_fatal else "until then, emceepee uses the default"
+        return Finding(code=Code.BAD_SETTING, message=str(problem), remedy=f"fix that: {until}")
+    return Finding(
+        code=Code.BAD_REFERENCE if problem.is_reference else Code.BAD_ENTRY,
+        message=str(problem).removeprefix(f"mcpServers.{problem.server}").lstrip(".: "),
+        remedy='fix that, or set "disabled": true: until then, emceepee runs without this server',
+    )
+
+
+async def _try_all(specs: Sequence["BackendSpec"], egress: object, options: argparse.Namespace) -> "list[Examined]":
     from emceepee.backends.dialer import Dialer
     from emceepee.backends.http1.egress import EgressSettings
     from emceepee.cli.examination import examine_all
@@ -122,7 +139,6 @@ async def _try_all(configs: Sequence["Config"], egress: object, options: argpars
     assert isinstance(egress, EgressSettings)
     clock = SystemClock()
     async with Dialer.running(clock, Limits(), egress=egress) as dialer:
-        specs = [config.servers[0] for config in configs]
         return await examine_all(specs, dialer, clock, patience=options.timeout)
 
 
@@ -148,14 +164,16 @@ def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
         return bool(options.yes)
     for row in rows:
         if row.shareable is not None:
-            say(printable(f"{row.name} could be shared: {row.shareable}"))
-    return agrees(f"Let all sessions use one process of {printable(', '.join(names))}?")
+            say(f"{row.name} could be shared: {row.shareable}")
+    return agrees(f"Let all sessions use one process of {', '.join(names)}?")
 
 
 def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, shares: bool) -> list[str]:
     """What is safe: a program by its whole path, and a file for its owner alone; and what was agreed to. Says what was
     done.
     """
+    from emceepee.cli.diagnosis import Code
+
     done: list[str] = []
     fixed = own
     for row in rows:
@@ -169,12 +187,12 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
             row.shareable, row.fixed = None, "all sessions share it now"
             done.append(f"{row.name}: {row.fixed}")
     if done:
-        change = FileChange(path=own.path, before=own.content, after=fixed.content)
+        change = own.changed(fixed.content)
         open_journal().carry_out("doctor --fix", [change], now=current_time())
-    if general:
+    if any(finding.code is Code.OPEN_TO_OTHERS for finding in general):
         try:
             own.path.chmod(PRIVATE_FILE)
-            done.append(f"only you can read {own.path} now")
+            done.append(f"{ONLY_OWNER} {own.path} now")
         except OSError as error:
             complain(f"{own.path} cannot be closed to others: {error.strerror}")
     return done
@@ -182,35 +200,34 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
 
 def _show(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fixed: Sequence[str], bad: int) -> None:
     paint = Paint.of(sys.stdout)
-    say(f"{paint.bold('Servers of')} {own.path}")
+    say(paint.bold("Servers of"), f" {own.path}")
     for row in rows:
-        say(_line(row, paint))
+        say(*_line(row, paint))
         for finding in row.findings:
-            say(f"      {printable(finding.message)}")
-            say(f"      {paint.bold('→')} {printable(finding.remedy)}")
+            say(f"      {finding.message}")
+            say("      ", paint.bold("→"), f" {finding.remedy}")
         if row.shareable is not None:
-            say(paint.faint(f"      could be shared by all sessions: {printable(row.shareable)}"))
+            say(paint.faint(f"      could be shared by all sessions: {row.shareable}"))
             say(paint.faint(f"      {_SHARE}"))
         if row.fixed is not None:
-            say(f"      {paint.good('fixed')}: {printable(row.fixed)}; run doctor again to see whether it works")
+            say("      ", paint.good("fixed"), f": {row.fixed}; run doctor again to see whether it works")
     for finding in general:
-        say(f"  {paint.bad('!')} {printable(finding.message)}\n      {paint.bold('→')} {printable(finding.remedy)}")
-    if fixed and general:
-        say(f"  {paint.good('fixed')}: {printable(fixed[-1])}")
+        say("  ", paint.bad("!"), f" {finding.message}\n      ", paint.bold("→"), f" {finding.remedy}")
+    if fixed and fixed[-1].startswith(ONLY_OWNER):
+        say("  ", paint.good("fixed"), f": {fixed[-1]}")
     say(f"{len(rows)} looked at, {bad or 'none'} with a problem")
 
 
-def _line(row: Row, paint: Paint) -> str:
-    name = printable(row.name)
+def _line(row: Row, paint: Paint) -> tuple[str, ...]:
     if row.is_disabled and not row.findings:
-        return f"  {paint.faint('-')} {name}: disabled"
+        return "  ", paint.faint("-"), f" {row.name}: disabled"
     if row.examined is not None and row.examined.is_usable:
         seen = row.examined
         tools = "no tools" if seen.tools is None else f"{seen.tools} tool{'' if seen.tools == 1 else 's'}"
         sign = paint.good("✓") if not row.findings else paint.bad("!")
-        return f"  {sign} {name}: {tools}, {printable(seen.protocol_version)}, {seen.seconds:.1f} s"
+        return "  ", sign, f" {row.name}: {tools}, {seen.protocol_version}, {seen.seconds:.1f} s"
     code = f" ({row.findings[0].code})" if row.findings else ""
-    return f"  {paint.bad('✗') if row.is_bad else paint.bold('?')} {name}{code}"
+    return "  ", paint.bad("✗") if row.is_bad else paint.bold("?"), f" {row.name}{code}"
 
 
 def _facts(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fixed: Sequence[str]) -> Facts:

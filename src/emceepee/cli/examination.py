@@ -12,13 +12,15 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.backends.process.child import child_environment
 from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.bounded_files import read_head
 from emceepee.cli.diagnosis import Finding, Symptoms, diagnose
 from emceepee.clients.sharing import Seen
 from emceepee.clock import Clock, give_up_after
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
+from emceepee.search_path import find_program
 
-LINES_KEPT = 50
+LINES_KEPT = 200
 MOST_PAGES = 100
 AT_ONCE = 4  # servers that are tried together
 _METHOD_NOT_FOUND = -32601
@@ -63,12 +65,14 @@ async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: 
         async with give_up_after(clock, patience):
             link = await dialer.dial(spec, listener)
             tools = await _list_tools(link)
+            seconds = clock.monotonic() - began
     except (RpcError, LinkError, TimeoutError) as failure:
         error = failure
+        # A server that does not answer is stopped before its failure arrives here, which takes a few seconds more.
+        seconds = min(clock.monotonic() - began, patience)
     finally:
         if link is not None:
             await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what=f"the link to {spec.name}")
-    seconds = clock.monotonic() - began
     seen = _symptoms(spec, listener, error, seconds)
     return Examined(
         spec=spec,
@@ -118,7 +122,7 @@ def _program(target: StdioTarget) -> str | None:
     if os.sep in target.command:
         path = Path(target.cwd or ".") / target.command
         return str(path) if path.exists() else None
-    return shutil.which(target.command, path=child_environment(target.env, os.environ).get("PATH"))
+    return find_program(target.command, child_environment(target.env, os.environ).get("PATH"))
 
 
 def _elsewhere(command: str) -> str | None:
@@ -129,8 +133,7 @@ def _elsewhere(command: str) -> str | None:
 def missing_interpreter(program: Path) -> str | None:
     """What the first line of a script names, if that does not exist."""
     try:
-        with program.open("rb") as file:
-            first = file.readline(256)
+        first = read_head(program, 256).partition(b"\n")[0]
     except OSError:
         return None
     if not first.startswith(b"#!"):

@@ -10,11 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 from emceepee.cli.process_setup import STDIN
-from emceepee.cli.terminal import Paint, printable
+from emceepee.cli.terminal import MOST_ASKED, TYPE_Y_OR_N, Paint, read_yes_or_no, rendered
 from emceepee.json_types import JsonObject
+from emceepee.terminal_text import printable
 
 READ_BYTES = 64 << 10
 MOST_FIELDS = 100
+_ACTIONS = {True: "accept", False: "decline", None: "cancel"}
 ReadLine = Callable[[], Awaitable[str | None]]  # None: there is nobody any more
 Write = Callable[[str], object]
 
@@ -57,18 +59,17 @@ class FormPrompts:
         self._ask_heading(question)
         if question.get("mode") == "url":
             self._write(f"  {printable(str(question.get('url', '')))}\n")
-            return {"action": "accept" if await self._agrees("Did you open it, and do what it says?") else "decline"}
+            return {"action": _ACTIONS[await self._agrees("Did you open it, and do what it says?")]}
         schema = question.get("requestedSchema")
         content = await self._fill_in(schema if isinstance(schema, dict) else {})
         if content is None:
             return {"action": "cancel"}
-        if not await self._agrees("Send this?", default=True):
-            return {"action": "decline"}
-        return {"action": "accept", "content": content}
+        action = _ACTIONS[await self._agrees("Send this?", default=True)]
+        return {"action": action} | ({"content": content} if action == "accept" else {})
 
     async def complete(self, request: JsonObject) -> str | None:
         """What a person writes where a server asks for a model's words. None if nothing."""
-        self._write(f"\n{self._paint.bold(printable(str(request.get('server'))))} asks for words of a model:\n")
+        self._write(rendered("\n", self._paint.bold(str(request.get("server"))), " asks for words of a model:\n"))
         for message in request.get("messages") or ():
             content = message.get("content") if isinstance(message, dict) else None
             text = content.get("text") if isinstance(content, dict) else content
@@ -77,18 +78,23 @@ class FormPrompts:
         return (await self._read_line()) or None
 
     def problem(self, words: str) -> None:
-        self._write(f"{self._paint.bad(printable(words))}\n")
+        self._write(f"{self._paint.bad(words)}\n")
 
     def _ask_heading(self, question: JsonObject) -> None:
-        server, message = printable(str(question.get("server"))), printable(str(question.get("message", "")))
-        self._write(f"\n{self._paint.bold(server)} asks: {message}\n")
+        server, message = self._paint.bold(str(question.get("server"))), str(question.get("message", ""))
+        self._write(rendered("\n", server, f" asks: {message}\n"))
 
-    async def _agrees(self, question: str, *, default: bool = False) -> bool:
-        self._write(f"{question} [{'Y/n' if default else 'y/N'}] ")
-        answer = await self._read_line()
-        if answer is None:
-            return False
-        return answer.strip().lower() in ("y", "yes") or (default and not answer.strip())
+    async def _agrees(self, question: str, *, default: bool = False) -> bool | None:
+        """Return None if the person has gone, or never types yes or no."""
+        for _ in range(MOST_ASKED):
+            self._write(f"{question} [{'Y/n' if default else 'y/N'}] ")
+            answer = await self._read_line()
+            if answer is None:
+                return None
+            if (is_yes := read_yes_or_no(answer, default=default)) is not None:
+                return is_yes
+            self._write(f"{TYPE_Y_OR_N}\n")
+        return None
 
     async def _fill_in(self, schema: JsonObject) -> JsonObject | None:
         """None if the person has gone."""

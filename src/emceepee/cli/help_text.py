@@ -3,6 +3,9 @@
 import argparse
 import shutil
 import textwrap
+from typing import NoReturn
+
+from emceepee.terminal_text import printable
 
 GROUPS = {
     "Serve": ("serve", "daemon"),
@@ -15,7 +18,14 @@ WIDEST = 110
 COLUMN = 14
 
 
-class GroupedHelp(argparse.ArgumentParser):
+class SafeParser(argparse.ArgumentParser):
+    """Its errors repeat arguments, which may come from elsewhere."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
+class GroupedHelp(SafeParser):
     """Without a list of all flags in one line at the top, which nobody reads."""
 
     def format_help(self) -> str:

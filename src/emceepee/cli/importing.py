@@ -15,7 +15,7 @@ from emceepee.cli.client_changes import (
     say_json,
     show_diffs,
 )
-from emceepee.cli.terminal import DONE, Paint, agrees, can_ask, complain, printable, say
+from emceepee.cli.terminal import DONE, Paint, agrees, can_ask, complain, say
 from emceepee.clients.catalogue import CLIENTS, client_called
 from emceepee.clients.changes import FileChange
 from emceepee.clients.documents import ClientFile
@@ -38,7 +38,8 @@ def _run(options: argparse.Namespace) -> int:
     own = OwnConfig.find(options.config, os.environ)
     files = _files(options, own)
     journal = open_journal()
-    references = References(environment=os.environ, folder=own.path.parent)
+    # Nobody has agreed yet that these servers are used: no file that they name is opened.
+    references = References(environment=os.environ, folder=own.path.parent, opens_files=False)
     plans: list[tuple[ClientFile, PlannedServer]] = []
     known = own.servers()
     for file in files:
@@ -116,11 +117,11 @@ def _changes(
 ) -> list[FileChange]:
     written = [(plan.name, plan.found.entry) for _, plan in plans if plan.is_written and plan.found.entry is not None]
     after = own.with_servers(written) if written else own.content
-    changes = [FileChange(path=own.path, before=own.content, after=after)]
+    changes = [own.changed(after)]
     for file in files if takes else ():
         names = [plan.found.name for source, plan in plans if source is file and plan.is_behind]
         if names:
-            changes.append(FileChange(path=file.path, before=file.content, after=file.without(names)))
+            changes.append(file.changed(file.without(names)))
     return changes
 
 
@@ -134,7 +135,7 @@ def _show(
     if not files:
         say("No configuration of another client was found. Name a file with --from.")
     for file in files:
-        say(f"{paint.bold(file.client.title)} {paint.faint(str(file.path))}")
+        say(paint.bold(file.client.title), " ", paint.faint(str(file.path)))
         rows = [plan for source, plan in plans if source is file]
         if not rows:
             say("  no servers")
@@ -142,9 +143,9 @@ def _show(
             sign = _SIGNS[plan.fate]
             color = paint.good if sign == "+" else paint.bad if sign == "!" else paint.faint
             words = f": {plan.words}" if plan.words else ""
-            say(f"  {color(sign)} {printable(plan.found.name)}{printable(words)}")
+            say("  ", color(sign), f" {plan.found.name}{words}")
             for note in plan.notes:
-                say(paint.faint(f"      {printable(note)}"))
+                say(paint.faint(f"      {note}"))
     for hint in hints:
         say(f"Note: {hint}")
     if files:

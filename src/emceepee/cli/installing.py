@@ -3,6 +3,9 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from emceepee.cli.client_changes import (
     Facts,
@@ -13,14 +16,17 @@ from emceepee.cli.client_changes import (
     say_json,
     show_diffs,
 )
+from emceepee.cli.own_start import read_start
 from emceepee.cli.terminal import DONE, Paint, complain, say
 from emceepee.clients.catalogue import client_called
 from emceepee.clients.changes import FileChange
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.faults import ClientError
-from emceepee.clients.finding import file_to_write
+from emceepee.clients.finding import files_to_write
+from emceepee.clients.launching import own_command
 from emceepee.clients.own_config import OwnConfig
-from emceepee.clients.writing import Launch, entry_for, own_command
+from emceepee.clients.writing import Launch, entry_for
+from emceepee.json_types import JsonObject
 
 
 def run_install(options: argparse.Namespace) -> int:
@@ -31,35 +37,60 @@ def run_install(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     client = client_called(options.client)
     if options.target is not None:
-        file = ClientFile.at(client, options.target.expanduser().absolute())
+        files, left_out = [ClientFile.at(client, options.target.expanduser().absolute())], list[Path]()
     else:
-        file = file_to_write(client, os.environ, sys.platform)
+        files, left_out = files_to_write(client, os.environ, sys.platform)
     launch = _launch(options)
-    _, words = file.place()
-    entry = entry_for(client, words, options.name, launch)
-    before = dict(file.entries()).get(options.name)
-    after = file.content if before == entry else file.with_entry(options.name, entry)
-    change = FileChange(path=file.path, before=file.content, after=after)
-    facts: Facts = {"client": client.key, "file": str(file.path), "name": options.name, "entry": entry}
-    facts["outcome"] = "unchanged" if not change.is_change else "added" if before is None else "replaced"
+    installed = [_installed(file, options.name, launch) for file in files]
+    changes = [each.change for each in installed]
     if not options.json:
-        say(f"{Paint.of(sys.stdout).bold(client.title)} {file.path}")
-        if change.is_change:
-            show_diffs([change])
-        else:
-            say("It is there already.")
-    code = decide(options, [change], f"Write this to {file.path}?")
+        for each in installed:
+            _show(each)
+        for path in left_out:
+            say(f"Not written: {path}, as its program is not here. To write it all the same, use --to {path}")
+    places = " and ".join(str(change.path) for change in changes if change.is_change)
+    code = decide(options, changes, f"Write this to {places}?")
     is_written = code is None
     if code is None:
         urls = [] if launch.url is None else [launch.url]
-        open_journal().carry_out(f"install {client.key}", [change], now=current_time(), own_urls=urls)
+        open_journal().carry_out(f"install {client.key}", changes, now=current_time(), own_urls=urls)
         code = DONE
     if options.json:
-        say_json(facts | {"written": is_written})
+        rows = [{"file": str(each.file.path), "outcome": each.outcome} for each in installed]
+        facts: Facts = {"client": client.key, **rows[0], "name": options.name, "entry": installed[0].entry}
+        say_json(facts | {"written": is_written, "files": rows})
     elif is_written:
         say(f"Done. {client.afterwards}. `emceepee undo` takes it back.")
-        _mention_import(file, options.name)
+        _mention_import(files, options.name)
     return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Installed:
+    """What becomes of one file."""
+
+    file: ClientFile
+    entry: JsonObject
+    change: FileChange
+    outcome: str
+
+
+def _installed(file: ClientFile, name: str, launch: Launch) -> _Installed:
+    _, words = file.place()
+    entry = entry_for(file.client, words, name, launch)
+    before = dict(file.entries()).get(name)
+    after = file.content if before == entry else file.with_entry(name, entry)
+    change = file.changed(after)
+    outcome = "unchanged" if not change.is_change else "added" if before is None else "replaced"
+    return _Installed(file=file, entry=entry, change=change, outcome=outcome)
+
+
+def _show(installed: _Installed) -> None:
+    say(Paint.of(sys.stdout).bold(installed.file.client.title), f" {installed.file.path}")
+    if installed.change.is_change:
+        show_diffs([installed.change])
+    else:
+        say("It is there already.")
 
 
 def _launch(options: argparse.Namespace) -> Launch:
@@ -70,11 +101,11 @@ def _launch(options: argparse.Namespace) -> Launch:
     own = OwnConfig.find(options.config, os.environ)
     if own.content is None:
         complain(f"there is no {own.path} yet, so emceepee begins without servers; emceepee import makes it")
-        return Launch(command=own_command(sys.argv[0]))
-    return Launch(command=(*own_command(sys.argv[0]), "--config", str(own.path)))
+        return Launch(command=own_command(read_start()))
+    return Launch(command=(*own_command(read_start()), "--config", str(own.path)))
 
 
-def _mention_import(file: ClientFile, name: str) -> None:
-    others = [other for other, _ in file.entries() if other != name]
+def _mention_import(files: Sequence[ClientFile], name: str) -> None:
+    others, key = {other for file in files for other, _ in file.entries() if other != name}, files[0].client.key
     if others:
-        say(f"The client still has {len(others)} other servers; emceepee import {file.client.key} --take moves them.")
+        say(f"The client still has {len(others)} other servers; emceepee import {key} --take moves them.")

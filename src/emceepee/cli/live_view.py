@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from emceepee.cli.client_changes import run_guarded, say_json
 from emceepee.cli.console_feed import FeedLost, read_feed
 from emceepee.cli.live_state import LiveState
-from emceepee.cli.terminal import DONE, FAILED, complain, printable
+from emceepee.cli.terminal import DONE, FAILED, complain
 from emceepee.clock import Clock, SystemClock, epoch_milliseconds
 from emceepee.json_types import JsonObject
+from emceepee.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -34,7 +35,7 @@ def _run(options: argparse.Namespace) -> int:
             return DONE
         _follow(options, state, clock)
     except FeedLost as error:
-        complain(printable(str(error)))
+        complain(error)
         return FAILED
     complain("emceepee has ended the connection; call again to go on")
     return FAILED

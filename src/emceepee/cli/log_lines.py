@@ -7,8 +7,9 @@ import sys
 from emceepee.cli.client_changes import run_guarded
 from emceepee.cli.command_arguments import LEVELS
 from emceepee.cli.console_feed import FeedLost, read_feed
-from emceepee.cli.terminal import DONE, FAILED, Paint, complain, printable, say
+from emceepee.cli.terminal import DONE, FAILED, Paint, complain, rendered
 from emceepee.json_types import JsonObject
+from emceepee.terminal_text import printable_json
 
 
 def run_logs(options: argparse.Namespace) -> int:
@@ -34,11 +35,11 @@ def _run(options: argparse.Namespace) -> int:
                 _show(shown[-options.lines :] if options.lines else [], options, paint)
                 if options.server is not None and options.server not in servers:
                     there = ", ".join(sorted(servers)) or "none, as nobody calls"
-                    complain(printable(f'no session has a server "{options.server}" now; there are {there}'))
+                    complain(f'no session has a server "{options.server}" now; there are {there}')
                 if not options.follow:
                     return DONE
     except FeedLost as error:
-        complain(printable(str(error)))
+        complain(error)
         return FAILED
     complain("emceepee has ended the connection; call again to go on")
     return FAILED
@@ -53,7 +54,7 @@ def _is_wanted(line: JsonObject, options: argparse.Namespace) -> bool:
 
 def _show(lines: list[JsonObject], options: argparse.Namespace, paint: Paint) -> None:
     for line in lines:
-        say(json.dumps(line, ensure_ascii=False) if options.json else _text(line, paint))
+        sys.stdout.write(f"{printable_json(line) if options.json else _text(line, paint)}\n")
     sys.stdout.flush()
 
 
@@ -63,4 +64,4 @@ def _text(line: JsonObject, paint: Paint) -> str:
     is_bad = level in LEVELS[LEVELS.index("warning") :]
     source = "" if line.get("source") == "protocol" else f" {line.get('source')}"
     head = f"{str(line.get('timestamp'))[11:23]} {line.get('server')}{source}"
-    return f"{paint.faint(printable(head))} {(paint.bad if is_bad else str)(level)} {printable(words)}"
+    return rendered(paint.faint(head), " ", paint.bad(level) if is_bad else level, " ", words)

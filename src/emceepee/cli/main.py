@@ -1,6 +1,7 @@
 """`emceepee`: the command line. Whatever a command needs is loaded when it runs, so that others answer at once."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -14,13 +15,14 @@ from emceepee.cli.client_arguments import (
 )
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
 from emceepee.cli.config_arguments import add_config_command
-from emceepee.cli.help_text import GroupedHelp
+from emceepee.cli.help_text import GroupedHelp, SafeParser
 from emceepee.cli.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.restarts import CANNOT_START
 from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.serving_arguments import add_serving_commands, add_stdio_options, login_options, place_options
 from emceepee.cli.state import add_state_command, run_state
 from emceepee.own_files import ATTACH_NEVER
+from emceepee.search_path import drop_relative_folders
 
 USAGE_ERROR = CANNOT_START
 
@@ -28,6 +30,7 @@ USAGE_ERROR = CANNOT_START
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code."""
     closed = fill_closed()
+    drop_relative_folders(os.environ)
     parser = build_parser()
     options, rest = parser.parse_known_args(arguments)
     if left := take_late(options, rest):
@@ -119,7 +122,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_stdio_options(parser)
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=argparse.ArgumentParser)
+    plain: type[argparse.ArgumentParser] = SafeParser
+    commands = parser.add_subparsers(dest="command", metavar="command", parser_class=plain)
     add_serving_commands(commands)
     place = place_options()
     add_state_command(commands, [place])

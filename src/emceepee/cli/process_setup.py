@@ -31,6 +31,15 @@ def fill_closed() -> frozenset[int]:
     return frozenset(closed)
 
 
+def greet_person() -> None:
+    """On a terminal, say on standard error what this process waits for: no client starts it there."""
+    if os.isatty(STDIN):
+        sys.stderr.write(
+            "emceepee: serving MCP on standard input and output: an MCP client starts this command and writes to it. "
+            "`emceepee --help` lists other commands, `emceepee install` configures your clients. Ctrl-C ends it.\n"
+        )
+
+
 def keep_freed_memory() -> None:
     """With glibc's defaults every large result is made of fresh pages, which the kernel has to clear: 5 MB through the
     proxy took 23 ms of CPU, and takes 9. With another allocator nothing happens."""

@@ -4,8 +4,8 @@ import sys
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from emceepee.cli.terminal import printable
 from emceepee.json_types import JsonObject
+from emceepee.terminal_text import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -34,7 +34,7 @@ class ProgressBar:
             return
         if self._bar is None or self._task is None:
             self._bar = _new_bar()
-            self._task = self._bar.add_task(self._title, total=None, words="")
+            self._task = self._bar.add_task(printable(self._title), total=None, words="")
             self._bar.start()
         done, total, words = progress.get("progress"), progress.get("total"), progress.get("message")
         self._bar.update(

@@ -8,7 +8,7 @@ import sys
 from emceepee.cli.client_changes import say_json
 from emceepee.cli.command_arguments import INSTANT
 from emceepee.cli.process_setup import STDIN, STDOUT
-from emceepee.cli.terminal import DONE, USAGE, complain, printable, say
+from emceepee.cli.terminal import DONE, USAGE, complain, say
 from emceepee.clock import SystemClock
 from emceepee.json_types import JsonObject
 from emceepee.replay.reading import BadRecording, read_recording
@@ -22,7 +22,7 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
     try:
         recording = read_recording(options.file)
     except BadRecording as error:
-        complain(printable(str(error)))
+        complain(error)
         return USAGE
     if options.list:
         _list(recording, as_json=options.json)
@@ -32,7 +32,7 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
         return USAGE
     logs.configure(level="error")
     for note in recording.notes:
-        complain(printable(note))
+        complain(note)
     return _serve_stdio(recording, options) if options.listen is None else _serve_http(recording, options)
 
 
@@ -47,7 +47,7 @@ def _problem(options: argparse.Namespace, closed: frozenset[int]) -> str | None:
 
 def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
     if os.isatty(STDIN):
-        complain(f"replays {printable(recording.server)}; a client is to start this, or type JSON-RPC")
+        complain(f"replays {recording.server}; a client is to start this, or type JSON-RPC")
     from emceepee.miniserver.stdio import serve_on_stdio
     from emceepee.replay.conversation import ReplayedConversation
 
@@ -55,7 +55,7 @@ def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
         recording,
         SystemClock(),
         is_instant=options.speed == INSTANT,
-        says=_say,
+        says=complain,
     )
     asyncio.run(serve_on_stdio(conversation, stdin=STDIN, stdout=STDOUT))
     return DONE
@@ -68,7 +68,9 @@ def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
     host, port = options.listen
     is_loopback = host in LOOPBACK_NAMES
     if not (is_loopback or options.insecure):
-        _say(f"--listen: {host} lets other machines in, which could read the recording: say --insecure, if they may")
+        complain(
+            f"--listen: {host} lets other machines in, which could read the recording: say --insecure, if they may"
+        )
         return USAGE
     serving = replay_over_http(
         recording,
@@ -81,20 +83,15 @@ def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
             any_address=not is_loopback,
         ),
         is_instant=options.speed == INSTANT,
-        says=_say,
-        announce=lambda url: _say(f"replays {recording.server} at {url} (Ctrl-C ends it)"),
+        says=complain,
+        announce=lambda url: complain(f"replays {recording.server} at {url} (Ctrl-C ends it)"),
     )
     try:
         asyncio.run(serving)
     except OSError as error:
-        _say(f"cannot listen on {host}:{port}: {error}")
+        complain(f"cannot listen on {host}:{port}: {error}")
         return USAGE
     return DONE
-
-
-def _say(words: str) -> None:
-    """To the person who runs it: what is in a recording may be anything."""
-    complain(printable(words))
 
 
 def _list(recording: Recording, *, as_json: bool) -> None:
@@ -102,14 +99,14 @@ def _list(recording: Recording, *, as_json: bool) -> None:
         rows = [_row(exchange) for exchange in recording.exchanges]
         say_json({"server": recording.server, "requests": rows, "notes": recording.notes})
         return
-    say(printable(f"{recording.server}: {len(recording.exchanges)} requests"))
+    say(f"{recording.server}: {len(recording.exchanges)} requests")
     for exchange in recording.exchanges:
         row = _row(exchange)
         told = "".join(f", {row[key]} {key}" for key in ("notifications", "questions") if row[key])
-        say(printable(f"  line {row['line']}: {shown(exchange.method, exchange.params)} → {row['outcome']}{told}"))
+        say(f"  line {row['line']}: {shown(exchange.method, exchange.params)} → {row['outcome']}{told}")
     sys.stdout.flush()
     for note in recording.notes:
-        complain(printable(note))
+        complain(note)
 
 
 def _row(exchange: Exchange) -> JsonObject:

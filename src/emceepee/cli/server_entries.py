@@ -10,8 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from emceepee.cli.client_changes import Facts, current_time, decide, open_journal, run_guarded, say_json, show_diffs
-from emceepee.cli.terminal import DONE, FAILED, Paint, printable, say
-from emceepee.clients.changes import FileChange
+from emceepee.cli.terminal import DONE, FAILED, Paint, say
 from emceepee.clients.faults import ClientError
 from emceepee.clients.own_config import OwnConfig
 from emceepee.json_types import JsonObject
@@ -76,24 +75,25 @@ def _command_line(entry: JsonObject) -> str:
 
 def _show(rows: Sequence[Facts], path: Path) -> None:
     paint = Paint.of(sys.stdout)
-    say(f"{paint.bold('Servers of')} {path}")
-    wide = {key: max(len(printable(str(row[key]))) for row in rows) for key in ("name", "type")}
+    say(paint.bold("Servers of"), f" {path}")
+    wide = {key: max(len(str(row[key])) for row in rows) for key in ("name", "type")}
     for row in rows:
         sign = paint.good("●") if row["enabled"] else paint.faint("○")
         tags = f"  [{', '.join(row['tags'])}]" if row.get("tags") else ""
         state = "" if row["enabled"] else "  disabled"
-        where = _cut(printable(f"{row['where']}{tags}{state}"), sum(wide.values()) + 8)
-        say(f"  {sign} {printable(row['name']):<{wide['name']}}  {printable(row['type']):<{wide['type']}}  {where}")
+        where = _cut(f"{row['where']}{tags}{state}", sum(wide.values()) + 8)
+        say("  ", sign, f" {row['name']:<{wide['name']}}  {row['type']:<{wide['type']}}  {where}")
         if "status" in row:
             _show_status(row, paint)
 
 
 def _show_status(row: Facts, paint: Paint) -> None:
     if row["status"] in ("ok", "warning"):
-        say(f"      {paint.good('works')}: {row['tools'] or 0} tools, {row['protocolVersion']}, {row['seconds']:.1f} s")
+        words = f": {row['tools'] or 0} tools, {row['protocolVersion']}, {row['seconds']:.1f} s"
+        say("      ", paint.good("works"), words)
     for finding in row["findings"]:
-        say(f"      {paint.bad(printable(finding['message']))}")
-        say(f"      {paint.bold('→')} {printable(finding['remedy'])}")
+        say("      ", paint.bad(finding["message"]))
+        say("      ", paint.bold("→"), f" {finding['remedy']}")
 
 
 def _cut(text: str, taken: int) -> str:
@@ -106,7 +106,7 @@ def _cut(text: str, taken: int) -> str:
 def _try_all(own: OwnConfig, entries: dict[str, JsonObject], options: argparse.Namespace) -> dict[str, Facts]:
     from emceepee.cli.doctor import examine_entries, row_facts
 
-    return {row.name: row_facts(row) for row in examine_entries(own, entries, options)}
+    return {row.name: row_facts(row) for row in examine_entries(own, entries, options).rows}
 
 
 # Changing.
@@ -116,7 +116,7 @@ def _change(options: argparse.Namespace) -> int:
     own = OwnConfig.find(options.config, os.environ)
     names = [options.name] if options.work == "add" else list(dict.fromkeys(options.servers))
     after = _added(own, options) if options.work == "add" else _changed(own, names, options.work)
-    change = FileChange(path=own.path, before=own.content, after=after)
+    change = own.changed(after)
     if not options.json and change.is_change:
         show_diffs([change])
     code, is_written = decide(options, [change], f"Write this to {own.path}?"), False
@@ -126,8 +126,7 @@ def _change(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"config": str(own.path), "written": is_written, "servers": names})
     elif is_written:
-        shown = printable(", ".join(names))
-        say(f"{shown}: {_DONE_WORDS[options.work]}. `emceepee undo` takes it back.")
+        say(f"{', '.join(names)}: {_DONE_WORDS[options.work]}. `emceepee undo` takes it back.")
     elif not change.is_change:
         say("There is nothing to write.")
     return code
@@ -178,16 +177,16 @@ def _pair(text: str, sign: str, flag: str) -> tuple[str, str]:
 
 def _check(name: str, entry: JsonObject, own: OwnConfig) -> None:
     """As emceepee will read it: what is refused then is better refused now. References may lead nowhere yet."""
-    from emceepee.config import ConfigError
     from emceepee.config_reading import parse
     from emceepee.secret_references import References
 
     plain = {key: value for key, value in entry.items() if key not in ("env", "headers", "disabled")}
-    try:
-        text = json.dumps({"mcpServers": {name: plain}})
-        parse(text, source="", references=References(environment=os.environ, folder=own.path.parent))
-    except ConfigError as error:
-        raise ClientError(str(error).removeprefix(f": mcpServers.{name}").lstrip(".: ")) from None
+    text = json.dumps({"mcpServers": {name: plain}})
+    config = parse(text, source="", references=References(environment=os.environ, folder=own.path.parent))
+    if config.problems:
+        raise ClientError(
+            "; ".join(str(problem).removeprefix(f"mcpServers.{name}").lstrip(".: ") for problem in config.problems)
+        )
 
 
 def _changed(own: OwnConfig, names: Sequence[str], work: str) -> bytes | None:

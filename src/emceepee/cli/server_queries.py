@@ -13,10 +13,11 @@ from emceepee.cli.client_changes import say_json
 from emceepee.cli.command_session import list_all, run_with_tools
 from emceepee.cli.progress_bar import ProgressBar
 from emceepee.cli.result_text import block_text, contents_text
-from emceepee.cli.terminal import DONE, FAILED, Paint, complain, printable, say
+from emceepee.cli.terminal import DONE, FAILED, Paint, complain, say
 from emceepee.cli.tool_caller import CallFailed, ToolCaller, error_report
 from emceepee.json_types import JsonObject
 from emceepee.search.text import one_line
+from emceepee.terminal_text import printable
 
 SUMMARY_LENGTH = 100
 
@@ -66,9 +67,9 @@ def _tag(options: argparse.Namespace) -> JsonObject:
 
 def _show_tool(tool: JsonObject) -> None:
     paint, schema = Paint.of(sys.stdout), tool.get("inputSchema")
-    say(paint.bold(printable(f"{tool['server']} {tool.get('name')}")))
+    say(paint.bold(f"{tool['server']} {tool.get('name')}"))
     if tool.get("description"):
-        say(printable(str(tool["description"]).rstrip()))
+        say(str(tool["description"]).rstrip())
     schema = schema if isinstance(schema, dict) else {}
     properties, required = schema.get("properties"), schema.get("required") or ()
     for name, rule in (properties if isinstance(properties, dict) else {}).items():
@@ -76,7 +77,7 @@ def _show_tool(tool: JsonObject) -> None:
         kind = rule.get("type") if isinstance(rule.get("type"), str) else "any"
         need = "" if name in required else ", optional"
         words = f"  {one_line(str(rule['description']), SUMMARY_LENGTH)}" if rule.get("description") else ""
-        say(printable(f"  {name}=… ({kind}{need}){words}"))
+        say(f"  {name}=… ({kind}{need}){words}")
 
 
 def _show_entries(entries: Sequence[JsonObject], key: str) -> None:
@@ -86,15 +87,16 @@ def _show_entries(entries: Sequence[JsonObject], key: str) -> None:
     for entry in entries:
         if entry.get("server") != latest:
             latest = entry.get("server")
-            say(paint.bold(printable(str(latest))))
+            say(paint.bold(str(latest)))
         words = one_line(str(entry.get("description") or entry.get("title") or ""), SUMMARY_LENGTH)
-        say(f"  {printable(str(entry.get(key))):<{wide}}  {paint.faint(printable(words))}".rstrip())
+        name = str(entry.get(key))
+        say(f"  {name:<{wide}}  ", paint.faint(words)) if words else say(f"  {name}")
 
 
 def _outcome(found: JsonObject, options: argparse.Namespace) -> int:
     """Failed if a server could not be asked."""
     for error in found["errors"]:
-        complain(printable(f"{error.get('server')}: {error.get('message')}"))
+        complain(f"{error.get('server')}: {error.get('message')}")
     if found["errors"] and not options.json:
         complain("`emceepee doctor` says what is wrong with servers, and how to mend it")
     return FAILED if found["errors"] else DONE
@@ -107,7 +109,7 @@ async def _list(options: argparse.Namespace, caller: ToolCaller, kind: str, key:
     else:
         _show_entries(found[kind], key)
         if not found[kind] and not found["errors"]:
-            say(f"{printable(options.server)} offers no {kind}.")
+            say(f"{options.server} offers no {kind}.")
     return _outcome(found, options)
 
 
@@ -150,7 +152,7 @@ async def _prompt(options: argparse.Namespace, caller: ToolCaller) -> int:
         blocks = content if isinstance(content, list) else [content]
         for block in blocks:
             text = block_text(block) if isinstance(block, dict) else str(block)
-            say(f"{paint.bold(printable(str(message.get('role'))))}: {printable(text)}")
+            say(paint.bold(str(message.get("role"))), f": {text}")
     return DONE
 
 
@@ -174,9 +176,12 @@ async def _search(options: argparse.Namespace, caller: ToolCaller) -> int:
     else:
         for entry in found.get("results") or ():
             kind = f"{entry['type']}: " if "type" in entry else ""
-            say(printable(f"{kind}{entry.get('signature')}"))
+            shown = str(entry.get("signature"))
+            if module := entry.get("module"):  # which only scripts know the server by
+                shown = f"{entry.get('server')}{shown.removeprefix(str(module))}"
+            say(f"{kind}{shown}")
         if found.get("note"):
-            say(Paint.of(sys.stdout).faint(printable(str(found["note"]))))
+            say(Paint.of(sys.stdout).faint(str(found["note"])))
     for error in found.get("errors") or ():
-        complain(printable(f"{error.get('server')}: {error.get('message')}"))
+        complain(f"{error.get('server')}: {error.get('message')}")
     return DONE if found.get("results") else FAILED

@@ -14,15 +14,16 @@ import uvloop
 
 from emceepee.backends.spec import root_uri
 from emceepee.cli.announcements import announce, inviting, link_file_removed
-from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, hide_process, keep_freed_memory
+from emceepee.cli.process_setup import STDERR, STDIN, STDOUT, greet_person, hide_process, keep_freed_memory
 from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.terminal import complain
 from emceepee.cli.tokens import NAMED_TOKEN
 from emceepee.cli.watching import common_telemetry, serve_telemetry
 from emceepee.cli.way_out import egress_settings
 from emceepee.cli.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
 from emceepee.clock import SystemClock
 from emceepee.config import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, locate_state
-from emceepee.config_reading import find_file, load
+from emceepee.config_reading import find_file, load, warn_of_problems
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.own_files import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading
@@ -64,7 +65,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         if count > 1 and (config.replicas.slot is not None or config.replicas.listen is not None):
             raise ConfigError("--replica-slot and --replica-listen are of one process: they do not go with --workers")
     except (ConfigError, NoWorker) as error:
-        sys.stderr.write(f"emceepee: {error}\n")
+        complain(error)
         return USAGE_ERROR
     keep_freed_memory()
     hide_process(os.environ)
@@ -72,7 +73,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         fields = {} if worker is None else {"worker": worker.index}
         logs.configure(level=config.log_level, style=config.log_format, file=config.log_file, fields=fields)
     except OSError as error:
-        sys.stderr.write(f"emceepee: the log file {config.log_file} cannot be used: {error.strerror}\n")
+        complain(f"the log file {config.log_file} cannot be used: {error.strerror}")
         return USAGE_ERROR
     if worker is not None:
         return _serve_as(worker, config, source)
@@ -81,8 +82,9 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         _warn_of_short_tokens(config.http)
         return _serve(config, source) if count == 1 else _serve_with(count, config, arguments)
     if closed & {STDIN, STDOUT}:
-        sys.stderr.write("emceepee: standard input or output is closed, so there is nobody to serve\n")
+        complain("standard input or output is closed, so there is nobody to serve")
         return USAGE_ERROR
+    greet_person()
     stdout = _private_stdout()
     with collect_less_while_loading():
         from emceepee.stdio_app import run_stdio  # here: a mistake in the configuration need not wait for it
@@ -91,7 +93,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         with link_file_removed(config):
             run_until_done(run_stdio(config, stdin=STDIN, stdout=stdout, invite=inviting(config), source=source))
     except StoreError as error:
-        sys.stderr.write(f"emceepee: {error}\n")
+        complain(error)
         return USAGE_ERROR
     return 0
 
@@ -100,7 +102,7 @@ def _serve(config: Config, source: ConfigSource | None) -> int:
     with link_file_removed(config):
         failure = _run_http(config, source, announce=announce, invite=inviting(config))
     if failure is not None:
-        sys.stderr.write(f"emceepee: {failure}\n")
+        complain(failure)
     return 0 if failure is None else USAGE_ERROR
 
 
@@ -117,17 +119,14 @@ def _serve_as(worker: Worker, config: Config, source: ConfigSource | None) -> in
 def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
     from emceepee.cli.workers import Announcements, Workers, reserve_port
 
-    def fail(sentence: str) -> None:
-        sys.stderr.write(f"emceepee: {sentence}\n")
-
     try:
         reserved = reserve_port(config.http.host, config.http.port)
     except OSError as error:
-        fail(_cannot_listen(config, error))
+        complain(_cannot_listen(config, error))
         return USAGE_ERROR
     with reserved, link_file_removed(config), asyncio.Runner() as runner:
         command = worker_command(arguments, reserved.getsockname()[1])
-        told = Announcements(ready=announce, link=inviting(config), failed=fail)
+        told = Announcements(ready=announce, link=inviting(config), failed=complain)
         return runner.run(Workers(command, count, told, SystemClock()).run())
 
 
@@ -165,7 +164,11 @@ def followed_file(options: argparse.Namespace) -> ConfigSource | None:
 
 
 def _config(options: argparse.Namespace, path: str | None) -> Config:
-    config = load(path)
+    return _with_options(load(path), options)
+
+
+def _with_options(config: Config, options: argparse.Namespace) -> Config:
+    """Raises: ConfigError."""
     if options.max_result_bytes is not None:
         config = replace(config, limits=replace(config.limits, largest_result_bytes=options.max_result_bytes))
     return replace(
@@ -191,6 +194,15 @@ def _config(options: argparse.Namespace, path: str | None) -> Config:
 def usable_config(options: argparse.Namespace, *, usual_state: str) -> Config:
     """Without what `serve` alone has. Raises: ConfigError."""
     return _with_state(_config(options, options.config), options, usual=usual_state)
+
+
+def check_config(config: Config, options: argparse.Namespace, *, usual_state: str) -> str | None:
+    """Why emceepee would not start with the configuration that was read from the file, if it would not."""
+    try:
+        _with_state(_with_options(config, options), options, usual=usual_state)
+    except ConfigError as error:
+        return str(error)
+    return None
 
 
 def _with_state(config: Config, options: argparse.Namespace, *, usual: str) -> Config:
@@ -236,6 +248,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
 
 
 def warn_of_configuration(config: Config) -> None:
+    warn_of_problems(config.problems)
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if config.unverified:

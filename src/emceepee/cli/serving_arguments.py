@@ -125,13 +125,15 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--notices",
         choices=NOTICES,
-        help="where replies say what is new: all: in content and structured content (default); blocks: in content only",
+        help="where replies say what is new: all: in content and structured content; blocks: in content only; "
+        "auto: all, but blocks for clients known to show a model both (default)",
     )
     parser.add_argument(
         "--native-elicitation",
         choices=NATIVE_ELICITATION,
-        help="auto: what servers ask is put to clients that declare elicitation, besides the tools (default); "
-        "never: by the tools only",
+        help="auto: show servers' questions in clients that declare elicitation, besides the tools, and leave a "
+        "question open that a client dismisses in less than a second (default); always: count such an answer, too; "
+        "never: ask by the tools only",
     )
     parser.add_argument(
         "--surface",
@@ -198,7 +200,10 @@ def _add_serve_options(parser: argparse.ArgumentParser) -> None:
         "--require-session", action="store_true", help="refuse calls of 2026-07-28 callers that name no session"
     )
     parser.add_argument(
-        "--public-url", metavar="URL", help="where browsers reach this server, to come back from logins to servers"
+        "--public-url",
+        metavar="URL",
+        help="where browsers reach this server, to come back from logins to servers; "
+        "default: only a browser on this machine comes back",
     )
     parser.add_argument(
         "--metrics", action="store_true", help="serve figures for Prometheus at /metrics, to whoever may call at /mcp"
@@ -259,7 +264,8 @@ def _worker_count(text: str) -> int:
 
 
 def _byte_count(text: str) -> int:
-    _, most = range_of("largest_result_bytes")
-    if not text.isdecimal() or int(text) > most:
-        raise argparse.ArgumentTypeError(f"expected a number of bytes, found {text!r}")
+    allowed = range_of("largest_result_bytes")
+    if not text.isdecimal() or len(text) > 20 or not allowed.allows(int(text)):
+        expected = allowed.describe("a number of bytes")
+        raise argparse.ArgumentTypeError(f"expected {expected}, found {text[:60]!r}")
     return int(text)

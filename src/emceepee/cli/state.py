@@ -1,7 +1,6 @@
 """`emceepee state`: what an operator can see of state, and do to a state file."""
 
 import argparse
-import json
 import os
 import re
 import stat
@@ -13,6 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+
+from emceepee.cli.terminal import agrees, can_ask, complain, say
+from emceepee.terminal_text import printable, printable_json
 
 if TYPE_CHECKING:
     from emceepee.store.inspection import StateFile
@@ -65,6 +67,8 @@ def add_state_command(
     what.add_argument(
         "--older-than", type=duration, metavar="AGE", help="those that did not change for that long: 30m, 12h, 7d"
     )
+    seal = add("seal", "Encrypt servers that Redis has without encryption, after showing them.")
+    seal.add_argument("--yes", action="store_true", help="do not ask; for scripts")
     export = add("export", "Write everything but secrets as JSON.")
     export.add_argument("file", metavar="FILE", help="a file for its owner alone; - is standard output")
 
@@ -80,27 +84,31 @@ def duration(text: str) -> timedelta:
 def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
     """Returns the exit code."""
     from emceepee.config import ConfigError, locate_state  # here: --help need not wait for it
-    from emceepee.config_reading import load
+    from emceepee.config_reading import NO_SERVER, load
     from emceepee.store.location import SQLITE
     from emceepee.store.store import StoreError
 
     try:
-        location = locate_state(load(options.config), options.state, environment, usual=SQLITE)
+        location = locate_state(load(options.config, only=NO_SERVER), options.state, environment, usual=SQLITE)
         if location.redis is not None:
-            report = _in_redis(options.work, location.redis)
+            if options.work == "seal":
+                report = _seal(location.redis, location.key, asks=not options.yes)
+            else:
+                report = _in_redis(options.work, location.redis, has_key=location.key is not None)
         elif location.path is None:
             report = _in_memory(options.work)
         else:
             report = _WORKS[options.work](location.path, options)
-        sys.stdout.write(json.dumps(report.facts) + "\n" if options.json and report.facts else report.text)
+        is_json = options.json and report.facts
+        sys.stdout.write(f"{printable_json(report.facts)}\n" if is_json else printable(report.text))
         sys.stdout.flush()
     except (ConfigError, StoreError, Refused) as error:
-        sys.stderr.write(f"emceepee: {error}\n")
+        complain(error)
         return UNUSABLE
     except BrokenPipeError:  # whoever read it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
-    sys.stderr.write(report.problems)
+    sys.stderr.write(printable(report.problems))
     return report.code
 
 
@@ -111,7 +119,7 @@ def _in_memory(work: str | None) -> Report:
     return Report(facts={"path": None, "exists": False}, text=text)
 
 
-def _in_redis(work: str | None, redis: "RedisAddress") -> Report:
+def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> Report:
     if work is not None:
         raise Refused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
     from emceepee.clock import SystemClock
@@ -124,6 +132,7 @@ def _in_redis(work: str | None, redis: "RedisAddress") -> Report:
         "redis": seen.place,
         "sessions": seen.sessions,
         "servers": seen.servers,
+        "plainServers": seen.plain_servers,
         "logins": seen.logins,
         "replicas": [{"slot": each.slot, "address": each.address} for each in seen.replicas],
         "processes": len(seen.replicas),
@@ -136,7 +145,40 @@ def _in_redis(work: str | None, redis: "RedisAddress") -> Report:
         "Replicas": f"{len(seen.replicas)}",
     }
     replicas = {f"  slot {each.slot}": each.address or "cannot be reached by others" for each in seen.replicas}
-    return Report(facts=facts, text=_table(rows | replicas))
+    problems = ""
+    if seen.plain_servers and has_key:
+        problems = (
+            f"emceepee: {_count(seen.plain_servers, 'server')} in Redis not encrypted, and so refused; run"
+            " emceepee state seal to check and accept, or add them again\n"
+        )
+    return Report(facts=facts, text=_table(rows | replicas), problems=problems)
+
+
+def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> Report:
+    """`asks`: before anything is changed."""
+    from emceepee.clock import SystemClock
+    from emceepee.store.redis.plain_servers import PlainServer, seal_servers
+
+    if asks and not can_ask():
+        raise Refused("seal asks before it changes anything; run it in a terminal, or pass --yes")
+
+    def agree(found: "Sequence[PlainServer]") -> bool:
+        if not asks:
+            return True
+        for each in found:
+            say(f"{each.principal} {each.name}: {each.settings.decode(errors='replace')}")
+        return agrees(f"Encrypt {'this server' if len(found) == 1 else f'these {len(found)} servers'}, and accept?")
+
+    sealed = seal_servers(redis, SystemClock(), key, agree)
+    return Report(facts={"sealed": sealed}, text=f"Encrypted: {sealed}\n")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun} is" if number == 1 else f"{number} {noun}s are"
+
+
+def _seal_file(path: Path, options: argparse.Namespace) -> Report:
+    return Report(facts={"sealed": 0}, text=f"{path}: a state file encrypts every server. Nothing to do.\n")
 
 
 @contextmanager
@@ -249,6 +291,7 @@ _WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], Report]] = {
     "check": _check,
     "compact": _compact,
     "forget": _forget,
+    "seal": _seal_file,
     "export": _export,
 }
 

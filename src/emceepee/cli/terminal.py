@@ -1,15 +1,26 @@
 """What commands say to people: color on a terminal only, questions only where someone can answer."""
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TextIO
 
+from emceepee.terminal_text import printable
+
 DONE, FAILED, USAGE = 0, 1, 2
+MOST_ASKED = 5  # times, if the answers are neither yes nor no
+TYPE_Y_OR_N = "Type y or n."
 _DIFF_COLORS = (("+++", "1"), ("---", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class Painted(str):
+    """Text that is safe for a terminal, with its colors.
+
+    An f-string turns it into a plain string, and `say` then escapes its colors: pass it as an argument of its own.
+    """
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,41 +34,43 @@ class Paint:
         is_plain = environment.get("NO_COLOR") or environment.get("TERM") == "dumb"
         return cls(is_on=stream.isatty() and not is_plain)
 
-    def bold(self, text: str) -> str:
+    def bold(self, text: str) -> Painted:
         return self._painted(text, "1")
 
-    def good(self, text: str) -> str:
+    def good(self, text: str) -> Painted:
         return self._painted(text, "32")
 
-    def bad(self, text: str) -> str:
+    def bad(self, text: str) -> Painted:
         return self._painted(text, "31")
 
-    def faint(self, text: str) -> str:
+    def faint(self, text: str) -> Painted:
         return self._painted(text, "2")
 
-    def diff(self, text: str) -> str:
-        return "".join(self._diff_line(line) for line in text.splitlines(keepends=True))
+    def diff(self, text: str) -> Painted:
+        return Painted("".join(self._diff_line(line) for line in text.splitlines(keepends=True)))
 
     def _diff_line(self, line: str) -> str:
         color = next((color for start, color in _DIFF_COLORS if line.startswith(start)), None)
-        line = printable(line)
-        return line if color is None else f"{self._painted(line.rstrip(chr(10)), color)}\n"
+        return printable(line) if color is None else f"{self._painted(line.rstrip(chr(10)), color)}\n"
 
-    def _painted(self, text: str, color: str) -> str:
-        return f"\x1b[{color}m{text}\x1b[0m" if self.is_on else text
-
-
-def printable(text: str) -> str:
-    """Without what would move the cursor: names and files come from elsewhere."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    def _painted(self, text: str, color: str) -> Painted:
+        safe = printable(text)
+        return Painted(f"\x1b[{color}m{safe}\x1b[0m" if self.is_on else safe)
 
 
-def say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
+def rendered(*parts: str) -> str:
+    """Return the parts as one text, safe for a terminal: only `Painted` parts keep control sequences."""
+    return "".join(part if isinstance(part, Painted) else printable(part) for part in parts)
 
 
-def complain(text: object) -> None:
-    sys.stderr.write(f"emceepee: {text}\n")
+def say(*parts: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.write(f"{rendered(*parts)}\n")
+
+
+def complain(problem: object) -> None:
+    """Write a line to standard error."""
+    sys.stderr.write(f"emceepee: {printable(str(problem))}\n")
 
 
 def can_ask() -> bool:
@@ -65,10 +78,20 @@ def can_ask() -> bool:
 
 
 def agrees(question: str) -> bool:
-    """Whether the one at the terminal says yes."""
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
-    answer = sys.stdin.readline()
-    if not answer:
-        sys.stdout.write("\n")
-    return answer.strip().lower() in ("y", "yes")
+    """Ask at the terminal, and return whether the answer is yes. No answer means no."""
+    for _ in range(MOST_ASKED):
+        sys.stdout.write(f"{printable(question)} [y/N] ")
+        sys.stdout.flush()
+        answer = sys.stdin.readline()
+        if not answer:
+            sys.stdout.write("\n")
+        if (is_yes := read_yes_or_no(answer, default=False)) is not None:
+            return is_yes
+        say(TYPE_Y_OR_N)
+    return False
+
+
+def read_yes_or_no(answer: str, *, default: bool) -> bool | None:
+    """Return None for an answer that is neither. An empty answer is the default."""
+    word = answer.strip().lower()
+    return default if not word else {"y": True, "yes": True, "n": False, "no": False}.get(word)

@@ -4,7 +4,6 @@ It stands between the server and the logins as a session does (`sessions/authori
 """
 
 import asyncio
-import json
 import sys
 import webbrowser
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import HttpTarget
-from emceepee.cli.auth_outcome import printable
 from emceepee.cli.pasted_lines import PastedLines
 from emceepee.clock import iso
 from emceepee.json_types import JsonObject
@@ -25,6 +23,7 @@ from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.sessions.running_login import RunningLogin
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.server_logins import ServerLogins
+from emceepee.terminal_text import printable, printable_json
 
 IS_OVER_SSH = ("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT")
 SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
@@ -85,7 +84,7 @@ class TerminalLogin:
         return self.login is not None and not self.login.is_over
 
     @property
-    def authorization_url(self) -> str | None:
+    def asked_person(self) -> AskPerson | None:
         return None
 
     # What the login asks.
@@ -111,26 +110,33 @@ class TerminalLogin:
     def _show(self, asked: AskPerson) -> None:
         if self._says_json:
             facts: dict[str, Any] = {"server": self._key.server, "state": "authorizing", "authorizationUrl": asked.url}
+            facts |= {"issuer": asked.issuer}
             if asked.user_code is not None:
                 facts["userCode"] = asked.user_code
             if asked.expires_at is not None:
                 facts["expiresAt"] = iso(asked.expires_at)
-            sys.stdout.write(json.dumps(facts) + "\n")
+            sys.stdout.write(f"{printable_json(facts)}\n")
         else:
             sys.stdout.write(printable(_words(self._key.server, asked, opens_browser=self._opens_browser)))
         sys.stdout.flush()
 
 
 def _words(server: str, asked: AskPerson, *, opens_browser: bool) -> str:
+    whom = ""
+    if asked.host != asked.issuer_host:
+        whom = (
+            f"You log in at {asked.host}. The login is then given to the authorization server {asked.issuer_host}:\n"
+            f"go on only if it may act for you at {asked.host}.\n\n"
+        )
     if asked.user_code is not None:
         enter = f"If you are asked for a code, it is {asked.user_code}"
-        return f"To log in to {server}, open this address in any browser:\n\n  {asked.url}\n\n{enter}\n"
+        return f"To log in to {server}, open this address in any browser:\n\n  {asked.url}\n\n{enter}\n{whom}"
     how = "A browser opens. If it does not, open this address:" if opens_browser else "Open this address in a browser:"
     paste = (
         "If the browser is on another machine, it ends at a page that cannot be shown. Copy the address of that page,\n"
         "paste it here, and press Enter."
     )
-    return f"To log in to {server}, agree in a browser. {how}\n\n  {asked.url}\n\n{paste}\n"
+    return f"To log in to {server}, agree in a browser. {how}\n\n  {asked.url}\n\n{whom}{paste}\n"
 
 
 class NoListener:

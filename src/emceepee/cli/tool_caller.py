@@ -1,9 +1,8 @@
 """How commands reach servers: by emceepee's own tools, in a session here or in one of a running `emceepee serve`."""
 
-import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from emceepee.app import open_session, open_store, session_parts
@@ -26,16 +25,17 @@ from emceepee.sessions.session import Session
 from emceepee.telemetry.redaction import public_url
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.limited import fit_tools
+from emceepee.tools.notices import EVENTS, MOVED, NOTICE_KEYS, PENDING, UNSAVED, read_notice
 from emceepee.tools.request_context import RequestContext
 
 if TYPE_CHECKING:
     import asyncio
 
 PROGRESS = "notifications/progress"
+CONNECT_ON_USE = {"Emceepee-Connect": "on-use"}
 OnProgress = Callable[[JsonObject], None]
 _METHOD_NOT_FOUND = -32601
 _HELP_PAGES = frozenset(code.help_url for code in ErrorCode)
-_NOTICES = frozenset({"events_since_last_response", "pending_client_action"})
 
 
 class CallFailed(Exception):
@@ -59,11 +59,17 @@ class ToolCaller:
     @classmethod
     @asynccontextmanager
     async def here(cls, config: Config) -> "AsyncIterator[ToolCaller]":
-        """In a session of this process, on its own configuration. Servers start when they are needed."""
-        clock = SystemClock()
+        """In a session of this process, on its own configuration. Servers start when they are needed.
+
+        A list of several servers waits for all of them: the next command could only start them again.
+        """
+        clock, limits = SystemClock(), config.limits
+        patience = max(limits.list_patience_seconds, limits.connect_seconds)
+        config = replace(config, limits=replace(limits, list_patience_seconds=patience))
         async with open_store(config, clock) as store, session_parts(config, clock, store) as parts:
             session_id = Ulids(lambda: milliseconds(clock.now())).new()
             async with open_session(session_id, LOCAL, parts) as session:
+                session.update_profile(connects_on_use=True)
                 yield cls(_HereEndpoint(session, Tools(fit_tools(TOOLS, config.limits))))
 
     @classmethod
@@ -71,7 +77,7 @@ class ToolCaller:
     async def at(cls, url: str, token: str | None, config: Config) -> "AsyncIterator[ToolCaller]":
         """In a session of its own at a running `emceepee serve`. Raises: CallFailed."""
         clock = SystemClock()
-        headers = {} if token is None else {"Authorization": f"Bearer {bare_token(token)}"}
+        headers = CONNECT_ON_USE | ({} if token is None else {"Authorization": f"Bearer {bare_token(token)}"})
         target = HttpTarget(url=mcp_url(url), headers=headers, kind="http", tells_session=False)
         spec = BackendSpec(name="emceepee", target=target, mode="legacy")
         async with Dialer.running(clock, config.limits, egress=config.egress) as dialer:
@@ -118,8 +124,9 @@ def without_notices(result: JsonObject) -> JsonObject:
         result = result | {"content": kept}
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
-        own = {key: value for key, value in structured.items() if key not in _NOTICES}
-        if isinstance(added := own.get("emceepee"), dict) and added and added.keys() <= _NOTICES:
+        added = NOTICE_KEYS if EVENTS in structured else {PENDING, MOVED, UNSAVED}
+        own = {key: value for key, value in structured.items() if key not in added}
+        if isinstance(under := own.get("emceepee"), dict) and under and under.keys() <= NOTICE_KEYS:
             del own["emceepee"]
         result = result | {"structuredContent": own}
     return result
@@ -127,13 +134,7 @@ def without_notices(result: JsonObject) -> JsonObject:
 
 def _is_notice(block: object) -> bool:
     text = block.get("text") if isinstance(block, dict) else None
-    if not isinstance(text, str) or not text.startswith('{"') or not any(key in text[:40] for key in _NOTICES):
-        return False
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and value.keys() <= _NOTICES
+    return isinstance(text, str) and read_notice(text) is not None
 
 
 def error_words(result: JsonObject) -> str:

@@ -1,15 +1,15 @@
-"""`emceepee version`: what runs here."""
+"""`emceepee version`: the versions of emceepee, Python, the protocol, and the state engine."""
 
 import argparse
 import os
 import platform
 import sqlite3
-from importlib.metadata import version
 
 from emceepee import __version__
 from emceepee.cli.client_changes import run_guarded, say_json
-from emceepee.cli.terminal import DONE, printable, say
+from emceepee.cli.terminal import DONE, say
 from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE, usual_config
+from emceepee.protocol import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 
 def run_version(options: argparse.Namespace) -> int:
@@ -22,7 +22,7 @@ def _run(options: argparse.Namespace) -> int:
         "version": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
-        "sdk": f"mcp {version('mcp')}",
+        "protocols": [*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS],
         "stateEngine": _engine(options.state or os.environ.get(STATE_VARIABLE) or ""),
         "config": _config(options.config),
     }
@@ -31,7 +31,8 @@ def _run(options: argparse.Namespace) -> int:
     else:
         say(f"emceepee {facts.pop('version')}")
         for name, value in facts.items():
-            say(f"  {name:<12} {printable(str(value or 'none'))}")
+            text = ", ".join(value) if isinstance(value, list) else str(value or "none")
+            say(f"  {name:<12} {text}")
     return DONE
 
 

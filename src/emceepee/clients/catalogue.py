@@ -20,7 +20,6 @@ CLIENTS = (
         project_file=".mcp.json",
         variable=("CLAUDE_CONFIG_DIR", ".claude.json"),
         words=Words(http_type="http", stdio_type="stdio"),
-        load_flags={"alwaysLoad": True},
         afterwards="Start a new session",
     ),
     Client(
@@ -94,6 +93,8 @@ CLIENTS = (
         title="Cline",
         files=(f"$XDG_CONFIG_HOME/Code/User/{_CLINE}", "~/.cline/data/settings/cline_mcp_settings.json"),
         macos_files=(f"{_MACOS_CODE}/{_CLINE}", "~/.cline/data/settings/cline_mcp_settings.json"),
+        programs=("$XDG_CONFIG_HOME/Code/User", "~/.cline"),
+        macos_programs=(_MACOS_CODE, "~/.cline"),
         words=Words(http_type="streamableHttp", fixed={"disabled": False}),
         load_flags={"timeout": PATIENCE_SECONDS},
         afterwards="It takes the change up by itself",

@@ -3,49 +3,68 @@
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import StringIO
 from pathlib import Path
 
+from emceepee.bounded_files import read_file
 from emceepee.clients.faults import ClientError
 from emceepee.clients.masking import masked
 
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 CONTEXT_LINES = 2  # of a diff
+LINES_AROUND = 500  # of a change, looked through for what tells of secrets
+MOST_DIFFED, MOST_DIFFED_LINES = 1 << 20, 20_000  # characters
+LARGEST_FILE = 64 << 20  # bytes; Claude Code keeps much else in its file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """`before` is None for a file that is made, `after` for one that goes."""
+    """`before` is None for a file that is made, `after` for one that goes. `places` are where servers stand in it."""
 
     path: Path
     before: bytes | None
     after: bytes | None
+    places: tuple[tuple[str, ...], ...] = ()
 
     @property
     def is_change(self) -> bool:
         return self.before != self.after
 
     def diff(self) -> str:
-        """For people: secrets are masked."""
+        """For people: secrets are masked. Of a file that changes in too many places, only how much."""
         texts = [(content or b"").decode("utf-8", "replace") for content in (self.before, self.after)]
         before, after = (_lines(text) for text in texts)
-        # Masked as a whole: what tells of a secret may stand farther away from it than a diff shows.
+        start, rest = _alike(before, after)
+        begin = max(0, start - LINES_AROUND)
+        before, after = (lines[begin : len(lines) - max(0, rest - LINES_AROUND)] for lines in (before, after))
+        texts = ["".join(lines) for lines in (before, after)]
+        header = [f"--- {self.path}", f"+++ {self.path}"]
+        if max(map(len, texts)) > MOST_DIFFED or max(len(before), len(after)) > MOST_DIFFED_LINES:
+            return "".join(f"{line}\n" for line in (*header, "@@ too many lines to show @@"))
+        # More than is shown: what tells of a secret may stand farther away from it.
         was, will_be = (_lines(masked(text)) for text in texts)
         shown = []
         for group in SequenceMatcher(None, before, after).get_grouped_opcodes(CONTEXT_LINES):
             (_, first, _, start, _), (_, _, last, _, end) = group[0], group[-1]
-            shown.append(f"@@ -{_range(first, last)} +{_range(start, end)} @@")
+            shown.append(f"@@ -{_range(begin + first, begin + last)} +{_range(begin + start, begin + end)} @@")
             for tag, i, until_i, j, until_j in group:
                 if tag == "equal":
                     shown += [f" {line}" for line in was[i:until_i]]
                 else:
                     shown += [f"-{line}" for line in was[i:until_i]] + [f"+{line}" for line in will_be[j:until_j]]
-        header = [f"--- {self.path}", f"+++ {self.path}"] if shown else []
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in header + shown)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in (header if shown else []) + shown)
+
+
+def _alike(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
+    """How many lines at the beginning and at the end are the same."""
+    most = min(len(before), len(after))
+    start = next((place for place in range(most) if before[place] != after[place]), most)
+    rest = next((place for place in range(most - start) if before[-1 - place] != after[-1 - place]), most - start)
+    return start, rest
 
 
 def _range(first: int, end: int) -> str:
@@ -119,6 +138,6 @@ def write_all(changes: Iterable[FileChange]) -> None:
 def read_now(path: Path) -> bytes | None:
     """Raises: OSError."""
     try:
-        return path.read_bytes()
+        return read_file(path, LARGEST_FILE)
     except FileNotFoundError:
         return None

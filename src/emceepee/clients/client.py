@@ -40,6 +40,8 @@ class Client:
     title: str
     files: tuple[str, ...]
     macos_files: tuple[str, ...] = ()  # where they differ
+    programs: tuple[str, ...] = ()  # folders of the programs that each read one of `files`, if that is not one program
+    macos_programs: tuple[str, ...] = ()
     folder: str | None = None  # whose files are read, too
     project_file: str | None = None
     variable: tuple[str, str] | None = None  # names a folder that counts before `files`, and the file in it
@@ -61,6 +63,11 @@ class Client:
         if self.variable is not None and environment.get(self.variable[0]):
             return (Path(environment[self.variable[0]]) / self.variable[1], *paths)
         return paths
+
+    def program_folders(self, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
+        """One for each of the last files of `user_files`; none if one program reads them all."""
+        texts = self.macos_programs if platform == MACOS and self.macos_programs else self.programs
+        return tuple(_expanded(text, environment) for text in texts)
 
     def folder_files(self, environment: Mapping[str, str]) -> tuple[Path, ...]:
         """Those in its folder, in the order of their names."""

@@ -6,11 +6,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from emceepee.bounded_files import read_file
+from emceepee.clients.changes import LARGEST_FILE, FileChange
 from emceepee.clients.client import Client, Format, Words
 from emceepee.clients.faults import BadDocument, ClientError
 from emceepee.json_types import JsonObject
 
-LARGEST_FILE = 64 << 20  # bytes; Claude Code keeps much else in its file
+MOST_SERVERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,30 +40,40 @@ class ClientFile:
 
     @property
     def format(self) -> Format:
-        """By the name, as some clients take several."""
-        suffixes = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}
-        return suffixes.get(self.path.suffix, Format.JSON)
+        return format_of(self.path)
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """Where servers can stand in it."""
+        newer = self.client.newer_path
+        return (self.client.path,) if newer is None else (self.client.path, newer)
+
+    def changed(self, after: bytes | None) -> FileChange:
+        return FileChange(path=self.path, before=self.content, after=after, places=self.places)
 
     def document(self) -> JsonObject:
         """Raises: BadDocument."""
         try:
-            found = _editor(self.format).read(self.text)
+            found = editor_of(self.format).read(self.text)
         except BadDocument as error:
             raise BadDocument(f"{self.path}: {error}") from None
         if not isinstance(found, dict):
             raise BadDocument(f"{self.path}: expected an object with {'.'.join(self.client.path)}")
         return found
 
-    def entries(self) -> list[tuple[str, Any]]:
-        """Names and entries as the file has them. Raises: BadDocument."""
-        document = self.document()
+    def entries(self, document: JsonObject | None = None) -> list[tuple[str, Any]]:
+        """Names and entries as the file has them; `document` if that was read already. Raises: BadDocument."""
+        document = self.document() if document is None else document
         found: list[tuple[str, Any]] = []
         newer = self.client.newer_path
         if self._has_newer(document) and newer is not None:
-            found += _pairs(_at(document, newer))
-        older = _pairs(_at(document, self.client.path))
+            found += _pairs(value_at(document, newer))
+        older = _pairs(value_at(document, self.client.path))
         taken = {name for name, _ in found} | ({newer[-1]} if newer is not None and found else set())
-        return found + [(name, entry) for name, entry in older if name not in taken]
+        found += [(name, entry) for name, entry in older if name not in taken]
+        if len(found) > MOST_SERVERS:
+            raise BadDocument(f"{self.path}: it has more than {MOST_SERVERS} servers")
+        return found
 
     def place(self) -> tuple[tuple[str, ...], Words]:
         """Where a new entry goes, and in which words. Raises: BadDocument."""
@@ -89,8 +101,8 @@ class ClientFile:
 
     def _edited(self, edit: Any) -> bytes:
         try:
-            text = str(edit(_editor(self.format)))
-            _editor(self.format).read(text)  # better to refuse than to leave a client without its file
+            text = str(edit(editor_of(self.format)))
+            editor_of(self.format).read(text)  # better to refuse than to leave a client without its file
         except BadDocument as error:
             raise BadDocument(f"{self.path}: {error}") from None
         return text.encode("utf-8")
@@ -98,23 +110,27 @@ class ClientFile:
     def _has_newer(self, document: JsonObject) -> bool:
         if self.client.newer_path is None:
             return False
-        found = _at(document, self.client.newer_path)
+        found = value_at(document, self.client.newer_path)
         return isinstance(found, dict) and not {"type", "command", "url"} & found.keys()
+
+
+def format_of(path: Path) -> Format:
+    """By the name, as some clients take several."""
+    suffixes = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}
+    return suffixes.get(path.suffix, Format.JSON)
 
 
 def read_bytes(path: Path) -> bytes | None:
     """None if there is no such file. Raises: ClientError."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise ClientError(f"{path}: larger than {LARGEST_FILE >> 20} MiB, which is no configuration")
-        return path.read_bytes()
+        return read_file(path, LARGEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ClientError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _at(document: Any, path: Iterable[str]) -> Any:
+def value_at(document: Any, path: Iterable[str]) -> Any:
     for step in path:
         document = document.get(step) if isinstance(document, dict) else None
     return document
@@ -128,7 +144,7 @@ def _pairs(found: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def _editor(kind: Format) -> ModuleType:
+def editor_of(kind: Format) -> ModuleType:
     """Loaded only where used."""
     if kind is Format.TOML:
         from emceepee.clients import toml_edits

@@ -1,6 +1,7 @@
 """Which files there are to read, and which one to write."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from emceepee.clients.catalogue import CLIENTS
@@ -19,12 +20,22 @@ def present_files(clients: Sequence[Client], environment: Mapping[str, str], pla
     ]
 
 
-def file_to_write(client: Client, environment: Mapping[str, str], platform: str) -> ClientFile:
-    """The first that is there, else the usual one. Raises: ClientError."""
+def files_to_write(
+    client: Client, environment: Mapping[str, str], platform: str
+) -> tuple[list[ClientFile], list[Path]]:
+    """The files to write, and those of programs that are not here.
+
+    Of one program, it is the first file that is there, else the usual one. Of several, it is one for each that is here;
+    all if none seems to be. Raises: ClientError.
+    """
     paths = _user_files(client, environment, platform)
+    if folders := client.program_folders(environment, platform):
+        places = list(zip(folders, paths, strict=True))
+        here = [path for folder, path in places if folder.is_dir()] or list(paths)
+        return [ClientFile.at(client, path) for path in here], [path for path in paths if path not in here]
     with_its_folder = [path for path in paths if path.parent.is_dir()]
     found = next((path for path in paths if path.exists()), None)
-    return ClientFile.at(client, found or next(iter(with_its_folder), paths[0]))
+    return [ClientFile.at(client, found or next(iter(with_its_folder), paths[0]))], []
 
 
 def file_named(path: Path, client: Client | None) -> ClientFile:
@@ -33,8 +44,12 @@ def file_named(path: Path, client: Client | None) -> ClientFile:
         raise ClientError(f"{path}: no such file")
     if client is not None:
         return ClientFile.at(client, path)
-    for file in (ClientFile.at(candidate, path) for candidate in _candidates(path)):
-        if file.entries():
+    candidates = list(_candidates(path))
+    first = ClientFile.at(candidates[0], path)
+    document = first.document()  # once: the format depends on the path alone, and the file may be large
+    for candidate in candidates:
+        file = replace(first, client=candidate)
+        if file.entries(document):
             return file
     raise ClientError(f"{path}: no servers were found in it; name the client whose file it is, too")
 

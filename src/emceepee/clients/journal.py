@@ -1,18 +1,23 @@
 """What files were before emceepee changed them, so that each change can be taken back byte for byte.
 
+If a file changed otherwise since, only the entries that emceepee wrote are taken back.
+
 One folder per change below the user's state folder: `change.json` says which files, and beside it are their copies.
 """
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+from emceepee.bounded_files import read_file
 from emceepee.clients.changes import (
+    LARGEST_FILE,
     PRIVATE_FOLDER,
     FileChange,
     digest,
@@ -21,11 +26,14 @@ from emceepee.clients.changes import (
     write_all,
     write_file,
 )
-from emceepee.clients.faults import ClientError
+from emceepee.clients.entry_changes import Conflict, EntryChange, entry_changes, take_back
+from emceepee.clients.faults import BadDocument, ClientError
 from emceepee.json_types import JsonObject
 
 FOLDER_NAME = "client-changes"
 RECORD = "change.json"
+LARGEST_RECORD = 16 << 20  # bytes
+EMPTY: Mapping[Path, bytes | None] = MappingProxyType({})
 MOST_KEPT = 50  # older ones are deleted, with their copies
 
 
@@ -44,6 +52,14 @@ class Change:
     @property
     def paths(self) -> list[str]:
         return [str(file["path"]) for file in self.files]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restoration:
+    """What becomes of a file. `is_by_entry`: it was changed since, and keeps everything but the entries of ours."""
+
+    change: FileChange
+    is_by_entry: bool
 
 
 class Journal:
@@ -100,14 +116,18 @@ class Journal:
         assert found is not None  # it was written above
         return found
 
+    def restorations(self, change: Change, later: Mapping[Path, bytes | None] = EMPTY) -> list[Restoration]:
+        """What `undo` would do, if the files were as in `later` first. Raises: ClientError if it cannot."""
+        return [self._restored(change, file, later) for file in change.files]
+
     def undo(self, change: Change) -> list[FileChange]:
-        """Put the files back. Raises: ClientError if one was changed since, and nothing is different."""
-        restored = [self._restored(change, file) for file in change.files]
-        backward = [each for each in restored if each.is_change]
+        """Put the files back. Raises: ClientError if what was written was changed since, and nothing is different."""
+        restored = self.restorations(change)
+        backward = [each.change for each in restored if each.change.is_change]
         try:
             write_all(backward)
-            for file in change.files:
-                if file["mode"] is not None:
+            for file, each in zip(change.files, restored, strict=True):
+                if file["mode"] is not None and not each.is_by_entry:
                     Path(file["path"]).chmod(int(file["mode"]))
         except OSError as error:
             raise ClientError(f"{error.filename} cannot be written: {error.strerror}") from None
@@ -115,24 +135,39 @@ class Journal:
         shutil.rmtree(change.folder, ignore_errors=True)
         return backward
 
-    def _restored(self, change: Change, file: JsonObject) -> FileChange:
+    def _restored(self, change: Change, file: JsonObject, later: Mapping[Path, bytes | None]) -> Restoration:
         path = Path(file["path"])
         try:
-            current = read_now(path)
-            before = None if file["copy"] is None else (change.folder / str(file["copy"])).read_bytes()
+            current = later[path] if path in later else read_now(path)
+            before = None if file["copy"] is None else read_file(change.folder / str(file["copy"]), LARGEST_FILE)
         except OSError as error:
             raise ClientError(f"{error.filename} cannot be read: {error.strerror}") from None
         if digest(before) != file["before"]:
             raise ClientError(f"the copy of {path} in {change.folder} is not what was kept; nothing was changed")
-        if digest(current) not in (file["after"], file["before"]):
+        if digest(current) in (file["after"], file["before"]):
+            return Restoration(change=FileChange(path=path, before=current, after=before), is_by_entry=False)
+        try:
+            after = self._by_entry(path, current, before, file)
+        except (Conflict, BadDocument) as error:
+            what = f'the server "{error}" in {path}' if isinstance(error, Conflict) else str(path)
             way = f"The file as it was is {change.folder / str(file['copy'])}: copy from it what you want back"
             if before is None:
                 way = "There was no such file before: delete what you do not want"
             raise ClientError(
-                f"{path} was changed since ({change.command}, {change.at[:16]}), and undoing would lose that. {way}, "
+                f"{what} was changed since ({change.command}, {change.at[:16]}), and undoing would lose that. {way}, "
                 f"then forget the change with: emceepee undo {change.number} --forget"
-            )
-        return FileChange(path=path, before=current, after=before)
+            ) from None
+        return Restoration(change=FileChange(path=path, before=current, after=after), is_by_entry=True)
+
+    def _by_entry(self, path: Path, current: bytes | None, before: bytes | None, file: JsonObject) -> bytes | None:
+        """Raises: Conflict, BadDocument."""
+        try:
+            entries = [EntryChange.of(record) for record in file.get("entries") or ()]
+        except (KeyError, TypeError):
+            entries = []
+        if current is None or not entries:
+            raise BadDocument
+        return take_back(path, current, before, entries)
 
     def forget(self, change: Change) -> None:
         shutil.rmtree(change.folder, ignore_errors=True)
@@ -149,12 +184,13 @@ class Journal:
             "after": digest(change.after),
             "copy": copy,
             "mode": mode,
+            "entries": [each.record() for each in entry_changes(change)],
         }
 
     def _read(self, folder: Path) -> Change | None:
         """None for one that was cut off before anything was written."""
         try:
-            record: Any = json.loads((folder / RECORD).read_bytes())
+            record: Any = json.loads(read_file(folder / RECORD, LARGEST_RECORD))
             return Change(
                 folder=folder,
                 number=int(folder.name),
@@ -166,7 +202,7 @@ class Journal:
             )
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             raise ClientError(f"{folder / RECORD} cannot be read; move that folder away") from None
 
     def _forget_old(self) -> None:

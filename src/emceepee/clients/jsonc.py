@@ -7,15 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.clients.faults import BadDocument
+from emceepee.codec import DEEPEST, TOO_DEEP, TOO_MANY, has_too_many_values
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COMMENT = r"(?>//[^\r\n]*|/\*.*?\*/)"  # atomic: it ends at the first end, whatever follows
+# What has no end matches up to the end of the text: else each of many beginnings would be followed to there.
+_MAYBE_STRING = r'"(?:[^"\\]|\\.)*+"?'
+_MAYBE_COMMENT = r"(?>//[^\r\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
 _BLANK = re.compile(rf"(?:\s|{_COMMENT})*", re.DOTALL)
 _REST_OF_LINE = re.compile(r"(?:[ \t]|/\*[^\r\n]*?\*/)*(?://[^\r\n]*)?")
 _TOKEN = re.compile(rf"{_STRING}|{_COMMENT}|[{{}}\[\]]", re.DOTALL)
 _NAME = re.compile(_STRING, re.DOTALL)
 _SCALAR = re.compile(r"[^\s,\]}/]+")
-_NOT_JSON = re.compile(rf"({_STRING})|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])", re.DOTALL)
+_NOT_JSON = re.compile(rf"({_MAYBE_STRING})|{_MAYBE_COMMENT}|,(?=(?:\s|{_MAYBE_COMMENT})*+[\]}}])", re.DOTALL)
 _NO_BREAK = re.compile(r"[^\n]")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 BOM = "\ufeff"
@@ -46,13 +50,57 @@ class _Edit:
 
 def read(text: str) -> Any:
     """Raises: BadDocument, with the place in the text as it is."""
-    plain = _NOT_JSON.sub(lambda found: found[1] or _NO_BREAK.sub(" ", found[0]), text.removeprefix(BOM))
+    text = text.removeprefix(BOM)
+    if not text.strip():
+        return {}
     try:
-        return json.loads(plain) if plain.strip() else {}
+        value = _parsed(text)
     except ValueError as error:
         raise BadDocument(f"not valid JSON: {error}") from None
     except RecursionError:
-        raise BadDocument("not valid JSON: it is nested too deeply") from None
+        raise BadDocument(f"not valid JSON: it is {TOO_DEEP}") from None
+    if _is_deep(value):
+        raise BadDocument(f"not valid JSON: it is {TOO_DEEP}")
+    return value
+
+
+def _parsed(text: str) -> Any:
+    """Raises: ValueError, RecursionError, BadDocument."""
+    try:
+        return _loads(text)
+    except ValueError:  # most often because of a comment
+        plain = _NOT_JSON.sub(_blanked, text)
+        return _loads(plain) if plain.strip() else {}
+
+
+def _loads(text: str) -> Any:
+    if has_too_many_values(text.encode("utf-8", "replace")):
+        raise BadDocument(f"it is {TOO_MANY}")
+    return json.loads(text)
+
+
+def _blanked(found: "re.Match[str]") -> str:
+    """Comments and trailing commas as blanks; strings as they are. Raises: BadDocument."""
+    if found[1]:
+        return found[1]
+    if found[0].startswith("/*") and not found[0].endswith("*/", 2):
+        line = found.string.count("\n", 0, found.start()) + 1
+        raise BadDocument(f"not valid JSON: the comment that begins in line {line} has no end")
+    return _NO_BREAK.sub(" ", found[0])
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            item
+            for container in level
+            if isinstance(container, dict | list)
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def put(text: str, path: Path, name: Step, value: Any) -> str:
@@ -60,7 +108,13 @@ def put(text: str, path: Path, name: Step, value: Any) -> str:
 
     In a list it takes the place of the item there, or comes after the last. Raises: BadDocument.
     """
+    return put_all(text, path, [(name, value)])
+
+
+def put_all(text: str, path: Path, new: Sequence[tuple[Step, Any]]) -> str:
+    """The same with several names and values; of several, none may be there already. Raises: BadDocument."""
     read(text)
+    name, value = new[0]
     if not text.removeprefix(BOM).strip():
         text = (BOM if text.startswith(BOM) else "") + "{}\n"
     start = _BLANK.match(text.removeprefix(BOM)).end() + len(text) - len(text.removeprefix(BOM))  # type: ignore[union-attr]  # it matches nothing, too
@@ -69,10 +123,14 @@ def put(text: str, path: Path, name: Step, value: Any) -> str:
         members = _members(text, start, step, ".".join(map(str, wanted[:depth])) or "the whole")
         found = next((member for member in reversed(members) if member.name == step), None)
         if found is None or depth == len(path):
-            for outer in reversed(wanted[depth + 1 :]):
-                value = {outer: value}
-            edits = _replace(text, found, value) if found else _append(text, start, members, step, value)
-            return _edited(text, edits)
+            if found is not None:
+                return _edited(text, _replace(text, found, value))
+            if depth < len(path):
+                whole: Any = dict(new) if isinstance(name, str) else [value for _, value in new]
+                for outer in reversed(wanted[depth + 1 : -1]):
+                    whole = {outer: whole}
+                new = [(step, whole)]
+            return _edited(text, _append(text, start, members, new))
         start = found.value
     raise AssertionError("the last step returns")
 
@@ -114,22 +172,22 @@ def _replace(text: str, member: _Member, value: Any) -> list[_Edit]:
     return [_Edit(start=member.value, end=member.end, text=shown)]
 
 
-def _append(text: str, start: int, members: Sequence[_Member], name: Step, value: Any) -> list[_Edit]:
+def _append(text: str, start: int, members: Sequence[_Member], added: Sequence[tuple[Step, Any]]) -> list[_Edit]:
     outer = _indent_of_line(text, start)
     inner = outer + _step(text)
     if not members:
         close = _end_of(text, start) - 1
         kept = text[start + 1 : close].rstrip()  # nothing, or comments
-        new = f"{_newline(text)}{inner}{_member(text, name, value, inner)}{_newline(text)}{outer}"
+        new = f"{_shown_members(text, added, inner)}{_newline(text)}{outer}"
         return [_Edit(start=start + 1 + len(kept), end=close, text=new)]
     last = members[-1]
     if "\n" not in text[start : members[0].start]:  # all on one line
-        new = f"{_label(name)}{json.dumps(value, ensure_ascii=False)}"
+        new = ", ".join(f"{_label(name)}{json.dumps(value, ensure_ascii=False)}" for name, value in added)
         if last.comma is not None:
             return [_Edit(start=last.comma + 1, end=last.comma + 1, text=f" {new},")]
         return [_Edit(start=last.end, end=last.end, text=f", {new}")]
     inner = _indent_of_line(text, last.start)
-    new = f"{_newline(text)}{inner}{_member(text, name, value, inner)}"
+    new = _shown_members(text, added, inner)
     if last.comma is not None:
         place = _rest_of_line(text, last.comma + 1)
         return [_Edit(start=place, end=place, text=f"{new},")]
@@ -144,8 +202,10 @@ def _rest_of_line(text: str, start: int) -> int:
     return start + len(found[0].rstrip())
 
 
-def _member(text: str, name: Step, value: Any, indent: str) -> str:
-    return f"{_label(name)}{_shown(text, value, indent)}"
+def _shown_members(text: str, members: Sequence[tuple[Step, Any]], indent: str) -> str:
+    """On lines of their own."""
+    lines = (f"{_newline(text)}{indent}{_label(name)}{_shown(text, value, indent)}" for name, value in members)
+    return ",".join(lines)
 
 
 def _label(name: Step) -> str:

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from emceepee.clients import jsonc
+from emceepee.clients.changes import FileChange
 from emceepee.clients.documents import read_bytes
 from emceepee.clients.faults import BadDocument, ClientError
 from emceepee.json_types import JsonObject
 from emceepee.own_files import CONFIG_VARIABLE, usual_config
 
 _OBJECTS = ("mcpServers", "mcpClients")
+_PLACES = tuple((name,) for name in ("servers", *_OBJECTS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,18 +56,22 @@ class OwnConfig:
             if isinstance(entry, dict)
         }
 
+    def settings(self) -> JsonObject:
+        """Everything but the servers. Raises: ClientError."""
+        return {key: value for key, value in self._document().items() if key not in ("servers", *_OBJECTS)}
+
+    def changed(self, after: bytes | None) -> FileChange:
+        return FileChange(path=self.path, before=self.content, after=after, places=_PLACES)
+
     def with_servers(self, servers: Iterable[tuple[str, JsonObject]]) -> bytes:
-        """Where the others stand. Raises: ClientError."""
+        """Where the others stand. There is at least one, and none of these names is taken. Raises: ClientError."""
         document, text = self._document(), self._text()
         listed = document.get("servers")
         if isinstance(listed, list) and "mcpServers" not in document:
-            for index, (name, entry) in enumerate(servers, len(listed)):
-                text = jsonc.put(text, ("servers",), index, {"name": name, **entry})
-            return text.encode()
+            items = [(index, {"name": name, **entry}) for index, (name, entry) in enumerate(servers, len(listed))]
+            return jsonc.put_all(text, ("servers",), items).encode()
         place = "servers" if isinstance(listed, dict) and "mcpServers" not in document else "mcpServers"
-        for name, entry in servers:
-            text = jsonc.put(text, (place,), name, entry)
-        return text.encode()
+        return jsonc.put_all(text, (place,), list(servers)).encode()
 
     def without(self, name: str) -> bytes:
         """Raises: ClientError."""

@@ -49,26 +49,35 @@ def plan_import(
     found: Iterable[FoundServer], present: Mapping[str, JsonObject], own_urls: Sequence[str] = ()
 ) -> list[PlannedServer]:
     """`present` are the servers of emceepee's configuration by name; `own_urls` is where clients reach emceepee."""
-    known: dict[str, JsonObject] = dict(present)
+    known = {name: _Known(entry=entry, identity=_identity(entry)) for name, entry in present.items()}
     planned = []
     for server in found:
         plan = _plan(server, known, own_urls)
         planned.append(plan)
         if plan.is_written and server.entry is not None:
-            known[plan.name] = server.entry
+            known[plan.name] = _Known(entry=server.entry, identity=_identity(server.entry))
     return planned
 
 
-def _plan(server: FoundServer, known: Mapping[str, JsonObject], own_urls: Sequence[str]) -> PlannedServer:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """A server that is in emceepee's configuration, or will be."""
+
+    entry: JsonObject
+    identity: JsonObject
+
+
+def _plan(server: FoundServer, known: Mapping[str, _Known], own_urls: Sequence[str]) -> PlannedServer:
     entry = server.entry
     if is_own(server.name, entry or {}, own_urls):
         return PlannedServer(found=server, fate=Fate.OWN, name=server.name, words="it is emceepee itself")
     if entry is None:
         return PlannedServer(found=server, fate=Fate.UNSUPPORTED, name=server.name, words=server.problem)
-    same = next((name for name, other in known.items() if _identity(other) == _identity(entry)), None)
+    identity = _identity(entry)
+    same = next((name for name, other in known.items() if other.identity == identity), None)
     if same is not None:
         words = f'the same server as "{same}"' if same != server.name else "it is there already"
-        is_running = known[same].get("disabled") is not True
+        is_running = known[same].entry.get("disabled") is not True
         if server.is_used and not is_running:
             words += ", and disabled"
         return PlannedServer(found=server, fate=Fate.DUPLICATE, name=same, words=words, is_running=is_running)
@@ -88,7 +97,7 @@ def _plan(server: FoundServer, known: Mapping[str, JsonObject], own_urls: Sequen
     )
 
 
-def _free_name(server: FoundServer, known: Mapping[str, JsonObject]) -> str:
+def _free_name(server: FoundServer, known: Mapping[str, object]) -> str:
     name = f"{server.name}-{server.client.key}"
     number = 2
     while name in known:

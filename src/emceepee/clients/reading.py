@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.clients.client import Client
 from emceepee.clients.documents import ClientFile
+from emceepee.clients.faults import BadDocument
+from emceepee.clients.plain_values import TooDeep, plain
 from emceepee.json_types import JsonObject
 from emceepee.secret_references import BadReference, References
 
 LONGEST_NAME = 100  # as in the configuration
 LONGEST_TIMEOUT_MS = 900_000
+MOST_CHARACTERS, MOST_VALUES = 1 << 20, 20_000  # of all servers in a file
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers")
@@ -56,7 +60,18 @@ class FoundServer:
 
 def servers_of(file: ClientFile, references: References) -> list[FoundServer]:
     """Raises: ClientError."""
-    return [_found(file.client, name, raw, references) for name, raw in file.entries()]
+    budget = Budget(max_bytes=MOST_CHARACTERS, max_nodes=MOST_VALUES)
+    found = []
+    for name, raw in file.entries():
+        try:
+            budget.spend(len(name))
+            values = plain(raw, budget)
+        except OverBudget as error:
+            raise BadDocument(f"{file.path}: its servers have more than {error.limit:,.0f} {error.resource}") from None
+        except TooDeep:
+            raise BadDocument(f'{file.path}: the server "{name[:LONGEST_NAME]}" is nested too deeply') from None
+        found.append(_found(file.client, name, values, references))
+    return found
 
 
 def _found(client: Client, name: str, raw: Any, references: References) -> FoundServer:

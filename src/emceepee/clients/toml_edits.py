@@ -5,13 +5,22 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
+from tomlkit.parser import Parser
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.clients.faults import BadDocument
+
+_ERRORS = (TOMLKitError, ValueError, AttributeError, KeyError, IndexError, TypeError)
+LARGEST_TEXT = 512 << 10  # characters
+MOST_ITEMS, LONGEST_SECONDS = 50_000, 5.0
 
 
 def read(text: str) -> Any:
     """Raises: BadDocument."""
-    return _parse(text).unwrap()
+    try:
+        return _parse(text).unwrap()
+    except (RecursionError, *_ERRORS) as error:
+        raise BadDocument(f"not valid TOML: {error}") from None
 
 
 def put(text: str, path: Sequence[str], name: str, value: Any) -> str:
@@ -47,10 +56,34 @@ def _table(value: dict[str, Any]) -> Any:
     return table
 
 
+class _BoundedParser(Parser):
+    """Spends from a budget for each key and value: the time for one key grows with the keys before it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._budget = Budget(max_bytes=0, max_nodes=MOST_ITEMS, seconds=LONGEST_SECONDS)
+
+    def _parse_key_value(self, *args: Any, **options: Any) -> Any:
+        self._budget.spend()
+        return super()._parse_key_value(*args, **options)
+
+    def _parse_value(self) -> Any:
+        self._budget.spend()
+        return super()._parse_value()
+
+    def _parse_table(self, *args: Any, **options: Any) -> Any:
+        self._budget.spend()
+        return super()._parse_table(*args, **options)
+
+
 def _parse(text: str) -> tomlkit.TOMLDocument:
+    if len(text) > LARGEST_TEXT:
+        raise BadDocument(f"larger than {LARGEST_TEXT >> 10} KiB, which is no configuration in TOML")
     try:
-        return tomlkit.parse(text)
-    except (TOMLKitError, ValueError, RecursionError) as error:
+        return _BoundedParser(text).parse()
+    except OverBudget as error:
+        raise BadDocument(f"cannot be read: {error}") from None
+    except (RecursionError, *_ERRORS) as error:
         raise BadDocument(f"not valid TOML: {error}") from None
 
 

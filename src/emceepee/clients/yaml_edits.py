@@ -7,18 +7,104 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.scanner import RoundTripScanner, Scanner
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.clients.faults import BadDocument
 
 WIDTH = 1 << 20  # columns: lines that are long stay so
+LARGEST_TEXT = 512 << 10  # characters; ruamel.yaml reads some 200,000 in a second
+MOST_TOKENS, LONGEST_SECONDS = 100_000, 5.0
+DEEPEST_FLOW = 100  # levels of brackets: the time of each token grows with them
+_COLLECTIONS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "omap", "pairs", "set")}
+_MERGE = "tag:yaml.org,2002:merge"
+# What ruamel.yaml raises for documents that nobody wrote in good faith, besides its own errors.
+_ERRORS = (YAMLError, ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError)
+
+
+class _BoundedScanner:
+    """Spends from a budget for each token. The budget is set by `_editor`."""
+
+    budget: Budget
+
+    def fetch_more_tokens(self) -> Any:
+        self.budget.spend()
+        if self.flow_level > DEEPEST_FLOW:  # type: ignore[attr-defined]  # of the scanner that this is mixed into
+            raise BadDocument(f"not valid YAML: it is nested deeper than {DEEPEST_FLOW} levels")
+        return super().fetch_more_tokens()  # type: ignore[misc]  # of the scanner that this is mixed into
 
 
 def read(text: str) -> Any:
-    """Raises: BadDocument."""
+    """Return plain values, which may share parts where the text has aliases. Raises: BadDocument."""
+    reader = YAML(typ="safe", pure=True)
+    node = _bounded(reader, Scanner, text, reader.compose)
+    if node is None:
+        return {}
     try:
-        return YAML(typ="safe", pure=True).load(text) or {}
-    except (YAMLError, ValueError, RecursionError) as error:
+        return _value(node, reader, {}) or {}
+    except RecursionError:
+        raise BadDocument("not valid YAML: it is nested too deeply") from None
+
+
+def _bounded(editor: YAML, scanner: type, text: str, load: Any) -> Any:
+    """Raises: BadDocument."""
+    if len(text) > LARGEST_TEXT:
+        raise BadDocument(f"larger than {LARGEST_TEXT >> 10} KiB, which is no configuration in YAML")
+    budget = Budget(max_bytes=0, max_nodes=MOST_TOKENS, seconds=LONGEST_SECONDS)
+    editor.Scanner = type("BoundedScanner", (_BoundedScanner, scanner), {"budget": budget})
+    try:
+        return load(text)
+    except OverBudget as error:
+        raise BadDocument(f"cannot be read: {error}") from None
+    except _ERRORS as error:
         raise BadDocument(f"not valid YAML: {_words(error)}") from None
+
+
+def _value(node: Node, reader: YAML, known: dict[int, Any]) -> Any:
+    """Each node once, also if many aliases lead to it."""
+    if id(node) in known:
+        return known[id(node)]
+    if not isinstance(node, ScalarNode) and node.tag not in _COLLECTIONS:
+        raise BadDocument(f"not valid YAML: {node.tag} means nothing here{_place(node)}")
+    if isinstance(node, ScalarNode):
+        known[id(node)] = _scalar(node, reader)
+    elif isinstance(node, SequenceNode):
+        items = known[id(node)] = []
+        items += [_value(item, reader, known) for item in node.value]
+    elif isinstance(node, MappingNode):
+        entries: dict[str, Any] = {}
+        known[id(node)] = entries
+        _fill(entries, node, reader, known)
+    return known[id(node)]
+
+
+def _fill(entries: dict[str, Any], node: MappingNode, reader: YAML, known: dict[int, Any]) -> None:
+    merged: list[Any] = []
+    for key, item in node.value:
+        value = _value(item, reader, known)
+        if not isinstance(key, ScalarNode):
+            raise BadDocument(f"not valid YAML: a key must be a text{_place(key)}")
+        if key.tag == _MERGE:
+            merged += value if isinstance(value, list) else [value]
+        else:
+            entries[key.value] = value
+    for other in merged:
+        for name, value in other.items() if isinstance(other, dict) else ():
+            entries.setdefault(name, value)
+
+
+def _scalar(node: ScalarNode, reader: YAML) -> Any:
+    """A date or a time stays the text that it is."""
+    try:
+        value = reader.constructor.construct_object(node)
+    except _ERRORS as error:
+        raise BadDocument(f"not valid YAML: {_words(error)}") from None
+    return value if value is None or isinstance(value, str | bool | int | float) else node.value
+
+
+def _place(node: Node) -> str:
+    return f" (line {node.start_mark.line + 1})"
 
 
 def put(text: str, path: Sequence[str], name: str, value: Any, *, as_list: bool = False) -> str:
@@ -28,7 +114,9 @@ def put(text: str, path: Sequence[str], name: str, value: Any, *, as_list: bool 
         document = editor.map()
     place: Any = document
     for step in path[:-1]:
-        place = place.setdefault(step, {})
+        place = place.setdefault(step, {}) if isinstance(place, dict) else None
+    if not isinstance(place, dict):
+        raise BadDocument(f"{'.'.join(path)}: expected servers")
     held = place.get(path[-1])
     if isinstance(held, list):
         index = next((index for index, item in enumerate(held) if _is_called(item, name)), None)
@@ -73,10 +161,7 @@ def _load(text: str) -> tuple[YAML, Any]:
     editor.width = WIDTH
     dash = _dash_offset(text)
     editor.indent(mapping=_step(text), sequence=2 + dash, offset=dash)
-    try:
-        return editor, editor.load(text)
-    except (YAMLError, ValueError, RecursionError) as error:
-        raise BadDocument(f"not valid YAML: {_words(error)}") from None
+    return editor, _bounded(editor, RoundTripScanner, text, editor.load)
 
 
 def _step(text: str) -> int:

@@ -7,9 +7,10 @@ from emceepee.codemode.bindings import CALL_TOOL, read, said, spoken
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.stubs import parameters
-from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed
+from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.telemetry.preview import kept
 
 LONGEST_MESSAGE = 2000  # characters of what a server said
 _EXCEPTIONS = {
@@ -38,7 +39,7 @@ def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
     """What the script gets. Raises: ExecutionFailed if the server says that its tool failed."""
     if answer.is_raw:
         if answer.value.get("isError"):
-            raise ExecutionFailed(str(said({"content": answer.value.get("content")})) or "it failed without a word")
+            raise ExecutionFailed(_first_words(answer.value.get("content")) or "it failed without a word")
         return said(answer.value)
     if call.key is not None:
         return answer.value.get(call.key)
@@ -49,11 +50,35 @@ def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
     return answer.value
 
 
+def notes_on(call: PendingCall, answer: InnerAnswer) -> list[str]:
+    """Return log lines about entries and servers that a list lacks: the script itself gets only the entries."""
+    if call.key is None or not isinstance(shown := answer.value.get(call.key), list):
+        return []
+    notes = []
+    if rest := answer.value.get("remaining"):
+        notes.append(
+            f"mcp.{call.function}: {len(shown)} of {len(shown) + rest} entries, which is as much as a script is given. "
+            "Name a server, or ask for less of each."
+        )
+    errors = answer.value.get("errors") or []
+    notes += [f"mcp.{call.function}: {error['server']} is missing: {error['message']}" for error in errors]
+    return [note[:LONGEST_MESSAGE] for note in notes]
+
+
+def _name(value: Any) -> str:
+    return cut_name(value) if isinstance(value, str) else "?"
+
+
+def _first_words(content: Any) -> str:
+    shown, _ = kept(content, LONGEST_MESSAGE)
+    return str(said({"content": shown}))
+
+
 async def exception_for(call: PendingCall, error: EmceepeeError, session: Session, tools: InnerCalls) -> JsonObject:
     """The exception that the script gets: what went wrong, and how the tool can be called."""
-    where = (
-        f"{call.arguments.get('server')}.{call.arguments.get('tool')}" if call.function == CALL_TOOL else call.function
-    )
+    where = call.function
+    if where == CALL_TOOL:
+        where = f"{_name(call.arguments.get('server'))}.{_name(call.arguments.get('tool'))}"
     words = f"{where}: {error}"
     if error.code in _ABOUT_PARAMETERS and (known := await _parameters(call, session, tools)):
         words = f"{words[: LONGEST_MESSAGE - len(known) - 20]} Parameters: {known}"

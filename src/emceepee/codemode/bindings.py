@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from emceepee.budget import Budget
 from emceepee.codemode.values import as_json
 from emceepee.json_types import JsonObject
 
@@ -96,14 +97,15 @@ def mcp_stub() -> str:
     )
 
 
-def bind(names: Sequence[str], args: Sequence[Any], kwargs: JsonObject) -> JsonObject:
-    """Arguments by name, without those that are None. Raises: BadScriptCall, NotJson."""
+def bind(names: Sequence[str], args: Sequence[Any], kwargs: JsonObject, budget: Budget) -> JsonObject:
+    """Arguments by name, without those that are None. Raises: BadScriptCall, NotJson, OverBudget."""
     if len(args) > len(names):
         raise BadScriptCall(f"takes at most {len(names)} arguments ({', '.join(names)}), but {len(args)} were given")
     given: JsonObject = dict(zip(names, args, strict=False))
     if twice := sorted(given.keys() & kwargs.keys()):
         raise BadScriptCall(f"got {twice[0]} twice")
-    return {name: as_json(value) for name, value in (given | kwargs).items() if value is not None}
+    shown: JsonObject = as_json({name: value for name, value in (given | kwargs).items() if value is not None}, budget)
+    return shown
 
 
 # What comes back: what was said, without what it was wrapped in.

@@ -1,8 +1,10 @@
 """What a script asks for: answered at once where no call is needed, else a call that waits until all of it waits."""
 
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.codemode.answers import raised, returned
 from emceepee.codemode.bindings import (
     BINDINGS,
@@ -17,22 +19,43 @@ from emceepee.codemode.bindings import (
     bind,
 )
 from emceepee.codemode.failures import ScriptFailure
+from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import PendingCall
+from emceepee.codemode.privacy import ANSWERING_TOOLS, gives_answers
+from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import PACKAGE, ServerModules
-from emceepee.codemode.values import NotJson, ScriptLog, as_json
+from emceepee.codemode.values import Conversions, NotJson, Size, as_json, budget_of, excess
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncFunctionSnapshot
 
+MOST_LOGGED = 1000  # values in one line
+
 
 class CallQueue:
-    """The calls of one script that were made, but not begun. `made` counts all that it ever made."""
+    """The calls of one script that were made, but not begun. `made` counts all that it ever made.
 
-    def __init__(self, session: Session, log: ScriptLog, modules: ServerModules, *, made: int = 0) -> None:
+    `under_way`: the calls that were begun and have no answer yet. `code`: the source of the script.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        log: ScriptLog,
+        modules: ServerModules,
+        *,
+        tools: InnerCalls,
+        conversions: Conversions,
+        under_way: Callable[[], Iterable[PendingCall]],
+        code: str,
+        made: int = 0,
+    ) -> None:
         self.modules, self.made = modules, made
         self._session, self._log, self._limits = session, log, session.limits
+        self._tools, self._conversions, self._under_way = tools, conversions, under_way
+        self._gives_answers = gives_answers(code)
         self._queued: list[PendingCall] = []
 
     def __len__(self) -> int:
@@ -46,15 +69,19 @@ class CallQueue:
         queued, self._queued = self._queued, []
         return queued
 
-    def answer(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
+    async def answer(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
         """As the sandbox takes it; for a call, that its answer will come. Raises: ScriptFailure."""
+        name = asked.function_name
         try:
-            return self._accept(asked)
+            return await self._accept(asked)
         except (BadScriptCall, NotJson) as error:
-            return raised("TypeError", f"{asked.function_name}: {error}")
+            return raised("TypeError", f"{name}: {error}")
+        except OverBudget as error:
+            words = f"{name}: the arguments of all calls that wait for an answer take {excess(error)}."
+            return raised("ValueError", f"{words} Send less at a time.")
 
-    def _accept(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
-        """Raises: BadScriptCall, NotJson, ScriptFailure."""
+    async def _accept(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
+        """Raises: BadScriptCall, NotJson, OverBudget, ScriptFailure."""
         name, args, kwargs = str(asked.function_name), asked.args, asked.kwargs
         if asked.is_os_function:
             if name == "asyncio.sleep":
@@ -62,30 +89,43 @@ class CallQueue:
             return raised("PermissionError", f"{name} is not for scripts: they can only call. {_hint(name)}".strip())
         module, _, member = name.partition(".")
         if module == PACKAGE and (function := self.modules.find(name)) is not None:
-            given = function.arguments(bind((), args, {}) | as_json(kwargs))  # nothing by position
-            arguments = {"server": function.server, "tool": function.tool, "args": given}
-            return self._put(asked.call_id, CALL_TOOL, arguments)
+            if args:
+                raise BadScriptCall("takes keyword arguments only")
+            given, size = await self._converted(lambda budget: as_json(kwargs, budget))
+            arguments = {"server": function.server, "tool": function.tool, "args": function.arguments(given)}
+            return self._put(asked.call_id, CALL_TOOL, arguments, size)
         method = METHODS.get(member)
         if module != MODULE or method is None:
             return raised("NameError", f"name '{name}' is not defined")
         if method == LOG:
-            self._log.write_line(" ".join(str(as_json(value)) for value in args))
+            if len(args) > MOST_LOGGED:
+                raise BadScriptCall(f"takes at most {MOST_LOGGED} values")
+            self._log.write_values(args)
             return returned(None)
         if method == SLEEP:
-            return self._put_sleep(asked.call_id, bind(("seconds",), args, kwargs).get("seconds"))
+            given, _ = await self._converted(lambda budget: bind(("seconds",), args, kwargs, budget))
+            return self._put_sleep(asked.call_id, given.get("seconds"))
         if method == OWN_TOOL:
-            return self._put_own(asked.call_id, bind(("name", "args"), args, kwargs))
+            given, size = await self._converted(lambda budget: bind(("name", "args"), args, kwargs, budget))
+            return self._put_own(asked.call_id, given, size)
         binding = BINDINGS[method]
-        arguments = dict(binding.defaults) | bind(binding.parameters, args, kwargs)
-        return self._put(asked.call_id, binding.tool, arguments, binding.key)
+        given, size = await self._converted(lambda budget: bind(binding.parameters, args, kwargs, budget))
+        return self._put(asked.call_id, binding.tool, dict(binding.defaults) | given, size, binding.key)
 
-    def _put_own(self, number: int, given: JsonObject) -> JsonObject:
+    async def _converted(self, convert: Callable[[Budget], JsonObject]) -> tuple[JsonObject, Size]:
+        """Arguments, and what they take. Raises: BadScriptCall, NotJson, OverBudget."""
+        budget = budget_of(self._limits.request_body_bytes)  # a script sends no more at once than any caller
+        for call in (*self._queued, *self._under_way()):
+            budget.spend(*call.size)
+        before = Size.of(budget)
+        arguments = await self._conversions.run(convert, budget)
+        return arguments, Size.of(budget).less(before)
+
+    def _put_own(self, number: int, given: JsonObject, size: Size) -> JsonObject:
         name, arguments = given.get("name"), given.get("args", {})
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise BadScriptCall("give the name of a tool of emceepee and a dict of its arguments")
-        if name == THIS_TOOL:
-            raise BadScriptCall("a script cannot start another one")
-        return self._put(number, name, arguments)
+        return self._put(number, name, arguments, size)
 
     def _put_sleep(self, number: int, seconds: Any) -> JsonObject:
         most = self._limits.longest_task_ttl_seconds
@@ -95,13 +135,22 @@ class CallQueue:
         self._queued.append(PendingCall(number=number, function=SLEEP, arguments={}, wakes_at=wakes_at))
         return {"future": ...}
 
-    def _put(self, number: int, tool: str, arguments: JsonObject, key: str | None = None) -> JsonObject:
+    def _put(self, number: int, tool: str, arguments: JsonObject, size: Size, key: str | None = None) -> JsonObject:
+        tool, arguments = self._tools.resolve(tool, arguments)
+        if tool == THIS_TOOL:
+            raise BadScriptCall("a script cannot start another one")
+        if tool in ANSWERING_TOOLS and not self._gives_answers:
+            raise BadScriptCall(
+                f"spell out {tool} in the script: by that name, emceepee keeps the script out of its records"
+            )
         self.made += 1
         if self.made > (most := self._limits.calls_per_script):
             self.made = most
             raise ScriptFailure("CallLimit", f"The script made more than {most} calls, so it was ended.")
         call_id = self._session.ids.new()
-        self._queued.append(PendingCall(number=number, function=tool, arguments=arguments, key=key, call_id=call_id))
+        self._queued.append(
+            PendingCall(number=number, function=tool, arguments=arguments, key=key, call_id=call_id, size=size)
+        )
         return {"future": ...}
 
 

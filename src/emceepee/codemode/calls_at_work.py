@@ -10,11 +10,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.clock import within
-from emceepee.codemode.answers import exception_for, is_exception, raised, returned, value_of
+from emceepee.codemode.answers import exception_for, is_exception, notes_on, raised, returned, value_of
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
-from emceepee.errors import EmceepeeError
+from emceepee.codemode.script_log import ScriptLog
+from emceepee.codemode.values import Conversions, Size, excess, spend_json
+from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
@@ -27,6 +30,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("codemode")
 PARALLEL_CALLS = 20  # of one script; the others wait for their turn. Sleeps are no calls
+BYTES_PER_TEXT_BYTE, BYTES_PER_VALUE = 2, 128  # of a script's memory, as far as it may be filled with answers
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
 )
@@ -35,9 +39,19 @@ _MAY_HAVE_RUN = (
 class CallsAtWork:
     """Those of one script. `caller` is whose rights it has; `on_answer` is told of each answer."""
 
-    def __init__(self, session: Session, tools: InnerCalls, *, caller: Any, on_answer: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        tools: InnerCalls,
+        conversions: Conversions,
+        log: ScriptLog,
+        *,
+        caller: Any,
+        on_answer: Callable[[], None],
+    ) -> None:
         self.script: Call | None = None  # the call that the script itself is
         self._session, self._tools, self._caller, self._on_answer = session, tools, caller, on_answer
+        self._conversions, self._log = conversions, log
         self._calls: dict[int, PendingCall] = {}  # not yet answered in the sandbox
         self._answered: asyncio.Future[None] | None = None
         self._room = asyncio.Semaphore(PARALLEL_CALLS)
@@ -48,6 +62,9 @@ class CallsAtWork:
 
     def calls(self) -> list[PendingCall]:
         return list(self._calls.values())
+
+    def unanswered(self) -> list[PendingCall]:
+        return [call for call in self._calls.values() if call.answer is None]
 
     def begin(self, calls: Iterable[PendingCall]) -> None:
         for call in calls:
@@ -63,7 +80,7 @@ class CallsAtWork:
 
     async def close(self) -> None:
         """Wait for none of them any more, and cancel the tasks that they became; unless another process goes on."""
-        given_up = [] if self._is_left else [call.call_id for call in self._open()]
+        given_up = [] if self._is_left else [call.call_id for call in self.unanswered()]
         await self._work.close(within=CLOSE_TASKS_SECONDS)
         for call_id in given_up:
             if self._session.tasks.find(call_id) is not None:
@@ -72,16 +89,13 @@ class CallsAtWork:
     def may_have_asked(self, question: Question) -> bool:
         """Whether one of them waits for the answer, as far as is known: a login is no single call's."""
         if question.call_id is None:
-            return any(call.arguments.get("server") == question.server for call in self._open())
-        return any(call.call_id == question.call_id for call in self._open())
+            return any(call.arguments.get("server") == question.server for call in self.unanswered())
+        return any(call.call_id == question.call_id for call in self.unanswered())
 
     @property
     def _is_left(self) -> bool:
         """Whether another process will go on with the script, and with them."""
         return self.script is not None and self.script.state.stage is CallStage.LEFT
-
-    def _open(self) -> list[PendingCall]:
-        return [call for call in self._calls.values() if call.answer is None]
 
     # Answers.
 
@@ -105,6 +119,11 @@ class CallsAtWork:
         with suppress(TimeoutError):
             await (self._answered if seconds is None else within(self._session.clock, seconds, self._answered))
 
+    def interrupt_wait(self) -> None:
+        """Make `wait_for_answer` return as at its timeout."""
+        if self._answered is not None:
+            resolve(self._answered, None)
+
     # One call.
 
     async def _serve(self, call: PendingCall, *, is_restored: bool = False) -> None:
@@ -113,8 +132,7 @@ class CallsAtWork:
             return  # because of the stop: whoever goes on with the script follows this call, too
         call.answer = answer
         self._on_answer()
-        if self._answered is not None:
-            resolve(self._answered, None)
+        self.interrupt_wait()
 
     async def _answer(self, call: PendingCall, *, is_restored: bool) -> JsonObject:
         try:
@@ -122,7 +140,11 @@ class CallsAtWork:
                 await self._sleep_until(datetime.fromisoformat(call.wakes_at))
                 return returned(None)
             async with self._room:
-                return returned(value_of(call, await self._ask(call, is_restored=is_restored)))
+                answer = await self._ask(call, is_restored=is_restored)
+            await self._measure(call, answer)
+            for note in notes_on(call, answer):
+                self._log.write_line(note)
+            return returned(value_of(call, answer))
         except EmceepeeError as error:
             return await exception_for(call, error, self._session, self._tools)
         except Exception as error:
@@ -149,6 +171,23 @@ class CallsAtWork:
         if self.script is not None:
             session.calls.promote_for_inner_call(self.script)
         return await self._task_answer(answer.task_id)
+
+    async def _measure(self, call: PendingCall, answer: InnerAnswer) -> None:
+        """Raises: EmceepeeError if the answer and the pending answers exceed what the script can hold."""
+        most = self._session.limits.script_memory_bytes
+        budget = Budget(max_bytes=most // BYTES_PER_TEXT_BYTE, max_nodes=most // BYTES_PER_VALUE)
+        try:
+            for other in self._calls.values():
+                budget.spend(*other.answer_size)
+            before = Size.of(budget)
+            await self._conversions.run(lambda budget: spend_json(answer.value, budget), budget)
+        except OverBudget as error:
+            raise EmceepeeError(
+                f"The answer takes {excess(error)}, with other answers that wait for the script. That is more than a "
+                "script can hold: ask for less of it.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            ) from None
+        call.answer_size = Size.of(budget).less(before)
 
     async def _sleep_until(self, moment: datetime) -> None:
         left = (moment - self._session.clock.now()).total_seconds()

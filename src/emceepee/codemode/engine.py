@@ -6,6 +6,7 @@ from emceepee.backends.spec import RESERVED_NAME
 from emceepee.codemode.bindings import THIS_TOOL
 from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
+from emceepee.codemode.privacy import gives_answers
 from emceepee.codemode.script import Script, ScriptParts
 from emceepee.codemode.workers import Workers, sandbox_version
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
@@ -16,6 +17,7 @@ from emceepee.state.limits import Limits
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.redaction import MASK
 
 log = EventLog("codemode")
 METHOD = "codemode/execute"
@@ -39,18 +41,25 @@ class CodeMode:
         if size > most:
             raise InvalidArguments(f"code: it takes {size} bytes; a script has at most {most}.")
         self._check_room(session)
+        is_private = gives_answers(code)
         return Call(
             connection=Script(self._parts, session, code, caller=caller),
             method=METHOD,
             params={},
             tool=THIS_TOOL,
-            arguments={"code": code},
+            arguments={"code": MASK if is_private else code},
             ttl=time_to_live(self._limits, self._limits.longest_task_ttl_seconds),
             on_progress=on_progress,
             span=spans.current(),
             patience=patience,
-            kept_as=RecordKind.SCRIPT,
+            # A private one has no record, so no other process can go on with it.
+            kept_as=RecordKind.BACKEND_TASK if is_private else RecordKind.SCRIPT,
         )
+
+    async def store(self, call: Call) -> None:
+        """Make a promoted script durable before the reply that names its task leaves."""
+        if isinstance(call.connection, Script):
+            await call.connection.store()
 
     def _check_room(self, session: Session) -> None:
         here = sum(call.method == METHOD for call in session.calls.in_flight(RESERVED_NAME))
@@ -58,6 +67,12 @@ class CodeMode:
             raise EmceepeeError(
                 f"{here} scripts run or wait in this session already, which is the limit. Wait for one with "
                 "get_task_result, or end one with cancel_task.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        if len(self._parts.of(session.principal)) >= self._limits.scripts_per_principal:
+            raise EmceepeeError(
+                "As many scripts of yours run or wait, in all sessions, as one principal may have. Wait for one of "
+                "them with get_task_result, or end one with cancel_task.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
         if len(self._parts.running) >= self._limits.scripts_in_all:

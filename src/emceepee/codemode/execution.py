@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from emceepee.clock import Clock
 from emceepee.codemode.bindings import MODULE
 from emceepee.codemode.call_queue import CallQueue
-from emceepee.codemode.failures import ScriptFailure, failure_of, only_returns, problems_of, with_awaits
-from emceepee.codemode.values import ScriptLog
-from emceepee.codemode.workers import Worker, Workers
+from emceepee.codemode.failures import ScriptFailure, failure_of, line_at, only_returns, problems_of, with_awaits
+from emceepee.codemode.script_log import ScriptLog
+from emceepee.codemode.workers import GRACE_SECONDS, Worker, Workers
 from emceepee.state.limits import Limits
 
 if TYPE_CHECKING:
@@ -31,11 +31,20 @@ class Execution:
     """What it asks for goes to the queue, what it prints to the log."""
 
     def __init__(
-        self, workers: Workers, queue: CallQueue, log: ScriptLog, *, clock: Clock, limits: Limits, computed: float
+        self,
+        workers: Workers,
+        queue: CallQueue,
+        log: ScriptLog,
+        *,
+        principal: str,
+        clock: Clock,
+        limits: Limits,
+        computed: float,
     ) -> None:
-        self.computed = computed  # seconds
+        self.computed = computed  # seconds, the conversion of what crosses the border included
+        self.source = ""  # as it runs: with the prelude, and with the awaits that were put in
         self._workers, self._queue, self._log = workers, queue, log
-        self._clock, self._limits = clock, limits
+        self._principal, self._clock, self._limits = principal, clock, limits
         self._worker: Worker | None = None
 
     @property
@@ -49,6 +58,7 @@ class Execution:
         code, is_checked, refusal = PRELUDE + code, True, None
         worker = await self._take_worker(is_checked=True)
         while True:
+            self.source = code
             try:
                 return await self._advance(worker.begin(code, self._print, is_checked=is_checked))
             except MontyTypingError as error:
@@ -75,14 +85,19 @@ class Execution:
             await worker.close()
 
     def failure_of(self, error: "MontyError") -> ScriptFailure:
-        return failure_of(error, before=PRELUDE.count("\n"), seconds=self._limits.script_compute_seconds)
+        seconds, renamed = self._limits.script_compute_seconds, self._queue.modules.renamed
+        return failure_of(error, before=PRELUDE.count("\n"), seconds=seconds, renamed=renamed)
+
+    def line_of(self, stopped: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot") -> int | None:
+        """The line of the script in which it stopped, if that is known."""
+        return line_at(self.source, stopped.position, before=PRELUDE.count("\n"))
 
     async def _take_worker(self, *, is_checked: bool) -> Worker:
         most = self._limits.script_compute_seconds
         if self.computed >= most:
-            raise ScriptFailure("TimeoutError", f"The script computed for more than {most:g} s, so it was ended.")
+            raise _too_long(most)
         modules, left = self._queue.modules.external(), most - self.computed
-        self._worker = await self._workers.take(modules, seconds=left, is_checked=is_checked)
+        self._worker = await self._workers.take(self._principal, modules, seconds=left, is_checked=is_checked)
         return self._worker
 
     async def _advance(self, step: "Awaitable[AsyncSnapshot]") -> "Stop":
@@ -95,6 +110,8 @@ class Execution:
             self.computed += self._clock.monotonic() - began
             if isinstance(snapshot, AsyncFutureSnapshot | MontyComplete):
                 return snapshot
+            if self.computed > (most := self._limits.script_compute_seconds) + GRACE_SECONDS:
+                raise _too_long(most, self.line_of(snapshot))
             step = self._answer(snapshot)
 
     async def _answer(self, asked: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot") -> "AsyncSnapshot":
@@ -104,8 +121,16 @@ class Execution:
             return await asked.resume()
         if asked.is_os_function and asked.function_name in _MODULES:
             return await asked.resume_auto()
-        answer = self._queue.answer(asked)
+        try:
+            answer = await self._queue.answer(asked)
+        except ScriptFailure as failure:
+            failure.line = self.line_of(asked)
+            raise
         return await asked.resume(answer)  # type: ignore[arg-type]  # of the names of exceptions it knows
 
     def _print(self, stream: str, text: str) -> None:
         self._log.write(text)
+
+
+def _too_long(seconds: float, line: int | None = None) -> ScriptFailure:
+    return ScriptFailure("TimeoutError", f"The script computed for more than {seconds:g} s, so it was ended.", line)

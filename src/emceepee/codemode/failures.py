@@ -1,15 +1,19 @@
 """Why a script ended without a result, in the words of whoever wrote it."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from emceepee.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from pydantic_monty import MontyError, MontyTypingError
+    from pydantic_monty import MontyError, MontyTypingError, SourceRange
 
 MOST_PROBLEMS = 5  # of a script that is refused
+MOST_READ = 500  # of a script whose missing awaits are put in
 LONGEST_MESSAGE = 4000  # characters
+_NOT_IMPORTED = ("unresolved-import", "unresolved-attribute")
 _NOT_AWAITED = ("unused-awaitable", "CoroutineType")
 _TOP_LEVEL_RETURN = "`return` statement outside of a function"
 
@@ -27,12 +31,17 @@ class ScriptFailure(Exception):
         return {"name": self.name, "message": message} | ({} if self.line is None else {"line": self.line})
 
 
-def failure_of(error: "MontyError", *, before: int, seconds: float) -> ScriptFailure:
-    """`before`: lines that were put before the script's own. `seconds`: what it may compute."""
+def failure_of(
+    error: "MontyError", *, before: int, seconds: float, renamed: Mapping[str, str] = MappingProxyType({})
+) -> ScriptFailure:
+    """`before`: lines that were put before the script's own. `seconds`: what it may compute.
+
+    `renamed`: servers that the script may have imported by their own names, and the names of their modules.
+    """
     from pydantic_monty import MontyCrashedError, MontySyntaxError, MontyTypingError
 
     if isinstance(error, MontyTypingError):
-        return _refusal(problems_of(error), before)
+        return _refusal(problems_of(error), before, renamed)
     if isinstance(error, MontyCrashedError):
         if error.timed_out:
             return ScriptFailure("TimeoutError", f"The script computed for more than {seconds:g} s, so it was ended.")
@@ -47,13 +56,26 @@ def failure_of(error: "MontyError", *, before: int, seconds: float) -> ScriptFai
     return ScriptFailure(name, message, own[-1] if own and own[-1] > 0 else None)
 
 
+def line_at(source: str, place: "SourceRange", *, before: int) -> int | None:
+    """The script's own line of a place in its source. None in a text that the script itself runs."""
+    if not place.filename.startswith("<python-input"):
+        return None
+    line = source.encode("utf-8", "replace")[: place.start].count(b"\n") + 1 - before
+    return line if line > 0 else None
+
+
 def problems_of(error: "MontyTypingError") -> list[JsonObject]:
-    """What the check found, as data."""
+    """The first problems that the check found, as data: no more than `MOST_READ`."""
+    found: list[JsonObject] = []
+    text = error.display()
+    read, position = json.JSONDecoder().raw_decode, 0
     try:
-        found = json.loads(error.display())
+        while len(found) < MOST_READ and (position := text.find("{", position)) >= 0:
+            item, position = read(text, position)
+            found.append(item)
     except ValueError:
-        return [{"message": str(error)}]
-    return [item for item in found if isinstance(item, dict) and item.get("severity") == "error"]
+        return [{"message": str(error)[:LONGEST_MESSAGE]}]
+    return [item for item in found if item.get("severity") == "error"] or [{"message": text[:LONGEST_MESSAGE]}]
 
 
 def only_returns(problems: list[JsonObject]) -> bool:
@@ -75,7 +97,7 @@ def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
     return "\n".join(lines)
 
 
-def _refusal(problems: list[JsonObject], before: int) -> ScriptFailure:
+def _refusal(problems: list[JsonObject], before: int, renamed: Mapping[str, str]) -> ScriptFailure:
     told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
     # In what cannot be read, imports are not looked for, and what they would give is told as missing.
     unread = [item for item in told if item.get("code") == "invalid-syntax"]
@@ -89,6 +111,9 @@ def _refusal(problems: list[JsonObject], before: int) -> ScriptFailure:
     text = "; ".join(words[:MOST_PROBLEMS]) + (f"; and {rest} more" if rest > 0 else "")
     if any(_is_not_awaited(item) for item in told):
         text += ". Calls are coroutines: write await before each."
+    for server, module in renamed.items():
+        if any(item.get("code") in _NOT_IMPORTED and f"`{server}`" in str(item.get("message")) for item in told):
+            text += f". The module of the server {server} is {module}: from servers import {module}"
     return ScriptFailure(
         "SyntaxError" if unread else "TypeError", f"The script was not run. {text}", lines[0] if lines else None
     )

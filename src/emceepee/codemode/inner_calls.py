@@ -38,6 +38,10 @@ class InnerCalls(Protocol):
         """
         ...
 
+    def resolve(self, tool: str, arguments: JsonObject) -> tuple[str, JsonObject]:
+        """The tool that is meant, and its arguments: execute_tool on emceepee itself calls one of its own tools."""
+        ...
+
     def is_repeatable(self, tool: str) -> bool:
         """Whether to call it again changes nothing: it only reads, and asks no server to run anything."""
         ...

@@ -4,6 +4,7 @@ import base64
 from dataclasses import dataclass, field
 from typing import Any
 
+from emceepee.codemode.values import Size
 from emceepee.json_types import JsonObject
 from emceepee.sessions.records import read, write
 
@@ -19,6 +20,8 @@ class PendingCall:
     call_id: str = ""  # of the call in the session, and of its task, if it becomes one
     wakes_at: str | None = None  # when a sleep ends
     answer: Any = None  # as the sandbox takes it, once it is there
+    size: Size = Size()  # of the arguments
+    answer_size: Size = Size()
 
     def to_record(self) -> list[Any]:
         return [self.number, self.function, self.arguments, self.key, self.call_id, self.wakes_at, self.answer]
@@ -43,7 +46,8 @@ class KeptScript:
     """All of it is secret: the snapshot has everything that the script knows."""
 
     version: str  # of the sandbox
-    snapshot: bytes
+    snapshot: bytes  # empty: it has called nothing yet, and begins again
+    source: str = ""  # as it runs
     pending: list[PendingCall] = field(default_factory=list)
     modules: JsonObject = field(default_factory=dict)
     log: str = ""
@@ -52,10 +56,16 @@ class KeptScript:
     computed: float = 0.0  # seconds
     began_at: str
 
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes, the arguments and answers of its calls included."""
+        return len(self.snapshot) + sum(call.size.size + call.answer_size.size for call in self.pending)
+
     def to_bytes(self) -> bytes:
         return write(
             sandbox=self.version,
             snapshot=base64.b64encode(self.snapshot).decode(),
+            source=self.source,
             pending=[call.to_record() for call in self.pending],
             modules=self.modules,
             log=self.log,
@@ -72,6 +82,7 @@ class KeptScript:
         return cls(
             version=fields["sandbox"],
             snapshot=base64.b64decode(fields["snapshot"]),
+            source=fields.get("source", ""),
             pending=[PendingCall.from_record(record) for record in fields["pending"]],
             modules=fields["modules"],
             log=fields["log"],

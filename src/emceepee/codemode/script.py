@@ -5,18 +5,24 @@
                                │ kept: in the store, before its calls are sent
                                └ parked: the worker is let go, the snapshot stays
 
+A script is kept once it has waited for a tenth of a second, or before a reply names its task (`store`).
+
 A script runs in a worker (`execution`) until all of it waits for answers. Only then are the calls that it made
 meanwhile (`call_queue`) begun (`calls_at_work`): so a snapshot has them all, and one that is in the store before they
 are sent knows of every call that may have run. Whoever goes on from it repeats nothing but what the script computed.
 """
 
 import asyncio
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.spec import RESERVED_NAME
+from emceepee.budget import OverBudget
+from emceepee.clock import within
 from emceepee.codec import encode, encode_text
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.calls_at_work import CallsAtWork
@@ -24,14 +30,19 @@ from emceepee.codemode.execution import Execution
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
+from emceepee.codemode.privacy import gives_answers, without_literals
+from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import ServerModules, modules_for
-from emceepee.codemode.values import ScriptLog, as_json
+from emceepee.codemode.values import Conversions, NotJson, as_json, budget_of, excess
 from emceepee.codemode.workers import Workers, sandbox_version
 from emceepee.errors import EmceepeeError
+from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
+from emceepee.state.call import CallStage
+from emceepee.state.limits import Limits
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
 
@@ -39,8 +50,9 @@ if TYPE_CHECKING:
     from pydantic_monty import AsyncFutureSnapshot, MontyComplete
 
 log = EventLog("codemode")
+STORE_SECONDS = 2.0  # for which a reply waits until a script that computes can be stored
 PARK_SECONDS = 1.0  # a script that waits for longer holds no worker
-MOST_RECORD_BYTES = 4 << 20  # a larger snapshot is kept in memory only
+MOST_RECORD_BYTES = 4 << 20  # what is larger is kept in memory only
 
 
 class _Name(NamedTuple):
@@ -53,10 +65,17 @@ class ScriptParts:
 
     workers: Workers
     tools: InnerCalls
+    conversions: Conversions = field(default_factory=Conversions)
     running: "set[Script]" = field(default_factory=set)
 
-    def parked_bytes(self) -> int:
-        return sum(script.parked_bytes for script in self.running)
+    def of(self, principal: str) -> "list[Script]":
+        """The scripts of one principal that run or wait."""
+        return [script for script in self.running if script.principal == principal]
+
+    def has_room_to_park(self, principal: str, limits: Limits) -> bool:
+        if sum(script.parked_bytes for script in self.of(principal)) > limits.parked_bytes_per_principal:
+            return False
+        return sum(script.parked_bytes for script in self.running) <= limits.parked_bytes_in_all
 
 
 class Script:
@@ -74,6 +93,7 @@ class Script:
         kept: KeptScript | None = None,
         broken: str | None = None,
     ) -> None:
+        self.principal = session.principal
         self._parts, self._session, self._code = parts, session, code
         self._clock, self._limits = session.clock, session.limits
         self._began_at = session.clock.now() if kept is None else datetime.fromisoformat(kept.began_at)
@@ -81,17 +101,32 @@ class Script:
         self._kept = kept  # as it was when it last waited
         self._broken = broken
         modules = ServerModules() if kept is None else ServerModules.from_record(kept.modules)
-        self._queue = CallQueue(session, self._log, modules, made=0 if kept is None else kept.calls)
-        self._at_work = CallsAtWork(session, parts.tools, caller=caller, on_answer=self._mark)
+        self._at_work = CallsAtWork(
+            session, parts.tools, parts.conversions, self._log, caller=caller, on_answer=self._mark
+        )
+        self._queue = CallQueue(
+            session,
+            self._log,
+            modules,
+            tools=parts.tools,
+            conversions=parts.conversions,
+            under_way=self._at_work.unanswered,
+            code=code,
+            made=0 if kept is None else kept.calls,
+        )
         self._execution = Execution(
             parts.workers,
             self._queue,
             self._log,
+            principal=session.principal,
             clock=session.clock,
             limits=session.limits,
             computed=0.0 if kept is None else kept.computed,
         )
+        self._execution.source = "" if kept is None else kept.source
         self._call: Call | None = None
+        self._has_begun_calls = kept is not None and kept.snapshot != b""
+        self._was_stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # or has ended
 
     # As a callee.
 
@@ -104,8 +139,11 @@ class Script:
             value = {"success": True, "result": await self._run()}
         except ScriptFailure as failure:
             value = {"success": False, "error": failure.body()}
+            if gives_answers(self._code):
+                value["error"]["message"] = without_literals(value["error"]["message"])
         finally:
             self._parts.running.discard(self)
+            resolve(self._was_stored, None)
             await self._close()
         took = self._clock.now() - self._began_at
         value["logs"] = self._log.lines()
@@ -123,6 +161,26 @@ class Script:
         """Whether one of its calls waits for the answer, as far as is known."""
         return self._at_work.may_have_asked(question)
 
+    async def store(self) -> None:
+        """Mark a record from which another process can continue, if that is possible.
+
+        Wait for a script that computes until it next waits, but at most `STORE_SECONDS`. A script without calls so far
+        needs no snapshot: it can begin again.
+        """
+        if self._call is None or self._call.is_kept or not self._can_be_stored:
+            return
+        if not self._has_begun_calls:
+            self._kept = self._as_kept(b"")
+            await self._session.calls.keep_at_once(self._call)
+            return
+        self._at_work.interrupt_wait()
+        with suppress(TimeoutError):
+            await within(self._clock, STORE_SECONDS, self._was_stored)
+
+    @property
+    def _can_be_stored(self) -> bool:
+        return self._call is not None and self._call.can_be_kept and self._session.unsaved.is_followed
+
     @property
     def is_waiting(self) -> bool:
         """Whether all of it waits for answers."""
@@ -139,7 +197,7 @@ class Script:
 
     def record(self) -> bytes | None:
         """For another process to go on with, from where it last waited."""
-        if self._kept is None or self.parked_bytes > MOST_RECORD_BYTES:
+        if self._kept is None or self._kept.weight > MOST_RECORD_BYTES:
             return None
         return self._kept.to_bytes()
 
@@ -154,7 +212,7 @@ class Script:
 
         execution = self._execution
         try:
-            if self._kept is None:
+            if self._kept is None or not self._kept.snapshot:
                 self._queue.modules = await modules_for(self._code, self._session.connections)
                 snapshot = await execution.begin(self._code)
             else:
@@ -164,49 +222,62 @@ class Script:
                 waiting = await self._wait(snapshot)
                 answers = self._at_work.take_answers(waiting.pending_call_ids)
                 snapshot = await execution.resume(waiting, answers)
-            return self._result(snapshot)
+            return await self._result(snapshot)
         except MontyError as error:
             raise execution.failure_of(error) from None
 
-    def _result(self, complete: "MontyComplete") -> Any:
+    async def _result(self, complete: "MontyComplete") -> Any:
+        """Raises: ScriptFailure."""
         if left := len(self._queue) + len(self._at_work):
             self._log.write_line(f"{left} calls were not awaited and were given up.")
+        most, output = self._limits.script_result_bytes, complete.output
         try:
-            value = as_json(complete.output)
-        except ValueError as error:
+            value = await self._parts.conversions.run(lambda budget: as_json(output, budget), budget_of(most))
+        except NotJson as error:
             raise ScriptFailure("ValueError", f"The result cannot be returned: {error}") from None
-        size, most = len(encode(value)), self._limits.script_result_bytes
-        if size > most:
-            raise ScriptFailure(
-                "ResultTooLarge", f"The result takes {size} bytes; at most {most} are returned. Return less of it."
-            )
+        except OverBudget as error:
+            raise _too_large(excess(error)) from None
+        if (size := len(encode(value))) > most:
+            raise _too_large(f"{size} bytes; at most {most} are returned")
         return value
 
     # Waiting.
 
     async def _wait(self, snapshot: "AsyncFutureSnapshot") -> "AsyncFutureSnapshot":
         """Until one of its calls has an answer. Returns what to go on from: after a while, another than before."""
-        asked, at_work = snapshot.pending_call_ids, self._at_work
-        if self._queue and self._call is not None and self._call.is_kept:
-            await self._take_snapshot(snapshot)
-            await self._session.unsaved.save()
+        asked, at_work, call = snapshot.pending_call_ids, self._at_work, self._call
+        if call is not None and (call.is_kept or call.state.stage is CallStage.PROMOTED):
+            if not call.is_kept:
+                await self._store_waiting(snapshot)
+            elif self._queue:
+                await self._take_snapshot(snapshot)
+            if self._queue:
+                await self._session.unsaved.save()
+        self._has_begun_calls = True
         at_work.begin(self._queue.take())
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, RECORD_SECONDS)
-        if not at_work.has_answer(asked) and self._call is not None and not self._call.is_kept:
-            await self._take_snapshot(snapshot)
-            await self._session.calls.keep_at_once(self._call)  # before it goes on, and needs a newer record
+        if not at_work.has_answer(asked) and call is not None and not call.is_kept:
+            await self._store_waiting(snapshot)  # before it goes on, and needs a newer record
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, PARK_SECONDS)
         if at_work.has_answer(asked):
             return snapshot
         return await self._park(snapshot, asked)
 
+    async def _store_waiting(self, snapshot: "AsyncFutureSnapshot") -> None:
+        if self._can_be_stored:
+            await self._take_snapshot(snapshot)
+            if self._call is not None:
+                await self._session.calls.keep_at_once(self._call)
+        resolve(self._was_stored, None)
+
     async def _park(self, snapshot: "AsyncFutureSnapshot", asked: list[int]) -> "AsyncFutureSnapshot":
         """Let the worker go until there is an answer."""
         parked = await self._take_snapshot(snapshot)
-        if self._parts.parked_bytes() > self._limits.parked_bytes_in_all:
-            raise ScriptFailure("ParkingFull", "Too much is parked already for this script to wait. Try again later.")
+        if not self._parts.has_room_to_park(self.principal, self._limits):
+            words = "Too much is parked already for this script to wait. Try again later."
+            raise ScriptFailure("ParkingFull", words, self._execution.line_of(snapshot))
         await self._execution.let_worker_go()
         log.debug("script_parked", calls=self._queue.made, bytes=len(parked))
         while not self._at_work.has_answer(asked):
@@ -218,21 +289,25 @@ class Script:
 
     async def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> bytes:
         taken = await asyncio.to_thread(snapshot.dump)  # some megabytes take a while
-        waiting = set(snapshot.pending_call_ids)
-        calls = [*self._at_work.calls(), *self._queue.calls()]
-        self._kept = KeptScript(
-            version=sandbox_version(),
-            snapshot=taken,
-            pending=[call for call in calls if call.number in waiting],
-            modules=self._queue.modules.to_record(),
-            log=self._log.text,
-            log_dropped=self._log.dropped,
-            calls=self._queue.made,
-            computed=self._execution.computed,
-            began_at=self._began_at.isoformat(),
-        )
+        self._kept = self._as_kept(taken, set(snapshot.pending_call_ids))
         self._mark()
         return taken
+
+    def _as_kept(self, snapshot: bytes, waiting: Collection[int] = ()) -> KeptScript:
+        """Without a snapshot, as it was before it began."""
+        calls = [*self._at_work.calls(), *self._queue.calls()]
+        return KeptScript(
+            version=sandbox_version(),
+            snapshot=snapshot,
+            source=self._execution.source,
+            pending=[call for call in calls if call.number in waiting],
+            modules=self._queue.modules.to_record() if snapshot else {},
+            log=self._log.text if snapshot else "",
+            log_dropped=self._log.dropped if snapshot else 0,
+            calls=self._queue.made if snapshot else 0,
+            computed=self._execution.computed if snapshot else 0.0,
+            began_at=self._began_at.isoformat(),
+        )
 
     def _mark(self) -> None:
         if self._call is not None and self._call.is_kept and self._call.call_id is not None:
@@ -241,3 +316,7 @@ class Script:
     async def _close(self) -> None:
         await self._execution.let_worker_go()
         await self._at_work.close()
+
+
+def _too_large(words: str) -> ScriptFailure:
+    return ScriptFailure("ResultTooLarge", f"The result takes {words}. Return less of it.")

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
+from emceepee.budget import Budget
 from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
 from emceepee.codemode.failures import ScriptFailure
-from emceepee.codemode.stubs import parameters, python_names, signature
+from emceepee.codemode.stubs import parameters, stub, type_budget
 from emceepee.errors import EmceepeeError
+from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
+from emceepee.python_names import module_names, python_names
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalModule
 
 PACKAGE = "servers"
+MOST_FUNCTIONS = 500  # of all servers, in one script
 _WORDS = re.compile(r"\w+")
 _HEADER = "from typing import Any, Literal\n"
 
@@ -47,6 +51,7 @@ class ServerModules:
 
     functions: dict[str, ModuleFunction] = field(default_factory=dict)
     stubs: dict[str, str] = field(default_factory=dict)  # by module; only a script that is checked needs them
+    renamed: dict[str, str] = field(default_factory=dict)  # servers that it names otherwise than their modules
 
     def find(self, dotted: str) -> ModuleFunction | None:
         return self.functions.get(dotted)
@@ -97,11 +102,15 @@ async def modules_for(code: str, connections: Sequence[Connection]) -> ServerMod
     words = set(_WORDS.findall(code))
     if PACKAGE not in words:
         return ServerModules()
-    names = python_names(connection.spec.name for connection in connections)
+    names = module_names(connection.spec.name for connection in connections)
     wanted = [connection for connection in connections if names[connection.spec.name] in words]
-    modules = ServerModules()
+    modules = ServerModules(
+        renamed={name: module for name, module in names.items() if name != module and name in words}
+    )
+    budget = type_budget()
     for connection, tools in zip(wanted, await asyncio.gather(*map(_tools_of, wanted)), strict=True):
-        _add_module(modules, names[connection.spec.name], connection.spec.name, tools, words)
+        _add_module(modules, names[connection.spec.name], connection.spec.name, tools, words, budget)
+        await let_others_run()
     return modules
 
 
@@ -118,7 +127,12 @@ async def _tools_of(connection: Connection) -> list[JsonObject]:
 
 
 def _add_module(
-    modules: ServerModules, module: str, server: str, tools: list[JsonObject], words: AbstractSet[str]
+    modules: ServerModules,
+    module: str,
+    server: str,
+    tools: list[JsonObject],
+    words: AbstractSet[str],
+    budget: Budget,
 ) -> None:
     """Only what stands in the code: a server may have thousands of tools."""
     by_name = {str(tool["name"]): tool for tool in tools if isinstance(tool.get("name"), str)}
@@ -126,13 +140,15 @@ def _add_module(
     for name, python_name in python_names(by_name).items():
         if python_name not in words:
             continue
+        if len(modules.functions) == MOST_FUNCTIONS:
+            raise ScriptFailure("ImportError", f"The script names more than {MOST_FUNCTIONS} tools of servers.")
         schema = by_name[name].get("inputSchema")
-        taken = parameters(schema)
+        taken = parameters(schema, budget)
         modules.functions[f"{PACKAGE}.{module}.{python_name}"] = ModuleFunction(
             server=server,
             tool=name,
             names={item.python_name: item.name for item in taken if item.python_name != item.name},
             droppable=frozenset(item.python_name for item in taken if not item.is_required and not item.takes_null),
         )
-        lines.append(signature(python_name, schema))
+        lines.append(stub(python_name, schema, taken))
     modules.stubs[module] = _HEADER + "\n".join(lines) + "\n"

@@ -1,21 +1,25 @@
 """A tool's input schema as a Python signature, for the check of a script before it runs.
 
-Servers write the schemas: whatever they hold, what comes out here is identifiers, literals and names of types.
+Servers write the schemas. Whatever a schema contains, its signature consists of identifiers, literals, and type names.
+Types spend from a budget; when it is used up, a type is Any.
 """
 
-import keyword
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.json_types import JsonObject
+from emceepee.python_names import python_names
 
 MOST_PARAMETERS = 100
 MOST_CHOICES = 50
+LONGEST_CHOICE = 200  # characters
+MOST_REQUIRED = 1000  # names that are looked at
 DEEPEST = 4
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,46 +44,29 @@ class Parameter:
         return f"{self.name}{'' if self.is_required else '?'}: {self.type}"
 
 
-def python_names(names: Iterable[str]) -> dict[str, str]:
-    """Each name as an identifier, all different: `create-issue` is `create_issue`, `from` is `from_`, `3d` is `x3d`.
-
-    If two would be the same, the later one gets a number: `create_issue_2`.
-    """
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
-        wanted = _identifier(name)
-        choice, number = wanted, 1
-        while choice in taken:
-            number += 1
-            choice = f"{wanted}_{number}"
-        taken.add(choice)
-        found[name] = choice
-    return found
+def type_budget() -> Budget:
+    """The budget for the types of all tools that one script names."""
+    return Budget(max_bytes=256 << 10, max_nodes=20_000)
 
 
-def _identifier(name: str) -> str:
-    word = _NOT_IN_NAMES.sub("_", name[:200])
-    if not word or word[0].isdigit() or word[0] == "_":
-        word = f"x{word}"
-    return f"{word}_" if keyword.iskeyword(word) or word in ("None", "True", "False") else word
-
-
-def parameters(schema: Any) -> list[Parameter]:
+def parameters(schema: Any, budget: Budget | None = None) -> list[Parameter]:
     """Of a tool with that input schema: those that must be given first."""
+    budget = budget or type_budget()
     properties, required = _properties(schema)
-    shown = dict(list(properties.items())[:MOST_PARAMETERS])
+    shown = dict(islice(properties.items(), MOST_PARAMETERS))
     names = python_names(shown)
-    found = [
-        Parameter(
-            name=name,
-            python_name=names[name],
-            type=python_type(item),
-            is_required=name in required,
-            takes_null=_takes_null(item),
+    found = []
+    for name, item in shown.items():
+        type_ = _affordable_type(item, budget)
+        found.append(
+            Parameter(
+                name=name,
+                python_name=names[name],
+                type=type_,
+                is_required=name in required,
+                takes_null=type_ == "Any" or "None" in re.split(r"[^A-Za-z]+", type_),
+            )
         )
-        for name, item in shown.items()
-    ]
     return sorted(found, key=lambda parameter: not parameter.is_required)
 
 
@@ -90,40 +77,65 @@ def takes_more(schema: Any) -> bool:
     return not properties or len(properties) > MOST_PARAMETERS or more is True or isinstance(more, dict)
 
 
-def signature(python_name: str, schema: Any) -> str:
+def signature(python_name: str, schema: Any, budget: Budget | None = None) -> str:
     """The line of a stub file."""
-    shown = [parameter.stub for parameter in parameters(schema)]
+    return stub(python_name, schema, parameters(schema, budget))
+
+
+def stub(python_name: str, schema: Any, taken: list[Parameter]) -> str:
+    """The line of a stub file, for parameters that were read from the schema before."""
+    shown = [parameter.stub for parameter in taken]
     more = ["**more: Any"] if takes_more(schema) else []
     keywords = f"*, {', '.join(shown + more)}" if shown else ", ".join(more)
     return f"async def {python_name}({keywords}) -> Any: ..."
 
 
-def python_type(schema: Any, depth: int = 0) -> str:
-    """The type as an annotation. What is not understood is Any: the server has the last word anyway."""
+def _affordable_type(schema: Any, budget: Budget) -> str:
+    try:
+        return python_type(schema, budget)
+    except OverBudget:
+        return "Any"
+
+
+def python_type(schema: Any, budget: Budget, depth: int = 0) -> str:
+    """The type as an annotation. What is not understood is Any: the server has the last word anyway.
+
+    Raises: OverBudget.
+    """
+    budget.spend(8)
     if not isinstance(schema, dict) or depth > DEEPEST:
         return "Any"
     for key in ("enum", "const"):
         if key in schema:
-            return _choices(schema[key] if key == "enum" else [schema[key]])
+            return _choices(schema[key] if key == "enum" else [schema[key]], budget)
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), list):
-            return _union(python_type(item, depth + 1) for item in schema[key])
+            return _union(python_type(item, budget, depth + 1) for item in schema[key])
     kind = schema.get("type")
     if isinstance(kind, list):
-        return _union(python_type(schema | {"type": one}, depth + 1) for one in kind)
+        return _union(_simple_type(one, schema, budget, depth) for one in kind)
+    return _simple_type(kind, schema, budget, depth)
+
+
+def _simple_type(kind: Any, schema: JsonObject, budget: Budget, depth: int) -> str:
+    budget.spend(8)
     if kind == "array":
-        return f"list[{python_type(schema.get('items'), depth + 1)}]"
+        return f"list[{python_type(schema.get('items'), budget, depth + 1)}]"
     if kind == "object":
         return "dict[str, Any]"
     return _TYPES.get(kind, "Any") if isinstance(kind, str) else "Any"
 
 
-def _choices(values: Any) -> str:
+def _choices(values: Any, budget: Budget) -> str:
     if not isinstance(values, list) or not 0 < len(values) <= MOST_CHOICES:
         return "Any"
     if not all(value is None or isinstance(value, str | int | bool) for value in values):
         return "Any"
-    return f"Literal[{', '.join(ascii(value) for value in values)}]"
+    if any(isinstance(value, str) and len(value) > LONGEST_CHOICE for value in values):
+        return "Any"
+    shown = f"Literal[{', '.join(ascii(value) for value in values)}]"
+    budget.spend(len(shown))
+    return shown
 
 
 def _union(types: Iterable[str]) -> str:
@@ -134,9 +146,6 @@ def _union(types: Iterable[str]) -> str:
 def _properties(schema: Any) -> tuple[JsonObject, frozenset[str]]:
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") if isinstance(schema, dict) else None
-    named = [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+    required = required[:MOST_REQUIRED] if isinstance(required, list) else []
+    named = [name for name in required if isinstance(name, str)]
     return properties if isinstance(properties, dict) else {}, frozenset(named)
-
-
-def _takes_null(schema: Any) -> bool:
-    return python_type(schema) == "Any" or "None" in re.split(r"[^A-Za-z]+", python_type(schema))

@@ -1,92 +1,204 @@
-"""What crosses the border of the sandbox: values as JSON, and the lines that a script writes."""
+"""Values that cross the border of the sandbox, as JSON and within a budget.
 
+A few lines make a value that is small in the sandbox and immense as JSON, which has no shared parts. Every conversion
+spends from its budget while it builds, and one that takes more than milliseconds runs in a thread.
+"""
+
+import asyncio
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, ItemsView, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
-from pathlib import PurePath
-from typing import Any
+from time import perf_counter, sleep  # noqa: TID251  # in a thread of its own, where it blocks no loop
+from typing import Any, NamedTuple, TypeVar
+
+from emceepee.budget import Budget, OverBudget
+
+T = TypeVar("T")
 
 DEEPEST = 100  # levels; what is read from JSON may have twice as many
-
-
 MOST_BITS = 10_000  # of a whole number
+LEAST_NODES = 100_000  # that any budget allows. More at once would keep the garbage collector busy
+BYTES_PER_NODE = 50  # of a large value
+NODES_AT_ONCE = 5_000  # more of them take longer than some milliseconds, and are converted in a thread
+LONGEST_SECONDS = 20.0  # for a conversion in a thread; most take a fraction of one
+PAUSE_SECONDS = 0.00005
+_PLAIN = (str, bool, int, float, bytes)
+_Open = tuple[Iterator[Any], dict[str, Any] | list[Any]]  # what is left of a container, and what it becomes
+_SHORT = range(-(1 << 63), 1 << 63)  # whole numbers whose size needs no look
+_ESCAPED = bytes({*range(0x20), 0x7F} - {*b"\b\t\n\f\r"})  # each takes six bytes as JSON
 
 
 class NotJson(ValueError):
     """A value cannot be written as JSON, or not within reason."""
 
 
-def as_json(value: Any, depth: int = 0) -> Any:
-    """The value in the words of JSON. Raises: NotJson."""
-    if value is None or isinstance(value, bool | str):
+class Size(NamedTuple):
+    """The share of a budget that one value took."""
+
+    size: int = 0  # bytes
+    nodes: int = 0
+
+    @classmethod
+    def of(cls, budget: Budget) -> "Size":
+        return cls(budget.used_bytes, budget.used_nodes)
+
+    def less(self, other: "Size") -> "Size":
+        return Size(self.size - other.size, self.nodes - other.nodes)
+
+
+class Conversions:
+    """One per installation. Large values are converted in a thread, one at a time, so that the event loop goes on."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def run(self, convert: Callable[[Budget], T], budget: Budget) -> T:
+        """Return the result of `convert`. Raises: OverBudget, and the exceptions of `convert`."""
+        most = Size(budget.max_bytes, budget.max_nodes).less(Size.of(budget))
+        part = Budget(max_bytes=most.size, max_nodes=min(NODES_AT_ONCE, most.nodes))
+        try:
+            try:
+                converted = convert(part)
+            except OverBudget as error:
+                if error.resource != "nodes" or most.nodes <= NODES_AT_ONCE:
+                    raise
+                part = Budget(max_bytes=most.size, max_nodes=most.nodes, seconds=LONGEST_SECONDS, now=_time_after_pause)
+                async with self._turn:
+                    converted = await asyncio.to_thread(convert, part)
+        except OverBudget as error:
+            whole = {"nodes": budget.max_nodes, "bytes": budget.max_bytes}
+            raise OverBudget(error.resource, whole.get(error.resource, error.limit)) from None
+        budget.spend(part.used_bytes, part.used_nodes)
+        return converted
+
+
+def _time_after_pause() -> float:
+    """The clock of a conversion in a thread: each reading lets the event loop take the interpreter."""
+    sleep(PAUSE_SECONDS)
+    return perf_counter()
+
+
+def budget_of(max_bytes: int) -> Budget:
+    """The budget of a value that may take so many bytes as JSON."""
+    return Budget(max_bytes=max_bytes, max_nodes=max(LEAST_NODES, max_bytes // BYTES_PER_NODE))
+
+
+def excess(error: OverBudget) -> str:
+    """`more than 1048576 bytes`."""
+    return f"more than {error.limit:.0f} {'values' if error.resource == 'nodes' else error.resource}"
+
+
+def as_json(value: Any, budget: Budget) -> Any:
+    """The value as JSON has it. Raises: NotJson, OverBudget.
+
+    Without recursion: Python's own stack grows and shrinks by system calls, and a hostile depth repeats them per value.
+    """
+    root: list[Any] = []
+    open_containers: list[_Open] = [(iter((value,)), root)]
+    while open_containers:
+        items, target = open_containers[-1]
+        for item in items:
+            if isinstance(target, dict):
+                key, item = item
+                name = _key(key, budget)
+            shown: Any
+            if (inner := _items_of(item)) is None:
+                shown = _leaf(item, budget)
+            else:
+                budget.spend(2)
+                if len(open_containers) > DEEPEST:
+                    raise NotJson(f"a value is nested more than {DEEPEST} levels deep")
+                shown = {} if isinstance(inner, ItemsView) else []
+                open_containers.append((iter(inner), shown))
+            if isinstance(target, dict):
+                target[name] = shown
+            else:
+                target.append(shown)
+            if inner is not None:
+                break
+        else:
+            open_containers.pop()
+    return root[0]
+
+
+def spend_json(value: Any, budget: Budget) -> None:
+    """Count a value that was read from JSON. Raises: OverBudget."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        kind = type(item)
+        if kind is str:
+            budget.spend(_size(item), 0)
+        elif kind is dict:
+            budget.spend(0, 2 * len(item))
+            budget.spend(sum(map(_size, item)), 0)
+            waiting.extend(item.values())
+        elif kind is list:
+            budget.spend(0, len(item))
+            waiting.extend(item)
+        else:
+            budget.spend(8, 0)
+
+
+def _items_of(value: Any) -> "ItemsView[Any, Any] | Collection[Any] | None":
+    """The members of a container; None of any other value."""
+    if isinstance(value, _PLAIN) or value is None:
+        return None
+    if isinstance(value, list | tuple | set | frozenset):
+        return value
+    if isinstance(value, Mapping):
+        return value.items()
+    attributes = getattr(value, "attributes", None)  # of an object of a class in the script
+    return attributes.items() if isinstance(attributes, dict) else None
+
+
+def _leaf(value: Any, budget: Budget) -> Any:
+    if isinstance(value, str):
+        _spend_text(value, budget)
+        return value
+    if value is None or isinstance(value, bool):
+        budget.spend(4)
         return value
     if isinstance(value, int):
+        return _whole_number(value, budget)
+    if isinstance(value, float | timedelta):
+        budget.spend(8)
+        number = value if isinstance(value, float) else value.total_seconds()
+        return number if math.isfinite(number) else None
+    if isinstance(value, bytes):
+        budget.spend(len(value) * 4 // 3)
+        return base64.b64encode(value).decode()
+    text = value.isoformat() if isinstance(value, datetime | date | time) else str(value)
+    _spend_text(text, budget)
+    return text
+
+
+def _whole_number(value: int, budget: Budget) -> int:
+    if value in _SHORT:
+        budget.spend(4)
+    else:
         if value.bit_length() > MOST_BITS:
             raise NotJson("a number has too many digits")
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if depth >= DEEPEST:
-        raise NotJson(f"a value is nested more than {DEEPEST} levels deep")
-    if isinstance(value, Mapping):
-        return {_key(key): as_json(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [as_json(item, depth + 1) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return value.total_seconds()
-    if isinstance(value, PurePath):
-        return str(value)
-    attributes = getattr(value, "attributes", None)  # of an object whose class the script has written
-    if isinstance(attributes, dict):
-        return as_json(attributes, depth)
-    return str(value)
+        budget.spend(value.bit_length() // 3)
+    return value
 
 
-def _key(key: Any) -> str:
+def _key(key: Any, budget: Budget) -> str:
     if isinstance(key, str):
+        _spend_text(key, budget, nodes=0)
         return key
-    return str(as_json(key)) if isinstance(key, bool | int | float) or key is None else str(key)
+    shown = as_json(key, budget)  # a key that fits into the budget is short enough to be written out
+    return str(shown) if isinstance(key, bool | int | float) or key is None else str(key)
 
 
-class ScriptLog:
-    """What a script printed and logged, up to a number of bytes; what comes after is counted only."""
+def _spend_text(text: str, budget: Budget, nodes: int = 1) -> None:
+    budget.spend(len(text) + 2, nodes)
+    if not (text.isascii() and text.isprintable()):
+        data = text.encode("utf-8", "surrogatepass")
+        budget.spend(len(data) - len(text) + 5 * (len(data) - len(data.translate(None, _ESCAPED))), 0)
 
-    def __init__(self, most_bytes: int, kept: str = "", dropped: int = 0) -> None:
-        self._most, self._parts, self._dropped = most_bytes, [kept] if kept else [], dropped
-        self._size = len(kept.encode("utf-8", "replace"))
 
-    def write(self, text: str) -> None:
-        size = len(text.encode("utf-8", "replace"))
-        if self._size + size <= self._most and not self._dropped:
-            self._parts.append(text)
-            self._size += size
-        else:
-            if not self._dropped:
-                start = text.encode("utf-8", "replace")[: self._most - self._size].decode("utf-8", "ignore")
-                self._parts.append(start)
-                size -= len(start.encode("utf-8", "replace"))
-                self._size = self._most
-            self._dropped += size
-
-    def write_line(self, text: str) -> None:
-        whole = self.text
-        self.write(f"{text}\n" if not whole or whole.endswith("\n") else f"\n{text}\n")
-
-    @property
-    def text(self) -> str:
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        return self._parts[0] if self._parts else ""
-
-    @property
-    def dropped(self) -> int:
-        return self._dropped
-
-    def lines(self) -> list[str]:
-        found = self.text.splitlines()
-        return [*found, f"… {self._dropped} more bytes were not kept"] if self._dropped else found
+def _size(text: str) -> int:
+    """About the bytes of a text, without a look at each character."""
+    return len(text) if text.isascii() else 3 * len(text)

@@ -2,9 +2,10 @@
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from emceepee.codemode.worker_slots import WorkerSlots
 from emceepee.errors import Unsupported
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, close_bounded
 from emceepee.state.limits import Limits
@@ -25,8 +26,8 @@ _REFUSED = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_CORE")
 class Worker:
     """A process that runs one stretch of a script, until it is let go."""
 
-    def __init__(self, session: "AsyncMontySession") -> None:
-        self._session = session
+    def __init__(self, session: "AsyncMontySession", on_end: Callable[[], None]) -> None:
+        self._session, self._on_end = session, on_end
 
     async def begin(self, code: str, on_print: "PrintCallback", *, is_checked: bool) -> "AsyncSnapshot":
         """Raises: MontyError."""
@@ -41,9 +42,12 @@ class Worker:
         return self._session.worker_pid
 
     async def close(self) -> None:
-        await close_bounded(
-            self._session.__aexit__(None, None, None), within=CLOSE_TASKS_SECONDS, what="a worker of the sandbox"
-        )
+        try:
+            await close_bounded(
+                self._session.__aexit__(None, None, None), within=CLOSE_TASKS_SECONDS, what="a worker of the sandbox"
+            )
+        finally:
+            self._on_end()
 
 
 class Workers:
@@ -53,10 +57,27 @@ class Workers:
         self._limits = limits
         self._pool: AsyncMonty | None = None
         self._opening = asyncio.Lock()
+        self._slots = WorkerSlots(limits.script_workers, limits.script_workers_per_principal)
 
-    async def take(self, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool) -> Worker:
-        """A fresh one, as soon as there may be another. Raises: Unsupported."""
+    async def take(
+        self, principal: str, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool
+    ) -> Worker:
+        """A fresh one, as soon as the principal may have another. Raises: Unsupported."""
         pool = await self.open()
+        await self._slots.take(principal)
+        try:
+            session = await self._check_out(pool, modules, seconds=seconds, is_checked=is_checked)
+        except BaseException:
+            self._slots.give_back(principal)
+            raise
+        worker = Worker(session, lambda: self._slots.give_back(principal))
+        if worker.pid is not None:
+            _confine(worker.pid)
+        return worker
+
+    async def _check_out(
+        self, pool: "AsyncMonty", modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool
+    ) -> "AsyncMontySession":
         limits = self._limits
         session = pool.checkout(
             limits={
@@ -71,10 +92,7 @@ class Workers:
             external_modules=modules,
         )
         await session.__aenter__()
-        worker = Worker(session)
-        if worker.pid is not None:
-            _confine(worker.pid)
-        return worker
+        return session
 
     async def open(self) -> "AsyncMonty":
         """Load the sandbox, if that was not done yet. Raises: Unsupported."""

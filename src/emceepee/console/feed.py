@@ -190,7 +190,11 @@ class _SessionFeed:
 
 def session_view(session: Session) -> JsonObject:
     """One session as it stands."""
-    disabled = [{"name": spec.name, "url": spec.target.label} for spec in session.servers.disabled]
+    servers = session.servers
+    disabled: list[JsonObject] = [{"name": spec.name, "url": spec.target.label} for spec in servers.disabled]
+    disabled += [
+        {"name": spec.name, "url": spec.target.label, "isConfigured": True} for spec in servers.disabled_in_file
+    ]
     return {
         "id": session.session_id,
         "label": session.profile.label,

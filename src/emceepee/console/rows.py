@@ -1,7 +1,7 @@
 """How requests look to a person: rows of the waterfall, one request in full, and all of them as one document."""
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from emceepee.clock import epoch_milliseconds, iso
 from emceepee.json_types import JsonObject
@@ -61,20 +61,34 @@ def detail(span: Span, session: Session) -> JsonObject:
         "args": redacted(span.arguments),
         "result": redacted(span.result),
         "isCut": span.is_cut,
-        "logs": [log_view(line, session) for line in _said_meanwhile(span, session)],
+        "logs": [
+            log_view(line, session) | ({} if is_sure else {"isUnsure": True})
+            for line, is_sure in _lines_of(span, session)
+        ],
     }
 
 
-def _said_meanwhile(span: Span, session: Session) -> list[LogLine]:
-    """What its server said while the request lasted: not every server says which request a line is about."""
-    until = span.at + timedelta(seconds=span.elapsed() if span.ended is None else span.ended) + _LOG_SLACK
-    return [
-        line
-        for buffers in session.buffers_of(None)
-        if buffers.server == span.server
-        for line in buffers.tail
-        if span.at <= line.at <= until
-    ]
+def _lines_of(span: Span, session: Session) -> list[tuple[LogLine, bool]]:
+    """Return what the server logged for the request, and whether that is sure.
+
+    Over HTTP the stream says which request a line is about. Any other line may be about each request that runs when it
+    comes, and is surely about the only one.
+    """
+    others = [each for each in session.journal.spans if each.server == span.server and each.phases and each is not span]
+    found: list[tuple[LogLine, bool]] = []
+    for buffers in session.buffers_of(None):
+        for line in buffers.tail if buffers.server == span.server else ():
+            if line.request is not None:
+                if line.request == span.number:
+                    found.append((line, True))
+            elif _ran_at(span, line.at):
+                found.append((line, not any(_ran_at(other, line.at) for other in others)))
+    return found
+
+
+def _ran_at(span: Span, moment: datetime) -> bool:
+    until = span.at + timedelta(seconds=span.elapsed() if span.ended is None else span.ended)
+    return span.at <= moment <= until + _LOG_SLACK
 
 
 def log_view(line: LogLine, session: Session) -> JsonObject:

@@ -31,6 +31,7 @@ declare namespace Wire {
     connectedAt?: string;
     lastError?: string | null;
     authorizationUrl?: string;
+    authorizationServer?: string;
     reconnectAttempt?: number;
     nextRetryMs?: number;
     healthStatus?: string;
@@ -46,6 +47,8 @@ declare namespace Wire {
   interface DisabledServer {
     name: string;
     url: string;
+    /** It is disabled in the configuration file; else a person disabled it here. */
+    isConfigured?: boolean;
   }
 
   /** A server as `add_server` takes it. */
@@ -179,6 +182,8 @@ declare namespace Wire {
     source: string;
     logger?: string;
     data: unknown;
+    /** In the details of a request: other requests ran, and the line may be about one of them. */
+    isUnsure?: boolean;
   }
 
   /** One request in full. */

@@ -143,7 +143,7 @@ async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObje
         keys = str(metadata.get("jwks_uri"))
         if str(metadata.get("issuer")).rstrip("/") != issuer:
             problem = f"the metadata at {address} is of another issuer"
-        elif parts.scheme == "https" and urlsplit(keys).scheme != "https":
+        elif urlsplit(keys).scheme not in ("https", parts.scheme):  # another scheme would be a Unix socket
             problem = f"the keys named in {address} would not come over TLS"
         else:
             return keys

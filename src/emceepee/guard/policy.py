@@ -1,6 +1,7 @@
 """Which servers a caller may add: starting programs and reaching into the operator's network are not for everyone."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
@@ -8,7 +9,7 @@ from urllib.parse import urlsplit
 from emceepee.backends.http1.address import is_unix_url
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Lookup, ask_system
-from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, ServerEntry, StdioTarget
+from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, HttpTarget, ServerEntry
 from emceepee.errors import InvalidArguments, NotAllowed
 
 _PORT = re.compile(r":(?P<port>[0-9*?]+)$")
@@ -37,13 +38,13 @@ class AddServerPolicy:
             raise InvalidArguments(f"roots: callers from other machines give them as {ROOT_SCHEME}/… addresses.")
         spec = entry.spec()
         await self.check(spec, is_remote=is_remote)
-        if is_remote and not self.urls and not isinstance(spec.target, StdioTarget):
-            return replace(spec, target=replace(spec.target, is_public=True))
-        return spec
+        if not isinstance(spec.target, HttpTarget) or not (is_remote or self.urls):
+            return spec
+        return replace(spec, target=replace(spec.target, is_public=not self.urls, is_guarded=True))
 
     async def check(self, spec: BackendSpec, *, is_remote: bool) -> None:
         """Raises: NotAllowed."""
-        if isinstance(spec.target, StdioTarget):
+        if not isinstance(spec.target, HttpTarget):
             if (is_remote or self.asks_for_proof) and not self.remote_commands:
                 who = "callers from elsewhere" if is_remote else "callers that need a token or a login"
                 raise NotAllowed(
@@ -57,7 +58,7 @@ class AddServerPolicy:
             raise NotAllowed(
                 f"Unix sockets are not allowed to {who}. The operator can put the server into the configuration file."
             )
-        if any(_matches(url, pattern) for pattern in self.urls):
+        if is_listed(url, self.urls):
             return
         if self.urls:
             raise NotAllowed("This address is not among those that the operator allows (--allow-url).")
@@ -77,6 +78,11 @@ class AddServerPolicy:
         except (OSError, ValueError):  # a name that cannot even be asked for is a ValueError
             return True
         return not all(is_public(str(address[0])) for _, address in found)
+
+
+def is_listed(url: str, patterns: Iterable[str]) -> bool:
+    """Return whether --allow-url allows this address."""
+    return any(_matches(url, pattern) for pattern in patterns)
 
 
 def _matches(url: str, pattern: str) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from emceepee.backends.recording.entries import HEADER_KEY, LONGEST_TEXT, VERSION, EntryKind, is_header
+from emceepee.bounded_files import read_file
 from emceepee.codec import Unreadable, decode
 from emceepee.json_rpc import SERVER_ERROR
 from emceepee.json_types import JsonObject
@@ -35,12 +36,9 @@ class _BrokenLine(BadRecording):
 def read_recording(path: Path) -> Recording:
     """Raises: BadRecording."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_file(path, MOST_BYTES, allows_pipe=True)
     except OSError as error:
         raise BadRecording(f"{path}: cannot be read: {error.strerror or error}") from None
-    if len(data) > MOST_BYTES:
-        raise BadRecording(f"{path}: is larger than {MOST_BYTES >> 20} MiB, the largest that is read")
     try:
         return parse_recording(BytesIO(data))
     except BadRecording as error:

@@ -14,7 +14,7 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
 from emceepee.replicas.passage import FAILED_STATUS, Passage
 from emceepee.replicas.signature import Message, Signer
-from emceepee.replicas.wire import NOT_HELD_STATUS, passed_on, request_target
+from emceepee.replicas.wire import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.state.replica import Replica
@@ -62,7 +62,8 @@ class Forwarder:
     ) -> Outcome:
         """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         scope = request.scope
-        message = Message(scope["method"].encode("ascii"), request_target(scope), passed_on(scope["headers"]), body)
+        lines = passed_on(scope["headers"]) + b"%b: %b\r\n" % (LINE_HEADER, request.connection.line.to_bytes())
+        message = Message(scope["method"].encode("ascii"), request_target(scope), lines, body)
         try:
             link = self._links.get(holder) or self._open_link(holder)
             hop = await link.send(message, request.identity)

@@ -12,6 +12,7 @@ from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
 from emceepee.replicas.wire import (
     CHECKED,
     LEAVING_STATUS,
+    LINE_HEADER,
     NOT_HELD_STATUS,
     SETTLE_PATH,
     parse_settlement,
@@ -21,6 +22,7 @@ from emceepee.replicas.wire import (
 from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_reading import MCP_PATH
+from emceepee.state.client_line import ClientLine
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body
 
@@ -106,7 +108,9 @@ class HopApp:
 
     async def _serve(self, hop: Hop, exchange: HopExchange, request: HttpRequest, body: bytes) -> None:
         scope, send = request.scope, request.send
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0] != HOP_HEADER]
+        line = next((value for name, value in scope["headers"] if name == LINE_HEADER), b"")
+        exchange.line = ClientLine.from_bytes(line) or exchange.line
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in (HOP_HEADER, LINE_HEADER)]
         scope["extensions"] = {CONNECTION: exchange}
         proof, is_begun = self._verifier.prove(hop), False
 

@@ -19,6 +19,7 @@ from emceepee.clock import Clock
 from emceepee.futures import resolve
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop, Sender
+from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CallerConnection
 
 GONE_SECONDS = 2.0  # without a connection: one that had to close its only one opens another at once
@@ -28,7 +29,7 @@ MOST_KEPT = 10_000  # responses per sender of which nothing was heard; beyond it
 class HopExchange:
     """A request that was passed on, as the connection of its caller."""
 
-    __slots__ = ("_below", "_is_abandoned", "_is_written", "_when_written", "is_served", "reports")
+    __slots__ = ("_below", "_is_abandoned", "_is_written", "_when_written", "is_served", "line", "reports")
 
     def __init__(self, below: CallerConnection) -> None:
         self._below = below
@@ -36,6 +37,7 @@ class HopExchange:
         self._when_written: list[Callable[[], None]] = []
         self.reports: list[Callable[[], None]] = []
         self.is_served = False
+        self.line = ClientLine()  # until the caller's own is known
 
     def is_gone(self) -> bool:
         return self._is_abandoned or self._below.is_gone()

@@ -11,6 +11,7 @@ NOT_HELD_STATUS = 421  # Misdirected Request
 LEAVING_STATUS = 503  # of a replica that stops, before it closes a connection
 CHECKED = b" check"  # behind the proof in a response: the holder wants to know whether it was read
 FAREWELL = b"bye"
+LINE_HEADER = b"emceepee-line"  # the caller's connection, as a `ClientLine`
 
 _HOP_BY_HOP = frozenset(
     {
@@ -20,7 +21,7 @@ _HOP_BY_HOP = frozenset(
 )
 # Who calls is in the signature, so that no credential has to leave the replica that checked it. And a response comes
 # as it is, because it is not looked into.
-_NOT_PASSED_ON = _HOP_BY_HOP | {b"authorization", b"proxy-authorization", b"cookie", b"accept-encoding"}
+_NOT_PASSED_ON = _HOP_BY_HOP | {b"authorization", b"proxy-authorization", b"cookie", b"accept-encoding", LINE_HEADER}
 _NOT_SIGNED = frozenset({HOP_HEADER, b"content-length"})  # besides them, the holder gets what was passed on
 
 

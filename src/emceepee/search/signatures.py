@@ -1,6 +1,7 @@
 """An entry on one line, as a call is written: github.create_issue(owner, repo, title, body?), and what it is for."""
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from emceepee.json_types import JsonObject
@@ -8,25 +9,26 @@ from emceepee.search.documents import Document, EntryType
 from emceepee.search.text import first_sentence, one_line
 
 MOST_SHOWN = 16  # arguments
+MOST_LOOKED_AT = 1000  # arguments; required ones among them are shown first
 LONGEST_NAME = 120
 LONGEST_ARGUMENT = 60
 DASH = "\u2013"
 
 
-def signature(document: Document, shape: str | None = None) -> str:
-    """What is needed comes first; `shape` is that of a result seen before."""
-    line = _call(document)
+def signature(document: Document, shape: str | None = None, module: str | None = None) -> str:
+    """What is needed comes first; `shape` is that of a result seen before, `module` the server's in scripts."""
+    line = _call(document, module or document.server)
     if shape is not None:
         line += f" → {shape}"
     summary = first_sentence(document.description)
     return f"{line} {DASH} {summary}" if summary else line
 
 
-def _call(document: Document) -> str:
+def _call(document: Document, server: str) -> str:
     name = one_line(document.name, LONGEST_NAME)
     match document.type:
         case EntryType.TOOL:
-            return f"{document.server}.{name}({', '.join(_shown(_tool_arguments(document.entry)))})"
+            return f"{server}.{name}({', '.join(_shown(_tool_arguments(document.entry)))})"
         case EntryType.PROMPT:
             return f"{document.server}.{name}({', '.join(_shown(_prompt_arguments(document.entry)))})"
         case EntryType.SERVER:
@@ -48,11 +50,11 @@ def _tool_arguments(entry: JsonObject) -> Iterator[tuple[str, bool]]:
         return
     required = schema.get("required")
     needed = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
-    yield from ((name, name in needed) for name in properties)
+    yield from ((name, name in needed) for name in islice(properties, MOST_LOOKED_AT))
 
 
 def _prompt_arguments(entry: JsonObject) -> Iterator[tuple[str, bool]]:
     arguments = entry.get("arguments")
-    for argument in arguments if isinstance(arguments, list) else ():
+    for argument in arguments[:MOST_LOOKED_AT] if isinstance(arguments, list) else ():
         if isinstance(argument, dict) and isinstance(argument.get("name"), str):
             yield argument["name"], argument.get("required") is True

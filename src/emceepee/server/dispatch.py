@@ -3,25 +3,24 @@
 from collections.abc import Iterable
 from typing import cast
 
-from emceepee.codec import decode
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
 from emceepee.json_rpc import ProtocolError
 from emceepee.json_types import JsonObject
 from emceepee.protocol import INVALID_PARAMS
 from emceepee.sessions.session import Session
-from emceepee.surface import OWN_SERVER, Surface, UnknownSurface, call_to, order_of_listing
+from emceepee.surface import Surface, UnknownSurface, call_to, order_of_listing
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.tools.aliases import SESSION_ARGUMENT, own_call
 from emceepee.tools.catalogue import CODE_MODE
 from emceepee.tools.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
 from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
-from emceepee.tools.replies import error_reply, reply, with_move, with_notices
+from emceepee.tools.replies import error_reply, promises_durably, reply, with_move, with_notices, with_unsaved
 from emceepee.tools.request_context import InputRound, RequestContext
 
 log = EventLog("dispatch")
-SESSION_ARGUMENT, EXECUTE_TOOL = "session", "execute_tool"
 
 
 class BadCall(ProtocolError):
@@ -82,9 +81,11 @@ class Tools:
         # An error carries notices even if it is that of the tool that has them in its own keys.
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if takes_notices and not context.is_gone:
-            carrying = with_notices(result, session, outcome, context.record_events)
+            carrying = with_notices(result, session, outcome, context)
         if session.is_lost or (session.unsaved and not await _is_kept(session, context)):
-            return _last_reply(tool, result, outcome, session)
+            return _last_reply(tool, result, outcome, session, context)
+        if (session.unsaved or tool.is_durable) and _is_only_in_memory(tool, outcome, session):
+            carrying = with_unsaved(carrying, session, outcome, context)
         return carrying
 
     async def _reply_without_session(
@@ -95,9 +96,9 @@ class Tools:
             span.replied(result)
         if context.session is None or not tool.needs_session or context.is_gone:
             return result
-        carrying = with_notices(result, context.session, error, context.record_events)
+        carrying = with_notices(result, context.session, error, context)
         if context.session.unsaved and not await _is_kept(context.session, context):
-            return with_move(result, context.session, error)
+            return with_move(result, context.session, error, context)
         return carrying
 
     async def _run_outside(
@@ -106,13 +107,15 @@ class Tools:
         """A tool that works in no session, so that its calls are in no journal."""
         span = self.begin_unkept(params, context)
         try:
-            result, _ = await self._run_tool(tool, arguments, session, context)
+            result, outcome = await self._run_tool(tool, arguments, session, context)
         except BaseException:
             if span is not None:
                 span.cancelled()
             raise
         if span is not None:
             span.replied(result)
+        if context.directory is not None and context.directory.state_problem and promises_durably(tool, outcome):
+            return with_unsaved(result, session, outcome, context)
         return result
 
     def begin_unkept(self, params: JsonObject | None, context: RequestContext) -> Span | None:
@@ -121,7 +124,7 @@ class Tools:
         if journal is None:
             return None
         asked = params or {}
-        while (own := _own_call(asked)) is not None:
+        while (own := own_call(asked)) is not None:
             asked = own
         name, arguments = asked.get("name"), asked.get("arguments")
         name, given = name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else {}
@@ -154,12 +157,12 @@ class Tools:
 
     def needs_session(self, params: JsonObject) -> bool:
         """Whether these are of a call to a tool that there is, and that works in a session."""
-        name = (_own_call(params) or params).get("name")
+        name = (own_call(params) or params).get("name")
         tool = self._by_name.get(name) if isinstance(name, str) else None
         return tool is not None and tool.needs_session
 
     def _find_tool(self, params: JsonObject | None) -> tuple[Tool, JsonObject]:
-        if (own := _own_call(params or {})) is not None:
+        if (own := own_call(params or {})) is not None:
             return self._find_tool(own)
         name = (params or {}).get("name")
         if not isinstance(name, str):
@@ -185,30 +188,21 @@ class Tools:
         return tool, arguments
 
 
-def _last_reply(tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError, session: Session) -> JsonObject:
+def _last_reply(
+    tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError, session: Session, context: RequestContext
+) -> JsonObject:
     """Of a session that another replica has taken over: what happened in it here is kept nowhere, and not told.
 
     What came from elsewhere, or did nothing, is passed on all the same.
     """
     if isinstance(outcome, BackendResult | EmceepeeError):
-        return with_move(result, session, outcome)
+        return with_move(result, session, outcome, context)
     return error_reply(_moved(tool))
 
 
-def _own_call(params: JsonObject) -> JsonObject | None:
-    """The call that stands inside one of execute_tool whose server is emceepee: so every tool can be reached by it."""
-    outer = params.get("arguments")
-    if params.get("name") != EXECUTE_TOOL or not isinstance(outer, dict) or outer.get("server") != OWN_SERVER:
-        return None
-    inner = outer.get("args", outer.get("arguments"))
-    if isinstance(inner, str):
-        try:
-            inner = decode(inner.encode())
-        except ValueError:
-            return {"name": outer.get("tool"), "arguments": inner}  # which is refused: it is no object
-    if SESSION_ARGUMENT in outer and (inner is None or isinstance(inner, dict)):
-        inner = {SESSION_ARGUMENT: outer[SESSION_ARGUMENT], **(inner or {})}
-    return {"name": outer.get("tool"), "arguments": inner}
+def _is_only_in_memory(tool: Tool, outcome: Outcome | EmceepeeError, session: Session) -> bool:
+    """Whether the reply promises what the store could not take."""
+    return promises_durably(tool, outcome) and (session.unsaved.has_problem or session.servers.are_unsaved)
 
 
 def _moved(tool: Tool) -> EmceepeeError:

@@ -7,9 +7,10 @@ from emceepee.json_rpc import Response, notification_message, request_message
 from emceepee.json_types import JsonObject
 from emceepee.server.eras import MODES_SINCE, HandshakeEra
 from emceepee.sessions.session import Session
+from emceepee.state.attendance import Attendance
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.native_questions import URL, mode_of, request_params, take_answer
+from emceepee.tools.native_questions import URL, mode_of, read_attendance, request_params, take_answer
 
 log = EventLog("server")
 WITHDRAWN = "It was answered elsewhere, or is no longer asked."
@@ -22,27 +23,31 @@ class ElicitationRequests:
 
     backend asks ─▶ ask ── elicitation/create ──▶ caller
                                                     ├─ response ─▶ receive ─▶ the answer, as a tool would give it
-    answered elsewhere, expired, withdrawn          │               └ of no use ─▶ the call is promoted
+    answered elsewhere, expired, withdrawn          │               └ of no use, or dismissed unread ─▶ the call is
+        │                                           │                 promoted, and tools answer
         └─▶ withdraw ── notifications/cancelled ──▶ caller
     """
 
-    __slots__ = ("_modes", "_names_mode", "_open", "_reach", "_session")
+    __slots__ = ("_attendance", "_modes", "_names_mode", "_open", "_reach", "_session")
 
     def __init__(self, session: Session, reach: Reach, era: HandshakeEra) -> None:
         self._session, self._reach, self._modes = session, reach, era.elicitation_modes
         self._names_mode = era.version >= MODES_SINCE
-        self._open: dict[str, tuple[Question, object | None]] = {}  # what was sent and has no response
+        self._open: dict[str, tuple[Question, object | None, float]] = {}  # sent when, by the monotonic clock
+        self._attendance = Attendance.UNKNOWN
         session.questions.add_asker(self)
 
     @classmethod
     def of(cls, session: Session, reach: Reach, era: HandshakeEra) -> "ElicitationRequests | None":
         """None if the caller takes no questions, or is not to be asked."""
-        return cls(session, reach, era) if session.asks_natively and era.elicitation_modes else None
+        return cls(session, reach, era) if session.notice_options.asks_natively and era.elicitation_modes else None
 
     def __repr__(self) -> str:
         return f"<ElicitationRequests {'+'.join(sorted(self._modes))} open={len(self._open)}>"
 
     def ask(self, question: Question, call: object | None) -> bool:
+        if self._attendance is Attendance.UNATTENDED and not self._session.notice_options.trusts_dismissals:
+            return False
         params = request_params(question) if mode_of(question) in self._modes else None
         send = None if params is None else self._reach(call)
         if params is None or send is None:
@@ -51,7 +56,7 @@ class ElicitationRequests:
             del params["mode"]
         elif mode_of(question) == URL:
             params["elicitationId"] = question.request_id
-        self._open[question.request_id] = question, call
+        self._open[question.request_id] = question, call, self._session.clock.monotonic()
         send(request_message(question.request_id, "elicitation/create", params))
         return True
 
@@ -60,9 +65,15 @@ class ElicitationRequests:
         found = self._open.pop(response.request_id, None) if isinstance(response.request_id, str) else None
         if found is None:
             return
-        question, _ = found
+        (question, _, sent_at), answer = found, response.message.get("result")
+        seconds = self._session.clock.monotonic() - sent_at
+        self._attendance, is_persons = read_attendance(self._attendance, answer, seconds)
+        if not is_persons and not self._session.notice_options.trusts_dismissals:
+            self._session.questions.leave_unread(question, seconds)
+            self._session.give_up_asking(question.request_id)
+            return
         try:
-            take_answer(self._session.questions, question, response.message.get("result"))
+            take_answer(self._session.questions, question, answer)
         except EmceepeeError:
             # Without its words: they may be the user's.
             log.info("elicitation_answer_unusable", requestId=question.request_id, server=question.server)

@@ -49,6 +49,11 @@ class Era(Protocol):
         """Of the protocol, where a request says none."""
         ...
 
+    @property
+    def client_name(self) -> str | None:
+        """What the client called itself, where a request does not say it."""
+        ...
+
 
 def era_for(opening: Request, kernel: Kernel, feed: EventsFeed) -> Era:
     """The era that a connection's first request opens."""
@@ -60,11 +65,12 @@ def era_for(opening: Request, kernel: Kernel, feed: EventsFeed) -> Era:
 class HandshakeEra:
     """A caller up to 2025-11-25: it initializes, and what it declared then holds for the whole connection."""
 
-    __slots__ = ("_feed", "_kernel", "elicitation_modes", "is_initialized", "is_open", "version")
+    __slots__ = ("_feed", "_kernel", "client_name", "elicitation_modes", "is_initialized", "is_open", "version")
 
     def __init__(self, kernel: Kernel, feed: EventsFeed) -> None:
         self._kernel, self._feed = kernel, feed
         self.version = LATEST_HANDSHAKE_VERSION
+        self.client_name: str | None = None
         self.is_open = False
         self.is_initialized = False  # whether the caller said that it is ready
         self.elicitation_modes: frozenset[str] = frozenset()  # the kinds of questions that it said it takes
@@ -104,6 +110,7 @@ class HandshakeEra:
     def _initialize(self, request: Request) -> JsonObject:
         said, result = self._kernel.initialize(request)
         self.version, self.is_open = result["protocolVersion"], True
+        self.client_name = said.client_info.name
         self.elicitation_modes = _modes(self.version, said.capabilities.elicitation)
         return result
 
@@ -121,6 +128,7 @@ class ModernEra:
 
     has_batches = False
     version = LATEST_MODERN_VERSION
+    client_name = None
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

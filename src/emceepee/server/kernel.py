@@ -19,7 +19,6 @@ from emceepee.protocol import (
     METHOD_NOT_FOUND,
     MODERN_PROTOCOL_VERSIONS,
 )
-from emceepee.server.dispatch import SESSION_ARGUMENT
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.instructions import instructions
 from emceepee.server.listening import LISTEN, listen
@@ -34,6 +33,7 @@ from emceepee.server.params import (
     read,
 )
 from emceepee.surface import Surface, call_to, current_surface, order_of_listing
+from emceepee.tools.aliases import SESSION_ARGUMENT
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource

@@ -25,6 +25,7 @@ from emceepee.json_rpc import (
     Notification,
     ProtocolError,
     Request,
+    cancellation_reason,
     cancelled_id,
     classify,
     error_message,
@@ -42,6 +43,7 @@ from emceepee.surface import use_surface
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import SpanKind
+from emceepee.tools.client_traits import is_about_a_timeout, traits_of
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
@@ -201,7 +203,7 @@ class Requests:
         context = None if request_id is None else next(found, None)
         if context is None:
             return
-        if is_client_timeout(notification):
+        if is_client_timeout(notification) or _is_probably_timeout(notification, context):
             context.abandon()
         else:
             context.cancel()
@@ -235,6 +237,15 @@ class Requests:
 
     async def close(self) -> None:
         await self.tasks.close(within=CLOSE_TASKS_SECONDS)
+
+
+def _is_probably_timeout(notification: Notification, context: RequestContext) -> bool:
+    """Return whether a client that names one reason for all cancellations ended the call by its timeout."""
+    unclear = traits_of(context.client_name).unclear_reason
+    if unclear is None or context.call is None or cancellation_reason(notification) != unclear:
+        return False
+    session, call = context.call
+    return is_about_a_timeout(session.clock.monotonic() - call.started_at)
 
 
 def error_for(request: Request, error: Exception) -> JsonObject:

@@ -58,10 +58,10 @@ class SessionAuthorizer:
         return self._running is not None
 
     @property
-    def authorization_url(self) -> str | None:
+    def asked_person(self) -> AskPerson | None:
         """Only where it was asked for here: who waits for no login is not told of its end either."""
         login = self._running if self._is_asked else None
-        return login.asked.url if login is not None and login.asked is not None else None
+        return login.asked if login is not None else None
 
     @property
     def _elicitation_id(self) -> str:
@@ -183,13 +183,20 @@ class SessionAuthorizer:
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
         server = self._key.server
-        words = f"{server} wants you to log in. Open the address in a browser and agree there."
+        words = f"{server} wants you to log in at {asked.host}. Open the address in a browser and agree there."
+        if asked.host != asked.issuer_host:
+            words += (
+                f" The login is then given to the authorization server {asked.issuer_host}: go on only if it may act"
+                f" for you at {asked.host}."
+            )
         if asked.user_code is not None:
             words += f" Enter the code {asked.user_code} if you are asked for one."
         else:
             finish = call_to("finish_authorization")
+            if self._logins.callback.advice:
+                words += f" {self._logins.callback.advice}"
             words += f" If the browser ends at a page that cannot be shown, give its address to {finish}."
-        params = {"mode": "url", "message": words, "url": asked.url, "elicitationId": self._elicitation_id}
+        params = {"mode": "url", "message": words, "url": asked.opens, "elicitationId": self._elicitation_id}
         self._forget_question()
         self._is_asked = True
         try:
@@ -217,7 +224,7 @@ class SessionAuthorizer:
         for call in calls:
             self.ask_natively(call.asker, call)
             asked_by = self._asked_by if self._is_answered or self._is_at_caller else None
-            self._calls.promote_for_question(self._key.server, call, asked_by=asked_by)
+            self._calls.promote_for_question([call], asked_by=asked_by)
 
     @property
     def _is_answered(self) -> bool:

@@ -42,7 +42,9 @@ class BackendListener:
                 if isinstance(origin, Call):
                     self._session.handle_progress(origin, params)
             case "notifications/message":
-                self._session.buffers(self._backend).add_log_message(params, self._session.clock.now())
+                span = origin.span if isinstance(origin, Call) else None
+                number = None if span is None else span.number
+                self._session.buffers(self._backend).add_log_message(params, self._session.clock.now(), number)
             case _:
                 self._session.handle_notification(self._backend, method, params)
 

@@ -6,10 +6,10 @@ from emceepee.json_types import JsonObject
 from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
+from emceepee.sessions.question_origins import QuestionOrigins
 from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.state.limits import Limits
 from emceepee.state.question import Gone, QuestionKind
-from emceepee.telemetry.spans import PhaseKind, phases
 
 REFUSED = -1  # what the protocol's own examples use for "the user said no"
 
@@ -37,7 +37,7 @@ class BackendRequests:
         Raises:
             RpcError: there will be no answer.
         """
-        if method == "roots/list":
+        if method == "roots/list" and roots:  # else they were not declared
             return {"roots": roots}
         kind = _KINDS.get(method)
         if kind is None:
@@ -45,17 +45,17 @@ class BackendRequests:
         if seconds is None:
             seconds = self._limits.question_seconds
         call_id = None if origin is None else self._calls.identify(origin)
+        origins = QuestionOrigins(server, self._calls.possible_origins(server, origin))
         try:
-            question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds)
+            question = self._questions.ask(server, kind, params, call_id=call_id, seconds=seconds, origins=origins)
         except TooManyQuestions as full:
             words = f"The {kind} request is not put to anyone: {full}. Ask again later."
             raise RpcError({"code": SERVER_ERROR, "message": words}) from None
-        calls, native = self._calls.possible_origins(server, origin), self._questions.native
-        asking = [call.span for call in calls]
-        asker = None if native is None else native.ask(question, calls)
-        self._calls.promote_for_question(server, origin, asked_by=asker)
+        native = self._questions.native
+        asker = None if native is None else native.ask(question, origins.calls)
+        self._calls.promote_for_question(origins.calls, asked_by=asker)
         try:
-            with phases(PhaseKind.WAITING, server, asking):
+            with origins:
                 return await self._questions.wait_for_answer(question)
         except QuestionClosed as gone:
             if kind is QuestionKind.ELICITATION and gone.why is not Gone.DISCONNECTED:

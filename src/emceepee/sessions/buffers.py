@@ -59,6 +59,7 @@ class LogLine:
     source: LogSource
     data: JsonValue
     logger: str | None = None
+    request: int | None = None  # that it is about, by its number in the journal, if the transport says so
 
 
 class BufferBudget:
@@ -112,7 +113,7 @@ class ServerBuffers:
         self.notifications.append(item, size + len(method))
         self._check_budget()
 
-    def add_log_message(self, params: JsonObject, at: datetime) -> None:
+    def add_log_message(self, params: JsonObject, at: datetime, request: int | None = None) -> None:
         """A `notifications/message`. A level nobody knows counts as info: the line matters more than its label."""
         level, logger = params.get("level"), params.get("logger")
         data, size = measured(params.get("data"), self.limits.buffered_item_bytes)
@@ -124,6 +125,7 @@ class ServerBuffers:
                 source=LogSource.PROTOCOL,
                 logger=cut(logger, LONGEST_LABEL) if isinstance(logger, str) else None,
                 data=data,
+                request=request,
             ),
             size,
         )

@@ -62,6 +62,7 @@ class Call:
     on_progress: OnProgress | None = None
     span: Span | None = None
     asker: Asker | None = None  # the connection of its caller, if that takes questions by the protocol's own means
+    conversation: object | None = None  # that it was made in, if its session is shared by several
     call_id: str | None = None  # that of its task too; given when someone needs it
     released: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     finished: "asyncio.Future[None] | None" = None

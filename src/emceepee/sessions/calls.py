@@ -11,12 +11,12 @@ future `released`:
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import datetime
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.clock import Handle
-from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, caught
+from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, LinksNeeded, caught
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
@@ -26,6 +26,7 @@ from emceepee.sessions.call import Call, Callee
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.questions import Questions
 from emceepee.sessions.records import RecordKind
+from emceepee.sessions.required_links import ask_to_open
 from emceepee.sessions.tasks import Tasks
 from emceepee.state.call import (
     BareEvent,
@@ -41,7 +42,6 @@ from emceepee.state.call import (
     Stopping,
     step,
 )
-from emceepee.state.question import Question
 from emceepee.state.task import Task
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
@@ -187,21 +187,24 @@ class Calls:
             call.call_id = self._ids.new()
         return call.call_id
 
-    def origin_of(self, question: Question) -> Call | None:
-        """The call that asked, if that is known and it is still in flight."""
-        found = (call for call in self.in_flight(question.server) if call.call_id == question.call_id)
-        return None if question.call_id is None else next(found, None)
-
     def possible_origins(self, server: str, origin: Call | None) -> list[Call]:
-        """The calls that a question of this server may be about: the one it came from, if that is known."""
-        return [origin] if origin is not None else self.in_flight(server)
+        """The calls that may have asked a new question of this server: the one it came from, if that is known.
 
-    def promote_for_question(self, server: str, origin: Call | None, *, asked_by: Asker | None = None) -> None:
+        Else not one that surely waits for the answer to another question, unless all do: tools ask one thing at a time.
+        """
+        if origin is not None:
+            return [origin]
+        calls = self.in_flight(server)
+        if len(calls) > 1 and self._questions.is_any_open:
+            calls = [call for call in calls if not self._questions.is_surely_asking(call)] or calls
+        return calls
+
+    def promote_for_question(self, calls: Iterable[Call], *, asked_by: Asker | None = None) -> None:
         """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task.
 
         Not those whose caller was `asked_by` the protocol's own means: they wait on for the answer.
         """
-        for call in self.possible_origins(server, origin):
+        for call in calls:
             if asked_by is None or call.asker is not asked_by:
                 self._apply(call, BareEvent.QUESTION_ASKED)
 
@@ -296,6 +299,8 @@ class Calls:
         try:
             event: CallEvent = ResultArrived(await _ask(call))
         except EmceepeeError as error:
+            if isinstance(error, LinksNeeded):
+                ask_to_open(self._questions, call, error, seconds=self._limits.question_seconds)
             event = ErrorArrived(caught(error))
         except asyncio.CancelledError:
             self._apply(call, BareEvent.RUNNER_CANCELLED)
@@ -373,6 +378,8 @@ class Calls:
             if call.is_kept:
                 self._unsaved.mark(call.kept_as, call.call_id)
             self._questions.withdraw_of_call(call.call_id)
+        if self._questions.is_any_open and isinstance(call.state.outcome, dict):
+            self._questions.rule_out(call)
         if call.finished is not None:
             resolve(call.finished, None)
 

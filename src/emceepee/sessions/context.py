@@ -17,7 +17,8 @@ from emceepee.state.limits import Limits
 class SessionContext:
     """`wake_by` asks the session to let time pass for its records at that moment at the latest.
 
-    `notify_change` is the session's signal, for what is no event.
+    `notify_change` is the session's signal, for what is no event. `why_foreign` tells of an id that is unknown here why
+    another session has it, if it must be so.
     """
 
     activity: Activity
@@ -29,3 +30,4 @@ class SessionContext:
     sealing: Sealing
     wake_by: Callable[[datetime], None]
     notify_change: Callable[[], None]
+    why_foreign: Callable[[str], str | None]

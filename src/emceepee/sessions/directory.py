@@ -17,6 +17,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage, SessionsUnavailable
 from emceepee.sessions.stored_sessions import StoredSessions
 from emceepee.state.limits import Limits
+from emceepee.state.notice_options import NoticeOptions
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey
@@ -102,11 +103,11 @@ class SessionDirectory:
         """Whether the operator's configuration, as it is now, is not used."""
         return self._parts.registry.problem is not None
 
-    def set_manners(self, structured_notices: bool, asks_natively: bool) -> None:
-        """How callers are told and asked from now on, in every session."""
-        self._parts = replace(self._parts, structured_notices=structured_notices, asks_natively=asks_natively)
+    def set_notice_options(self, options: NoticeOptions) -> None:
+        """Apply them to every session, open or not."""
+        self._parts = replace(self._parts, notice_options=options)
         for session in self._sessions.with_adopted:
-            session.structured_notices, session.asks_natively = structured_notices, asks_natively
+            session.notice_options = options
 
     def begin_stop(self) -> None:
         self._is_stopping = True
@@ -338,7 +339,7 @@ class SessionDirectory:
         return True
 
     def _sweep(self) -> None:
-        """Sessions that nobody uses sleep, and are forgotten after a day; those never used, after minutes."""
+        """Stop the processes of idle sessions, put these to sleep later, and forget them after a day."""
         is_needed = self._sessions or self._storage is not None
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if is_needed else None
         for key, session in self._sessions.by_key():
@@ -352,6 +353,8 @@ class SessionDirectory:
             elif idle >= self._limits.session_idle_seconds and session.is_awake:
                 log.info("session_sleeps", idleMs=round(idle * 1000))
                 self._tasks.spawn(session.sleep(), name="sleep")
+            elif session.is_awake and 0 < self._limits.process_idle_seconds <= idle:
+                session.servers.stop_idle_processes()
         if self._storage is not None:
             self._tasks.spawn(self.look_after_store(), name="store")
 

@@ -82,7 +82,9 @@ class KeptResults:
         limits: Limits,
         unsaved: Unsaved,
         new_id: Callable[[], str],
+        why_foreign: Callable[[str], str | None],
     ) -> None:
+        self._why_foreign = why_foreign
         self._session_id, self._storage, self._unsaved, self._new_id = session_id, storage, unsaved, new_id
         self._clock, self._limits = clock, limits
         self._kept: dict[str, KeptResult] = {}
@@ -99,9 +101,11 @@ class KeptResults:
         kept = self._kept.get(handle)
         if kept is None:
             most = self._limits.results_per_session
+            why = self._why_foreign(handle) or (
+                f"The last {most} large ones are kept per session, up to {self._limits.result_bytes_per_session} bytes."
+            )
             raise EmceepeeError(
-                f'There is no result "{handle[:60]}" (any more). The last {most} large ones are kept per session, '
-                f"up to {self._limits.result_bytes_per_session} bytes. Call the tool again if you still need it.",
+                f'There is no result "{handle[:60]}" here. {why} Call the tool again if you still need it.',
                 code=ErrorCode.RESULT_NOT_FOUND,
             )
         return kept

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from emceepee.backends.oauth.scopes import Scopes
 from emceepee.backends.oauth.tokens import TokenSet
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.sessions.secret_records import LOGIN, TOKENS, ServerKey
 from emceepee.telemetry.redaction import public_url
 
@@ -53,13 +53,16 @@ def login_overview(
     left = dict(held)
     for spec in specs:
         target = spec.target
+        if isinstance(target, UnusableTarget):  # what was kept for it is shown as that of an unknown server
+            continue
         if not isinstance(target, HttpTarget) or not target.may_log_in:
             views.append(LoginView(server=spec.name, url=target.label, state=LoginState.NO_LOGIN))
             continue
         key = ServerKey(principal, spec.name, target.url)
         record = key.record(TOKENS)
         if (tokens := left.pop(record, None)) is not None:
-            views.append(_held(spec.name, target.label, record, tokens, now))
+            needs_nobody = target.oauth is not None and not target.oauth.grant.needs_person
+            views.append(_held(spec.name, target.label, record, tokens, now, needs_nobody=needs_nobody))
         else:
             state = LoginState.AUTHORIZING if key.record(LOGIN) in begun else LoginState.LOGGED_OUT
             views.append(LoginView(server=spec.name, url=target.label, state=state))
@@ -69,8 +72,18 @@ def login_overview(
     return views
 
 
-def _held(server: str, url: str, record: str, tokens: TokenSet, now: datetime, *, is_known: bool = True) -> LoginView:
-    is_renewable = tokens.refresh_token is not None
+def _held(
+    server: str,
+    url: str,
+    record: str,
+    tokens: TokenSet,
+    now: datetime,
+    *,
+    is_known: bool = True,
+    needs_nobody: bool = False,
+) -> LoginView:
+    """`needs_nobody`: emceepee gets the next token without a person."""
+    is_renewable = needs_nobody or tokens.refresh_token is not None
     is_good = is_renewable or not tokens.is_expired(now)
     return LoginView(
         server=server,

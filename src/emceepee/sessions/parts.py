@@ -15,6 +15,7 @@ from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.server_logins import ServerLogins
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
+from emceepee.state.notice_options import NoticeOptions
 from emceepee.telemetry.journal import SpanBudget
 
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ class SessionParts:
     sealing: Sealing = field(default_factory=Sealing)
     logins: ServerLogins | None = None  # to servers; without it, none is logged in to
     scripts: Scripts | None = None  # code mode; without it, no script is run
-    structured_notices: bool = True  # whether replies carry their notices in structured content too
-    asks_natively: bool = True  # whether callers that can be are asked by the protocol's own means
+    notice_options: NoticeOptions = NoticeOptions()
     vectors: "SharedVectors | None" = None  # for searches, if there are any
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

@@ -72,7 +72,8 @@ def _sealed_script(session: Session, call_id: str) -> bytes | None:
 
 
 def _place(session: Session, kind: RecordKind, call_id: str) -> tuple[str, ...]:
-    return (kind, session.session_id, call_id)
+    # With the principal: whoever can write the store could lead a key of another principal to this session.
+    return (kind, session.principal, session.session_id, call_id)
 
 
 def stored_profile(stored: Mapping[RecordKey, bytes]) -> SessionProfile | None:

@@ -1,7 +1,7 @@
 """What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,15 +10,19 @@ from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.futures import reject, resolve
 from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
+from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.native_asking import NativeAsking
+from emceepee.sessions.question_origins import QuestionOrigins
 from emceepee.sessions.records import RecordKind
+from emceepee.state.attendance import Attendance
 from emceepee.state.form import fill_in
 from emceepee.state.question import Gone, Question, QuestionKind
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("questions")
+MOST_CLIENTS = 100  # of a session, whose attendance is remembered
 
 
 class QuestionClosed(Exception):
@@ -38,6 +42,8 @@ class _Open:
     question: Question
     size: int  # of its parameters, in bytes
     answer: "asyncio.Future[JsonObject]"
+    origins: QuestionOrigins | None = None  # None: it concerns every call of its server, as a login does
+    is_awaited: bool = False  # whether the server, or a login, waits for the answer
 
 
 class Questions:
@@ -46,9 +52,11 @@ class Questions:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
-        self._unsaved = context.unsaved
+        self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._open: dict[str, _Open] = {}
         self.native: NativeAsking | None = None  # there once a caller takes questions by the protocol's own means
+        self._unread: dict[str, float] = {}  # seconds after which clients dismissed questions, untold
+        self._attendance: dict[object, Attendance] = {}  # of clients of 2026-07-28
 
     @property
     def is_any_open(self) -> bool:
@@ -59,15 +67,85 @@ class Questions:
         found = (entry.question for entry in self._open.values())
         return [q for q in found if kind in (None, q.kind) and server in (None, q.server)]
 
+    # Whose questions they are.
+
+    def is_of_task(self, question: Question, task_id: str) -> bool:
+        """Return whether the task's call may have asked it. One of no call concerns every task of its server."""
+        if question.call_id is not None:
+            return question.call_id == task_id
+        origins = self._origins(question)
+        return origins is None or origins.includes(task_id)
+
+    def is_seen_in(self, question: Question, conversation: object | None) -> bool:
+        """Return whether that conversation sees it in full: its calls may have asked it, or nobody knows whose did."""
+        origins = self._origins(question)
+        if conversation is None or origins is None or not origins.conversations:
+            return True
+        return conversation in origins.conversations
+
+    def is_surely_asking(self, call: Call) -> bool:
+        return any(entry.origins is not None and entry.origins.only is call for entry in self._open.values())
+
+    def calls_of(self, question: Question) -> Sequence[Call] | None:
+        """Return the calls that may have asked it, or None if it concerns every call of its server."""
+        origins = self._origins(question)
+        return None if origins is None else origins.calls
+
+    def rule_out(self, call: Call) -> None:
+        """Forget a call that got its result as one that may have asked what still waits."""
+        for entry in self._open.values():
+            if entry.origins is not None:
+                entry.origins.rule_out(call)
+
+    def _origins(self, question: Question) -> QuestionOrigins | None:
+        entry = self._open.get(question.request_id)
+        return None if entry is None else entry.origins
+
     def add_asker(self, asker: Asker) -> None:
         if self.native is None:
             self.native = NativeAsking(most_links=self._limits.questions_per_session)
         self.native.add(asker)
 
+    # Clients without a person.
+
+    def attendance_of(self, client: object) -> Attendance:
+        return self._attendance.get(client, Attendance.UNKNOWN)
+
+    def remember_attendance(self, client: object, known: Attendance) -> None:
+        self._attendance.pop(client, None)
+        self._attendance[client] = known
+        if len(self._attendance) > MOST_CLIENTS:
+            del self._attendance[next(iter(self._attendance))]
+
+    def leave_unread(self, question: Question, seconds: float) -> None:
+        """Record that the client dismissed it before a person can have read it. It stays open."""
+        if question.request_id in self._open:
+            self._unread[question.request_id] = seconds
+            log.info(
+                "elicitation_dismissed_unread",
+                requestId=question.request_id,
+                server=question.server,
+                afterMs=round(seconds * 1000),
+            )
+
+    def take_unread(self, questions: Iterable[Question]) -> dict[str, float]:
+        """Return after how many seconds clients dismissed which of these questions, of each only once."""
+        if not self._unread:
+            return {}
+        found = [question.request_id for question in questions if question.request_id in self._unread]
+        return {request_id: self._unread.pop(request_id) for request_id in found}
+
     # The backend's side.
 
     def ask(
-        self, server: str, kind: QuestionKind, params: JsonObject, *, call_id: str | None, seconds: float
+        self,
+        server: str,
+        kind: QuestionKind,
+        params: JsonObject,
+        *,
+        call_id: str | None,
+        seconds: float,
+        origins: QuestionOrigins | None = None,
     ) -> Question:
         """Open a question. Raises: TooManyQuestions, and then nobody has seen it."""
         size = len(encode(params))
@@ -88,7 +166,7 @@ class Questions:
             data["callId"] = call_id
         # The event first: if that fails, no question must be left that nobody knows of.
         self._activity.emit(kind.asked_event, server, **data)
-        self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future())
+        self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future(), origins)
         self._unsaved.mark(RecordKind.QUESTION, question.request_id)
         self._wake_by(question.expires_at)
         log.info(kind.value + "_received", requestId=question.request_id, server=server)
@@ -111,6 +189,7 @@ class Questions:
             QuestionClosed
         """
         entry = self._open[question.request_id]
+        entry.is_awaited = True
         try:
             return await entry.answer
         finally:
@@ -128,6 +207,16 @@ class Questions:
         for entry in list(self._open.values()):
             if entry.question.call_id == call_id:
                 self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
+
+    def complete_link(self, server: str, elicitation_id: object) -> None:
+        """The server says that the user has done what a link was for."""
+        for entry in list(self._open.values()):
+            question = entry.question
+            is_this = question.server == server and question.params.get("elicitationId") == elicitation_id
+            if is_this and elicitation_id is not None and not entry.is_awaited:
+                self._close(entry, Gone.WITHDRAWN, "the server says that it is done")
+        if self.native is not None:
+            self.native.complete(server, elicitation_id)
 
     def tick(self, now: datetime) -> datetime | None:
         """Close what nobody answered in time; the next deadline, if there is one."""
@@ -179,8 +268,11 @@ class Questions:
         entry = self._open.get(request_id)
         if entry is None or entry.question.kind is not kind:
             lister = "get_elicitations" if kind is QuestionKind.ELICITATION else "get_sampling_requests"
+            why = self._why_foreign(request_id)
             raise EmceepeeError(
-                f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
+                f'No {kind} request "{request_id[:60]}" waits for an answer here. {why}'
+                if why is not None
+                else f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
                 f"never there. {call_to(lister)} shows those that wait.",
                 code=ErrorCode.REQUEST_NOT_FOUND,
             )
@@ -205,6 +297,7 @@ class Questions:
 
     def _remove(self, question: Question) -> None:
         del self._open[question.request_id]
+        self._unread.pop(question.request_id, None)
         self._unsaved.mark(RecordKind.QUESTION, question.request_id)
         if self.native is not None:
             self.native.on_closed(question)

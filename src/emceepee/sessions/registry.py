@@ -3,9 +3,11 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
 from typing import Protocol
 
-from emceepee.backends.spec import BackendSpec
+from emceepee.backends.spec import BackendSpec, UnusableTarget
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.server_changes import ServerChanges, compare_servers
 from emceepee.sessions.server_repository import ServerRepository
@@ -18,6 +20,10 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 Specs = dict[str, BackendSpec]
+LONGEST_STEM = 90  # characters of a name that is in use, in the free one that is proposed
+
+
+MISTAKE = "the operator's configuration has a mistake; emceepee's log says more"
 
 
 class BeingChanged(StoreError):
@@ -45,8 +51,9 @@ class ServerRegistry:
         store: Store | None = None,
     ) -> None:
         """With a store, what is added is kept there, and shared with the other processes that use it."""
-        self._operators = {spec.name: spec for spec in operators}
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
+        self._operators = {spec.name: self._for_callers(spec) for spec in operators}
+        self._disabled_operators: Specs = {}
         self._added: dict[str, Specs] = {}
         self._disabled: dict[str, Specs] = {}  # added, and kept for later
         self._watchers: dict[str, list[Watcher]] = {}
@@ -54,8 +61,14 @@ class ServerRegistry:
         self._repository = None if store is None else ServerRepository(store)
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._changes = 0  # of what is added or disabled, counted
+        self.ends_with_caller = False  # whether a caller starts it, and what was added is gone when the caller ends
         self.has_replicas: Callable[[], bool] = lambda: False  # that have the same configuration
         self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
+
+    @property
+    def may_have_forgotten(self) -> bool:
+        """Whether a caller may know servers from an earlier run. Not if it has added some in this one."""
+        return self.ends_with_caller and self._changes == 0
 
     def join(self, principal: str, watcher: Watcher) -> Specs:
         """Follow a principal's servers from now on; returns those there are."""
@@ -87,11 +100,7 @@ class ServerRegistry:
             name in self._operators or name in self._added.get(principal, {}) or self.is_disabled(principal, name)
         )
         if is_taken or key in self._trials:
-            raise InvalidArguments(
-                f'The name "{name}" is in use by a server with another configuration. Choose another name, '
-                f"or call {call_to('remove_server')} first.",
-                details={"server": name},
-            )
+            raise self._name_in_use(principal, name)
         if not replaces:
             self._check_room(principal)
         trial = self._trials[key] = Trial(spec, replaces)
@@ -104,6 +113,32 @@ class ServerRegistry:
             trial.end(None)
         finally:
             del self._trials[key]
+
+    def _for_callers(self, spec: BackendSpec) -> BackendSpec:
+        """Where callers are several principals, what is wrong in the operator's file is not for them to know."""
+        if not self._operators_are_fixed or not isinstance(spec.target, UnusableTarget):
+            return spec
+        return replace(spec, target=replace(spec.target, reason=MISTAKE))
+
+    def _name_in_use(self, principal: str, name: str) -> InvalidArguments:
+        added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
+        there = added.get(name) or disabled.get(name)
+        if there is not None:
+            whose = "by a server with another configuration"
+            whose += "" if there.added is None else f": {there.added}"
+            whose += ", and it is disabled" if name in disabled else ""
+        elif name in self._operators:
+            whose = "by a server with another configuration in the operator's file"
+        else:
+            whose = "by a server with another configuration that another session adds just now"
+        used = {*self._operators, *added, *disabled, *(other for owner, other in self._trials if owner == principal)}
+        free = next(other for number in count(2) if (other := f"{name[:LONGEST_STEM]}-{number}") not in used)
+        return InvalidArguments(
+            f'The name "{name}" is in use {whose}. All sessions of one user share servers, so another session has the '
+            f'same names. Choose another name, such as "{free}", or call {call_to("remove_server")} first if nobody '
+            "needs that server. Only callers with the token of another user have servers of their own.",
+            details={"server": name, "freeName": free},
+        )
 
     def _check_room(self, principal: str) -> None:
         being_added = sum(owner == principal for owner, _ in self._trials)
@@ -181,7 +216,15 @@ class ServerRegistry:
         return name in self._operators and name not in self._added.get(principal, {})
 
     def disabled_of(self, principal: str) -> list[BackendSpec]:
+        """Those that the principal added."""
         return list(self._disabled[principal].values()) if principal in self._disabled else []
+
+    def disabled_operators_of(self, principal: str) -> list[BackendSpec]:
+        """Those of the configuration file whose names the principal has not used. Not told to several principals."""
+        if self._operators_are_fixed:
+            return []
+        added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
+        return [spec for name, spec in self._disabled_operators.items() if name not in added and name not in disabled]
 
     def is_disabled(self, principal: str, name: str) -> bool:
         return name in self._disabled.get(principal, {})
@@ -254,7 +297,15 @@ class ServerRegistry:
         """What a caller is told of it. What is in the operator's file is not for every caller to know."""
         if self.problem is None or not (is_remote or self._operators_are_fixed):
             return self.problem
-        return "The operator's configuration has a mistake, so the one before it is in use. emceepee's log says more."
+        return "The operator's configuration has a mistake. emceepee's log says more."
+
+    def set_disabled(self, specs: Iterable[BackendSpec]) -> None:
+        """Those that are disabled in the operator's file, from now on."""
+        disabled = {spec.name: spec for spec in specs}
+        if disabled != self._disabled_operators:
+            self._disabled_operators = disabled
+            for principal in list(self._watchers):
+                self._tell_disabled(principal)
 
     async def apply(self, changes: ServerChanges) -> None:
         """Returns when every session has the servers as they are configured now, and nothing is left of the others.
@@ -269,7 +320,7 @@ class ServerRegistry:
         for spec in (*changes.changed, *changes.reworded, *changes.added):
             if spec.name not in self._operators and spec in changes.reworded:
                 continue  # a caller has removed it, and other words do not bring it back
-            self._operators[spec.name] = spec
+            spec = self._operators[spec.name] = self._for_callers(spec)
             work += [watcher.on_server_configured(spec) for watcher in self._users_of_operators(spec.name)]
         await asyncio.gather(*work)
 
@@ -309,6 +360,10 @@ class ServerRegistry:
         """Have it called when something waits for the next `reload`."""
         if self._repository is not None:
             self._repository.on_unsaved = report
+
+    def has_unsaved(self, principal: str) -> bool:
+        """Whether a change of its servers could not be stored yet."""
+        return self._repository is not None and bool(self._repository.unsaved_of(principal))
 
     async def save(self, principal: str, spec: BackendSpec) -> None:
         """Before it is added. Raises: InvalidArguments, NotAllowed, as `ServerRepository.add`."""

@@ -6,6 +6,7 @@ only in the browser.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 
 from emceepee.backends.oauth.client import Registration
@@ -49,7 +50,7 @@ class RunningLogin:
         records: LoginRecords,
         clock: Clock,
         *,
-        register_state: Callable[[str, "RunningLogin"], Awaitable[None]],
+        register_state: Callable[[AwaitingBrowser, "RunningLogin"], Awaitable[None]],
     ) -> None:
         self.key, self._records, self._clock = key, records, clock
         self._register_state = register_state
@@ -60,6 +61,9 @@ class RunningLogin:
         self._onlookers: dict[Onlooker, asyncio.Task[None] | None] = {}
         self.asked: AskPerson | None = None
         self.is_ending = False  # whether it is decided how it ends: who wants one then waits for that, and begins anew
+        self.has_distant_browser = False  # whether another process shows the browser how it ended
+        self.link: str | None = None  # that begins the login, instead of the authorization server's address
+        self._received: str | None = None  # the address that the browser came back with
         self.turn = asyncio.Event()
         self.outcome: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -116,8 +120,13 @@ class RunningLogin:
         await self._questions.close()
 
     def receive(self, url: str) -> str | None:
-        """What is wrong with that address, if it is not the one awaited."""
-        return self._login.receive(url)
+        """Return what is wrong with that address, or None if it is the one awaited. A page may be loaded twice."""
+        if url == self._received and not self.is_over:
+            return None
+        problem = self._login.receive(url)
+        if problem is None:
+            self._received = url
+        return problem
 
     def adopt(self, tokens: TokenSet) -> None:
         """Another process was quicker."""
@@ -156,7 +165,7 @@ class RunningLogin:
         """A store in trouble costs no login: it is only not known after a restart."""
         try:
             if isinstance(state, AwaitingBrowser):
-                await self._register_state(state.request.state, self)
+                await self._register_state(state, self)
             await self._records.keep_login(self.key, state)
         except StoreError as error:
             log.warning("login_not_kept", server=self.key.server, error=str(error))
@@ -174,7 +183,7 @@ class RunningLogin:
             log.warning("registration_not_forgotten", server=self.key.server, error=str(error))
 
     def ask_person(self, asked: AskPerson) -> None:
-        self.asked = asked
+        self.asked = asked if self.link is None else replace(asked, link=self.link)
         log.info("login_wanted", server=self.key.server)
         self.turn.set()
         for onlooker in list(self._onlookers):

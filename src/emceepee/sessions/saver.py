@@ -75,6 +75,7 @@ class _NotYet:
     """Follows a session that is being created: what it changes meanwhile is written with the next commit."""
 
     is_in_doubt = False
+    problem = None
 
     def schedule(self, session: Session) -> None: ...
 

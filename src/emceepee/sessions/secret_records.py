@@ -11,6 +11,7 @@ from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, SecretPlace, StoredSecret
 from emceepee.telemetry.logs import EventLog
 
+NO_OWNER = ""  # the principal of records that are looked up before it is known whose they are
 TOKENS, CLIENT, LOGIN, PIN = "tokens", "client", "login", "pin"  # what is kept, as names of records begin with it
 
 log = EventLog("sessions")

@@ -1,17 +1,13 @@
 """Logins to servers: the tokens of all principals as links use them, the logins that run, and where browsers return.
 
-A browser may come back to another process than the one that waits for it, or to one that was started meanwhile. Before
-a person is asked, the `state` of the login is stored with whom it belongs to. Whoever gets the browser and does not
-run that login stores the address it came with, as a secret; and whoever runs a login looks for that, every second while
-a person is away. The first to take it uses it.
+A browser may come back to another process than the one that waits for it: see `redirect_inbox.py`.
 """
 
-import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakSet
 
@@ -21,24 +17,28 @@ from emceepee.backends.oauth.challenge import Demand, Want
 from emceepee.backends.oauth.client import client_document
 from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
 from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
+from emceepee.backends.oauth.redirect_address import with_digest, without_digest
 from emceepee.backends.oauth.renewal import Renewal, refresh, revoke
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import Rejected, TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.clock import Clock
+from emceepee.clock import Clock, give_up_after, within
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.login_links import LoginLinks
 from emceepee.sessions.login_overview import LoginView, login_overview
 from emceepee.sessions.login_records import LoginRecords
+from emceepee.sessions.redirect_inbox import LOOK_SECONDS, RedirectInbox
 from emceepee.sessions.running_login import Onlooker, RunningLogin
-from emceepee.sessions.secret_records import SecretRecords, ServerKey
+from emceepee.sessions.secret_records import NO_OWNER, SecretRecords, ServerKey
 from emceepee.sessions.token_repository import TokenRepository
 from emceepee.store.store import SecretPlace, StoreError
 from emceepee.telemetry.logs import EventLog
+from emceepee.web.callback import OTHER_BROWSER, STORED, UNFINISHED, CallbackOutcome, ended_login, not_awaited
 
-LOOK_SECONDS = 1.0  # between looks for a browser that came back elsewhere
-NOBODYS = ""  # the principal under which it is stored whose login a state is
-RETURNED, STATE = "returned", "state"
+OUTCOME_SECONDS = 20.0  # that a browser waits for the end of its login: more than one exchange may take
+TAKE_SECONDS = 5 * LOOK_SECONDS  # after which no process runs the login that a browser came back from
+STOPPING = "emceepee is stopping, and the login is not over"
 CHANGES = json.dumps(["changes"])  # the record that is written with each login and logout
 REMOVED = "The server was removed"
 
@@ -48,6 +48,11 @@ log = EventLog("sessions")
 class CallbackPlace(Protocol):
     """Where browsers come back to."""
 
+    @property
+    def advice(self) -> str:
+        """Which browsers cannot come back, as a sentence for the person; often empty."""
+        ...
+
     async def address(self, preferred: str | None = None) -> str:
         """A redirect address that leads here: the preferred one, if that is possible."""
         ...
@@ -56,8 +61,8 @@ class CallbackPlace(Protocol):
 class FixedCallback:
     """One that is known, once emceepee listens."""
 
-    def __init__(self, url: str = "") -> None:
-        self.url = url
+    def __init__(self, url: str = "", advice: str = "") -> None:
+        self.url, self.advice = url, advice
 
     async def address(self, preferred: str | None = None) -> str:
         return self.url
@@ -82,12 +87,17 @@ class ServerLogins:
         callback: CallbackPlace,
         *,
         client_metadata_url: str | None = None,
+        public_url: str | None = None,
     ) -> None:
+        """With `public_url`, each login begins with a link there, and ends in the same browser."""
         self._dialer, self.clock, self.callback = dialer, clock, callback
+        self._public_url = public_url
         self._client_metadata_url, self._is_shared = client_metadata_url, place.is_durable
         self._secrets = SecretRecords(place, clock)
         self._repository = TokenRepository(self._secrets, clock)
         self._records = LoginRecords(self._secrets)
+        self.links = LoginLinks(self._secrets)
+        self._inbox = RedirectInbox(self._secrets, clock, is_shared=self._is_shared)
         self._known: dict[ServerKey, TokenSet] = {}
         self._running: dict[ServerKey, RunningLogin] = {}
         self._states: dict[str, RunningLogin] = {}
@@ -190,14 +200,14 @@ class ServerLogins:
 
     async def _tell_of_change(self) -> None:
         if self._is_shared:
-            await self._secrets.replace(NOBODYS, CHANGES, b"{}")
+            await self._secrets.replace(NO_OWNER, CHANGES, b"{}")
             await self._secrets.announce_change()
 
     async def reload(self) -> None:
         """Forget the tokens that another process has logged out of, and use those that it got. Raises: StoreError."""
         if not self._known and not self._disappointed:
             return
-        found = await self._secrets.read(NOBODYS, CHANGES)
+        found = await self._secrets.read(NO_OWNER, CHANGES)
         if found is None or found.revision == self._seen_changes:
             return
         for key, tokens in list(self._known.items()):
@@ -241,11 +251,11 @@ class ServerLogins:
     async def _run(
         self, login: RunningLogin, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool
     ) -> None:
-        key, settings = login.key, self._settings(target)
+        key, settings = login.key, target.oauth or OAuthSettings()
         reason: str | None = "emceepee failed to log in; its log says more"
         is_kept = False
         try:
-            kept = None if is_new else await self._kept_login(key, settings)
+            kept = None if is_new else await self._kept_login(key)
             tokens = await login.run(kept, lambda: self._terms(key, settings, demand, stale))
             self._known[key] = tokens
             if not login.has_adopted:
@@ -258,38 +268,36 @@ class ServerLogins:
         except (StoreError, OSError) as error:  # nothing stored, or no port for the browser to come back to
             reason = str(error)
         except BaseException:
-            is_kept = True  # emceepee is stopping
+            is_kept, reason = True, STOPPING
             raise
         finally:
             login.is_ending = True
             if not is_kept:
                 with suppress(StoreError):
                     await self._forget(login)
+                    if login.has_distant_browser:
+                        await self._inbox.put_outcome(key, reason)
             self._states = {state: other for state, other in self._states.items() if other is not login}
             del self._running[key]  # not before: the next one is of the same sessions, and is kept in the same place
             await login.end(reason)
 
     async def _forget(self, login: RunningLogin) -> None:
         """Whoever comes with an answer to it now is too late."""
-        key = login.key
+        key, states = login.key, [state for state, other in self._states.items() if other is login]
         await self._records.drop_login(key)
-        if self._is_shared:
-            await self._secrets.forget(key.principal, key.record(RETURNED))
-            for state in [state for state, other in self._states.items() if other is login]:
-                await self._secrets.forget(NOBODYS, _state_record(state))
+        await self._inbox.clear(key, *states)
+        if self._public_url is not None:
+            for state in states:
+                await self.links.forget(state)
 
-    def _settings(self, target: HttpTarget) -> OAuthSettings:
-        settings = target.oauth or OAuthSettings()
-        if settings.client_metadata_url is None and self._client_metadata_url is not None:
-            return replace(settings, client_metadata_url=self._client_metadata_url)
-        return settings
-
-    async def _kept_login(self, key: ServerKey, settings: OAuthSettings) -> KeptState | None:
+    async def _kept_login(self, key: ServerKey) -> KeptState | None:
         """What a person was asked before a restart, if their answer can still come here."""
         kept = await self._records.kept_login(key)
         if isinstance(kept, AwaitingBrowser):
-            if kept.request.redirect_uri != await self.callback.address(kept.request.redirect_uri):
+            address = without_digest(kept.request.redirect_uri)
+            if address != await self.callback.address(address):
                 return None
+            await self._make_link(kept, self._running[key])
             self._states[kept.request.state] = self._running[key]
         return kept
 
@@ -310,6 +318,7 @@ class ServerLogins:
             asked_before=() if stale is None else stale.asked,
             registrations=await self._records.registrations(key.principal),
             pinned_issuer=pinned,
+            own_document=self._client_metadata_url,
         )
 
     async def _keep(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
@@ -323,40 +332,62 @@ class ServerLogins:
             log.warning("token_not_saved", server=key.server, error=str(error))
         log.info("logged_in", server=key.server, issuer=tokens.issuer)
 
-    async def client_document(self) -> JsonObject | None:
-        """Who we are to authorization servers that ask; None if they could not."""
+    async def client_document(self, digest: str = "") -> JsonObject | None:
+        """Return who emceepee is to authorization servers, or to the one with this digest; None if they cannot ask."""
         url = self._client_metadata_url
-        return None if url is None else client_document(url, (await self.callback.address(),))
+        if url is None:
+            return None
+        return client_document(with_digest(url, digest), (with_digest(await self.callback.address(), digest),))
 
     # Browsers that come back.
 
-    async def receive(self, url: str) -> str | None:
-        """A browser came back with that address, to whom it may concern; what is wrong with it, if anything is."""
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach emceepee with TLS."""
+        return (self._public_url or "").startswith("https://")
+
+    async def receive(self, url: str, cookie: str | None = None) -> CallbackOutcome:
+        """Take the address that a browser came back with. Return how the login ended, or that it has not ended yet.
+
+        `cookie` tells the browser from others, where logins are bound to one.
+        """
         state = state_in(url)
         if state is None:
-            return NOT_WAITING
-        if (login := self._states.get(state)) is not None:
-            return login.receive(url)
+            return not_awaited(NOT_WAITING)
         try:
-            key = await self._owner_of(state)
-            if key is None:
-                return NOT_WAITING
-            await self._secrets.replace(key.principal, key.record(RETURNED), url.encode())
+            if self._public_url is not None and not await self.links.may_answer(state, cookie):
+                return OTHER_BROWSER
+            if (login := self._states.get(state)) is not None:
+                if (problem := login.receive(url)) is not None:
+                    return not_awaited(problem)
+                return ended_login(login.key.server, await within(self.clock, OUTCOME_SECONDS, login.outcome))
+            if (key := await self._inbox.put(state, url)) is None:
+                return not_awaited(NOT_WAITING)
+            return await self._distant_outcome(key)
+        except TimeoutError:
+            return UNFINISHED
         except StoreError as error:
-            return str(error)
-        return None
+            return not_awaited(str(error))
 
-    async def _register_state(self, state: str, login: RunningLogin) -> None:
+    async def _distant_outcome(self, key: ServerKey) -> CallbackOutcome:
+        """Raises: TimeoutError, StoreError."""
+        try:
+            async with give_up_after(self.clock, TAKE_SECONDS):
+                await self._inbox.wait_until_taken(key)
+        except TimeoutError:
+            return STORED
+        async with give_up_after(self.clock, OUTCOME_SECONDS):
+            return ended_login(key.server, await self._inbox.wait_for_outcome(key))
+
+    async def _register_state(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+        state = waiting.request.state
         self._states[state] = login
-        if self._is_shared:
-            key = login.key
-            data = json.dumps([key.principal, key.server, key.url]).encode()
-            await self._secrets.forget(key.principal, key.record(RETURNED))
-            await self._secrets.replace(NOBODYS, _state_record(state), data)
+        await self._make_link(waiting, login)
+        await self._inbox.expect(state, login.key)
 
-    async def _owner_of(self, state: str) -> ServerKey | None:
-        found = await self._secrets.forget(NOBODYS, _state_record(state)) if self._is_shared else None
-        return None if found is None or not found.data else ServerKey(*json.loads(found.data))
+    async def _make_link(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+        if self._public_url is not None:
+            login.link = self._public_url.rstrip("/") + await self.links.make(login.key, waiting)
 
     async def _look_elsewhere(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
         """For a browser that came back to another process, and for a login that was finished there."""
@@ -364,9 +395,11 @@ class ServerLogins:
         await login.turn.wait()
         while not login.is_over:
             with suppress(StoreError):
-                found = await self._secrets.read(key.principal, key.record(RETURNED))
-                if found is not None and await self._secrets.drop(key.principal, found.name, revision=found.revision):
-                    login.receive(found.data.decode())
+                if (url := await self._inbox.take(key)) is not None:
+                    if (problem := login.receive(url)) is not None:
+                        await self._inbox.put_outcome(key, problem)
+                    else:
+                        login.has_distant_browser = True
                 tokens = await self._repository.load(key)
                 if tokens is not None and _may_do(tokens, demand, stale):
                     login.adopt(tokens)
@@ -378,7 +411,3 @@ def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
     if stale is None or demand.want is not Want.SCOPES:
         return stale is None or tokens.access_token != stale.access_token
     return tokens.asked != stale.asked
-
-
-def _state_record(state: str) -> str:
-    return json.dumps([STATE, hashlib.sha256(state.encode()).hexdigest()])

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 
 from pydantic import ValidationError
 
-from emceepee.backends.spec import BackendSpec, HttpTarget, ServerEntry, StdioTarget, entry_of
+from emceepee.backends.spec import BackendSpec, HttpTarget, Provenance, ServerEntry, StdioTarget, Target, entry_of
 from emceepee.sessions.records import UnreadableRecord, read, write
 from emceepee.store.store import ServerConfiguration
 from emceepee.telemetry.logs import EventLog
@@ -16,21 +17,23 @@ log = EventLog("sessions")
 
 def write_configuration(principal: str, spec: BackendSpec, *, is_disabled: bool = False) -> ServerConfiguration:
     entry = entry_of(spec).model_dump(mode="json", exclude_none=True)
-    is_public = isinstance(spec.target, HttpTarget) and spec.target.is_public
+    target = spec.target if isinstance(spec.target, HttpTarget) else None
+    added = {} if spec.added is None else {"addedBy": spec.added.client, "addedAt": spec.added.at.isoformat()}
+    is_public, is_guarded = target is not None and target.is_public, target is not None and target.is_guarded
     return ServerConfiguration(
         principal=principal,
         name=spec.name,
-        settings=write(entry=entry, onlyPublicAddresses=is_public),
+        settings=write(entry=entry, onlyPublicAddresses=is_public, guardedLogins=is_guarded, **added),
         is_disabled=is_disabled,
         holds_secrets=_holds_secrets(spec.target),
     )
 
 
-def _holds_secrets(target: HttpTarget | StdioTarget) -> bool:
+def _holds_secrets(target: Target) -> bool:
     """Whether it has anything in which people put secrets."""
     if isinstance(target, HttpTarget):
         return bool(target.headers or target.oauth) or public_url(target.url) != target.url
-    return bool(target.env or target.args)
+    return isinstance(target, StdioTarget) and bool(target.env or target.args)
 
 
 def read_specs(stored: Iterable[ServerConfiguration], *, are_disabled: bool = False) -> dict[str, BackendSpec]:
@@ -49,6 +52,10 @@ def read_specs(stored: Iterable[ServerConfiguration], *, are_disabled: bool = Fa
 def _read_spec(settings: bytes) -> BackendSpec:
     fields = read(settings)
     spec = ServerEntry.model_validate(fields["entry"]).spec()
-    if fields["onlyPublicAddresses"] and isinstance(spec.target, HttpTarget):
-        return replace(spec, target=replace(spec.target, is_public=True))
-    return spec
+    if (at := fields.get("addedAt")) is not None:
+        spec = replace(spec, added=Provenance(fields.get("addedBy"), datetime.fromisoformat(at)))
+    if not isinstance(spec.target, HttpTarget):
+        return spec
+    is_public = bool(fields["onlyPublicAddresses"])
+    is_guarded = bool(fields.get("guardedLogins", True))  # older versions did not store it
+    return replace(spec, target=replace(spec.target, is_public=is_public, is_guarded=is_guarded))

@@ -25,7 +25,9 @@ from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
+from emceepee.sessions.conversations import Conversations
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.foreign_ids import why_foreign
 from emceepee.sessions.kept_results import KeptResults
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
@@ -71,10 +73,10 @@ class Session:
         "_vectors",
         "_waiting",
         "activity",
-        "asks_natively",
         "calls",
         "change_signal",
         "clock",
+        "conversations",
         "ids",
         "is_awake",
         "is_lost",
@@ -82,6 +84,7 @@ class Session:
         "journal",
         "keys",
         "limits",
+        "notice_options",
         "open_calls",
         "open_streams",
         "principal",
@@ -92,7 +95,6 @@ class Session:
         "servers",
         "session_id",
         "shapes",
-        "structured_notices",
         "tasks",
         "timers",
         "touched",
@@ -112,8 +114,9 @@ class Session:
         self._search: EntrySearch | None = None  # made by the first who searches
         self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
         self._vectors = parts.vectors
-        self.structured_notices, self.asks_natively = parts.structured_notices, parts.asks_natively
+        self.notice_options = parts.notice_options
         self.scripts = parts.scripts
+        self.conversations: Conversations | None = None  # there if several share it without naming it
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
         self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
         self.unsaved = Unsaved()
@@ -151,6 +154,7 @@ class Session:
             sealing=self.sealing,
             wake_by=timer.not_later_than,
             notify_change=self.change_signal.notify,
+            why_foreign=self.why_foreign,
         )
         self.questions = Questions(context)
         self.tasks = Tasks(context)
@@ -169,8 +173,12 @@ class Session:
                 limits=self.limits,
                 unsaved=self.unsaved,
                 new_id=self.ids.new,
+                why_foreign=self.why_foreign,
             )
         return self._results
+
+    def why_foreign(self, item_id: str) -> str | None:
+        return why_foreign(item_id, self.profile)
 
     def kept_result(self, handle: str) -> KeptResult | None:
         return None if self._results is None else self._results.find(handle)
@@ -347,8 +355,8 @@ class Session:
     def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
         now = self.clock.now()
         self.buffers(server).add_notification(method, params, now)
-        if method == LINK_DONE and self.questions.native is not None:
-            self.questions.native.complete(server, params.get("elicitationId"))
+        if method == LINK_DONE:
+            self.questions.complete_link(server, params.get("elicitationId"))
         data = {"params": params} if params else {}
         self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **data)
 
@@ -370,7 +378,8 @@ class Session:
         question = self.questions.find(request_id)
         if question is not None and self.questions.native is not None:
             self.questions.native.give_up(request_id)
-            self.calls.promote_for_question(question.server, self.calls.origin_of(question))
+            calls = self.questions.calls_of(question)
+            self.calls.promote_for_question(self.calls.in_flight(question.server) if calls is None else calls)
 
     # Calls.
 

@@ -7,10 +7,11 @@ from typing import Protocol
 
 from emceepee.backends.connection import Connection
 from emceepee.backends.connection_events import Observer
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.clock import Clock
 from emceepee.errors import (
     BackendDisconnected,
+    DisabledBackend,
     EmceepeeError,
     ExecutionFailed,
     InvalidArguments,
@@ -30,6 +31,7 @@ from emceepee.sessions.secret_records import ServerKey
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
+from emceepee.state.session_key import SessionKey
 from emceepee.surface import call_to
 
 
@@ -44,6 +46,7 @@ class ServersOwner(BackendEvents, Observer, Protocol):
     questions: Questions
     calls: Calls
     change_signal: ChangeSignal
+    keys: frozenset[SessionKey]
     is_awake: bool
 
     def fail_all_of(self, server: str, reason: str) -> None: ...
@@ -72,6 +75,11 @@ class SessionServers:
         for spec in self._registry.join(self._principal, self).values():
             self.connections[spec.name] = self._connection(spec)
 
+    @property
+    def are_unsaved(self) -> bool:
+        """Whether a change of the principal's servers could not be stored yet."""
+        return self._registry.has_unsaved(self._principal)
+
     def leave(self) -> None:
         """Hear of no more changes. What is being connected for the session is not kept."""
         self._has_left = True
@@ -89,15 +97,26 @@ class SessionServers:
     async def rest(self) -> None:
         await asyncio.gather(*(connection.rest() for connection in self.connections.values()))
 
+    def stop_idle_processes(self) -> None:
+        """Stop the stdio servers that nothing depends on until they are used again."""
+        for connection in self.connections.values():
+            connection.stop_idle_process()
+
     async def close(self) -> None:
         await asyncio.gather(*(connection.close() for connection in self.connections.values()))
 
     def find(self, name: str) -> Connection:
-        """Raises: UnknownBackend."""
+        """Raises: UnknownBackend, DisabledBackend."""
         connection = self.connections.get(name)
-        if connection is None:
-            raise UnknownBackend(name, known=self.connections)
-        return connection
+        if connection is not None:
+            return connection
+        if any(spec.name == name for spec in self.disabled):
+            remedy = f"A person can enable it in the console, or call {call_to('add_server')} with replace."
+            raise DisabledBackend(name, remedy=remedy)
+        if any(spec.name == name for spec in self.disabled_in_file):
+            remedy = 'Remove "disabled" from its entry in the configuration file to enable it.'
+            raise DisabledBackend(name, remedy=remedy)
+        raise UnknownBackend(name, known=self.connections, are_forgotten=self._registry.may_have_forgotten)
 
     # What callers ask for.
 
@@ -182,7 +201,13 @@ class SessionServers:
 
     @property
     def disabled(self) -> list[BackendSpec]:
+        """Those that were added, and can be enabled again."""
         return self._registry.disabled_of(self._principal)
+
+    @property
+    def disabled_in_file(self) -> list[BackendSpec]:
+        """Those of the configuration file."""
+        return self._registry.disabled_operators_of(self._principal)
 
     def is_configured(self, server: str) -> bool:
         """Whether it is the operator's, and not one that was added."""
@@ -264,12 +289,14 @@ class SessionServers:
             self._session.activity.emit(EventType.SERVER_ADDED, name, name=name, url=spec.target.label)
         else:
             connection.settings.take_over(before.settings.log_level, before.settings.subscriptions)
+            is_usable = not isinstance(spec.target, UnusableTarget)
             if before.is_connected:
-                reason = "its configuration was changed"
+                reason = "its configuration was changed" + ("" if is_usable else ", and has a mistake now")
                 self._session.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=reason)
+            outcome = "so it is connected anew" if is_usable else "and has a mistake now"
             self._session.fail_all_of(
                 name,
-                f'The configuration of server "{name}" was changed during the call, so it is connected anew. '
+                f'The configuration of server "{name}" was changed during the call, {outcome}. '
                 "The call may have run there: look before you repeat it.",
             )
             await self._discard(before)
@@ -312,12 +339,18 @@ class SessionServers:
             self._authorizers[connection] = authorizer
         return connection
 
-    def _caller_id(self, server: str) -> str:
-        """An id of its own for each backend, so that they can keep state per caller and cannot compare notes."""
+    def _caller_id(self, server: str) -> str | None:
+        """An id of its own for each backend, so that they can keep state per caller and cannot compare notes.
+
+        None for a session that ends with its process: a server would keep state for an id that never comes back.
+        """
+        if not self._session.keys:
+            return None
         return blake2b(server.encode(), key=self._session.profile.secret.encode(), digest_size=16).hexdigest()
 
     async def _discard(self, connection: Connection) -> None:
         if (authorizer := self._authorizers.pop(connection, None)) is not None:
             authorizer.give_up()
+        connection.forget_era()
         await connection.close()
         self._session.forget_server(connection.spec.name)

@@ -5,7 +5,7 @@ another replica.
 import asyncio
 from collections.abc import Mapping
 from functools import partial
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
@@ -13,7 +13,7 @@ from emceepee.sessions.open_sessions import OpenSessions, TooManySessions
 from emceepee.sessions.persistence import stored_profile
 from emceepee.sessions.records import SessionProfile
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionStorage
+from emceepee.sessions.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey, StoredSession
@@ -77,13 +77,25 @@ class StoredSessions:
         loaded = await self._storage.take(key)
         if loaded is None:
             return None
+        if key not in loaded.head.keys:
+            await self._refuse(loaded)
         for known in self._sessions:  # the store may lag behind with what leads to a session that is here
             if known.session_id == loaded.head.session_id:
                 self._storage.saver.renew_lease(known, loaded.lease)
                 return None
         return await self._restore(loaded)
 
+    async def _refuse(self, stored: StoredSession) -> NoReturn:
+        """Raises: SessionsUnavailable."""
+        await self._storage.give_back(stored)
+        log.error("session_refused", reason="the keys that lead to it are not those of one principal")
+        raise SessionsUnavailable(
+            "The stored state of this session was changed by another program. Open a new session."
+        )
+
     async def _restore(self, stored: StoredSession) -> Session:
+        if {each.principal for each in stored.head.keys} != {stored.head.principal}:
+            await self._refuse(stored)
         key = next(key for key in stored.head.keys if key.kind is not KeyKind.CONNECTION)
         try:
             self._sessions.make_room(key.principal, self._limits, give_way=self._rest_idle_session_of)

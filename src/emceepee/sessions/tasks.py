@@ -47,7 +47,7 @@ class Tasks:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._limits, self._results = context.clock, context.limits, context.results
-        self._unsaved = context.unsaved
+        self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._kept: dict[str, _Kept] = {}
 
     def close(self) -> None:
@@ -63,11 +63,11 @@ class Tasks:
         """Raises: EmceepeeError."""
         task = self.find(task_id)
         if task is None:
-            raise EmceepeeError(
-                f'There is no task "{task_id[:60]}" (any more). {call_to("list_tasks")} with include_completed shows '
-                f"all; finished ones are kept {self._limits.task_retention_seconds / 60:g} minutes.",
-                code=ErrorCode.TASK_NOT_FOUND,
+            why = self._why_foreign(task_id) or (
+                f"{call_to('list_tasks')} with include_completed shows all; finished ones are kept "
+                f"{self._limits.task_retention_seconds / 60:g} minutes."
             )
+            raise EmceepeeError(f'There is no task "{task_id[:60]}" here. {why}', code=ErrorCode.TASK_NOT_FOUND)
         return task
 
     def all(self) -> list[Task]:

@@ -19,7 +19,7 @@ class Timers:
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
-        self._unsaved = context.unsaved
+        self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._timers: dict[str, Timer] = {}
 
     def set(self, duration: timedelta, message: str, *, repeats: bool) -> Timer:
@@ -52,10 +52,8 @@ class Timers:
         """Raises: EmceepeeError."""
         timer = self._timers.get(timer_id)
         if timer is None:
-            raise EmceepeeError(
-                f'There is no timer "{timer_id[:60]}" (any more). {call_to("list_timers")} shows those there are.',
-                code=ErrorCode.TIMER_NOT_FOUND,
-            )
+            why = self._why_foreign(timer_id) or f"{call_to('list_timers')} shows those there are."
+            raise EmceepeeError(f'There is no timer "{timer_id[:60]}" here. {why}', code=ErrorCode.TIMER_NOT_FOUND)
         return timer
 
     def delete(self, timer_id: str) -> Timer:

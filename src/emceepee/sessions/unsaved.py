@@ -13,6 +13,9 @@ class Follower(Protocol):
     @property
     def is_in_doubt(self) -> bool: ...
 
+    @property
+    def problem(self) -> str | None: ...
+
     def schedule(self, session: Any) -> None: ...
 
     async def save(self, session: Any) -> None: ...
@@ -43,6 +46,11 @@ class Unsaved:
     def is_in_doubt(self) -> bool:
         """Whether another process may have the session by now: what is unsaved may never be saved."""
         return self._saver is not None and self._saver.is_in_doubt
+
+    @property
+    def has_problem(self) -> bool:
+        """Whether the store could not take what was marked, and is tried again later."""
+        return self._saver is not None and self._saver.problem is not None
 
     @property
     def is_followed(self) -> bool:

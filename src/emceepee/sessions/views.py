@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import Annotated, NotRequired, TypedDict, cast
 
 from emceepee.backends.connection import Connection
+from emceepee.backends.spec import BackendSpec
 from emceepee.clock import iso
 from emceepee.json_types import JsonObject
+from emceepee.state.connection import ConnectionStatus
 from emceepee.state.events import Event
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
@@ -76,6 +78,7 @@ class QuestionView(TypedDict):
     expiresAt: str
     callId: NotRequired[str]
     taskId: NotRequired[str]
+    otherConversation: NotRequired[bool]
 
 
 class ElicitationView(QuestionView):
@@ -96,11 +99,13 @@ class ServerSummary(TypedDict):
     status: str
     connected: bool
     healthStatus: str
+    disabled: NotRequired[bool]
     description: NotRequired[str]
     tags: NotRequired[list[str]]
     connectedAt: NotRequired[str]
     lastError: NotRequired[str]
     authorizationUrl: NotRequired[str]
+    authorizationServer: NotRequired[str]
     reconnectAttempt: NotRequired[int]
     nextRetryMs: NotRequired[int]
     consecutiveHealthFailures: NotRequired[int]
@@ -214,6 +219,7 @@ def server_summary(connection: Connection) -> ServerSummary:
         "connectedAt": iso(state.connected_at) if state.connected_at else None,
         "lastError": state.reason or connection.login.trouble or (connection.health.last_error if failures else None),
         "authorizationUrl": connection.login.url,
+        "authorizationServer": connection.login.issuer,
         "reconnectAttempt": state.attempt or None,
         "nextRetryMs": connection.next_retry_ms(),
         "consecutiveHealthFailures": failures or None,
@@ -228,6 +234,20 @@ def server_summary(connection: Connection) -> ServerSummary:
         "healthStatus": str(connection.health.status) if connection.is_connected else "unknown",
     }
     return cast(ServerSummary, view | _known(optional))
+
+
+def disabled_server(spec: BackendSpec) -> ServerSummary:
+    """A server that nobody can use until it is enabled."""
+    view: ServerSummary = {
+        "name": spec.name,
+        "url": spec.target.label,
+        "status": str(ConnectionStatus.NOT_CONNECTED),
+        "connected": False,
+        "healthStatus": "unknown",
+        "disabled": True,
+    }
+    words: JsonObject = {"description": spec.description, "tags": list(spec.tags) or None}
+    return cast(ServerSummary, view | _known(words))
 
 
 def server_view(connection: Connection) -> ServerView:

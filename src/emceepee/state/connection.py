@@ -24,7 +24,7 @@ class ConnectionStatus(StrEnum):
     DISCONNECTED = "disconnected"
     """Was connected, is no longer, and is not tried again by itself."""
     ERROR = "error"
-    """Could not be opened, or crashed too often."""
+    """Could not be opened, crashed too often, or has a mistake in its configuration."""
 
 
 _S = ConnectionStatus
@@ -54,7 +54,11 @@ CONNECTION = Machine(
         Move(_S.RECONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.RECONNECTING, _S.ERROR, "The restarts are used up"),
         Move(_S.DISCONNECTED, _S.CONNECTING, "reconnect_server"),
-        Move(_S.ERROR, _S.CONNECTING, "reconnect_server, or a login is done after one that failed"),
+        Move(
+            _S.ERROR,
+            _S.CONNECTING,
+            "reconnect_server, a call after there was no room for its process, or a login after one that failed",
+        ),
         *(
             Move(source, _S.DISCONNECTED, "It is closed")
             for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.AUTHORIZING, _S.ERROR)
@@ -87,6 +91,7 @@ class LinkEnd:
 
 CLOSED = LinkEnd(LinkEndKind.CLOSED, "the connection was closed")
 UNUSED = LinkEnd(LinkEndKind.UNUSED, "nobody used it for a while; the next call starts it again")
+GAVE_WAY = LinkEnd(LinkEndKind.UNUSED, "it was idle, and another server needed room; the next call starts it again")
 RECONNECTED = LinkEnd(LinkEndKind.REPLACED, "reconnect_server was called")
 OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it is connected anew in another protocol version")
 
@@ -182,11 +187,12 @@ class Up:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Given up: only reconnect_server opens it again."""
+    """Given up: only reconnect_server opens it again, or the next call if `tries_on_use`."""
 
     history: History
     reason: str
     is_error: bool = True
+    tries_on_use: bool = False
 
     @property
     def view(self) -> ConnectionView:

@@ -88,7 +88,9 @@ class RequestsFinished:
 
 @dataclass(frozen=True, slots=True)
 class RestAsked:
-    """The link is not needed for now."""
+    """The link is not needed for now. `end` says why."""
+
+    end: LinkEnd = UNUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class Opened:
 class DialFailed:
     """`is_final`: trying again would change nothing. `spread` from -1 to 1 varies the next pause.
 
-    `wants_login`: nor would it before a person has logged in, who was asked to.
+    `wants_login`: nor would it before a person has logged in, who was asked to. `tries_on_use`: the next call may
+    succeed.
     """
 
     reason: str
@@ -113,6 +116,7 @@ class DialFailed:
     spread: float = 0.0
     is_final: bool = False
     wants_login: bool = False
+    tries_on_use: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ def _react(state: ConnectionState, event: Event) -> Step:
         case RequestsFinished() if isinstance(state, Up) and state.is_retiring:
             return _reopen(state, OTHER_ERA)
         case RestAsked():
-            return _rest(state)
+            return _rest(state, event.end)
         case CloseAsked():
             return _close(state)
         case Opened() if isinstance(state, Opening):
@@ -227,6 +231,8 @@ def _need(state: ConnectionState, event: Needed) -> Step:
     match state:
         case Idle():
             return Opening(history=state.history, may_retry=event.may_retry), (Dial(),)
+        case Down(tries_on_use=True):
+            return Opening(history=state.history.fresh(), may_retry=event.may_retry), (Dial(),)
         case Pausing():
             return _retry(state), (StopTimer(), Dial())
         case Up(is_retiring=False):
@@ -264,7 +270,7 @@ def _reopen(state: ConnectionState, end: LinkEnd) -> Step:
             assert_never(state)
 
 
-def _rest(state: ConnectionState) -> Step:
+def _rest(state: ConnectionState, end: LinkEnd) -> Step:
     match state:
         case Authorizing():
             return Idle(history=state.history.fresh()), ()
@@ -273,7 +279,7 @@ def _rest(state: ConnectionState) -> Step:
         case Opening():
             return Closing(Idle(history=state.history.fresh())), (AbandonDial(), RejectWaiters())
         case Up():
-            effects = (*_stop_holding(state), CloseLink(UNUSED), RejectWaiters())
+            effects = (*_stop_holding(state), CloseLink(end), RejectWaiters())
             return Closing(Idle(history=state.history.fresh())), effects
         case Closing(then=Pausing() | Opening() as then):
             return Closing(Idle(history=then.history.fresh())), (RejectWaiters(),)
@@ -319,7 +325,8 @@ def _fail(state: Opening, event: DialFailed) -> Step:
     decision = history.retries.next(event.spread)
     if event.is_final or not state.may_retry or isinstance(decision, GiveUp):
         giving_up = AnnounceGivingUp(event.reason, history.retries.attempts)
-        return Down(history=history, reason=event.reason), (failure, giving_up, RejectWaiters())
+        down = Down(history=history, reason=event.reason, tries_on_use=event.tries_on_use)
+        return down, (failure, giving_up, RejectWaiters())
     tried = replace(history, retries=history.retries.tried(), tries=history.tries + 1)
     pausing = _pause(tried, event.reason, decision, event.at)
     return pausing, (failure, AnnounceRetry(decision), RejectWaiters(), StartTimer(decision.delay))

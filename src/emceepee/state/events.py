@@ -205,9 +205,15 @@ class Outbox:
         return self._from(self._first, cursor_lost=True)
 
     def deliver(self, found: Delivery, count: int) -> Taken:
-        """The first `count` of these events go out with a reply, and so does the number of lost ones."""
+        """The first `count` of these events go out with a reply, and so does the number of lost ones.
+
+        The others of these are undelivered from now on, also if a reply had carried them before.
+        """
         again = found.returned[:count]
         fresh = range(found.start, found.start + count - len(again))
+        end = found.start + len(found.events) - len(found.returned)
+        if fresh.stop < min(end, self._cursor):
+            self._returned = sorted({*self._returned, *range(fresh.stop, min(end, self._cursor))})
         if self._returned:
             carried = {*again, *fresh}
             self._returned = [number for number in self._returned if number not in carried]

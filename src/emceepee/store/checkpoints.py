@@ -1,4 +1,8 @@
-"""When to move what was committed from the log into the database. That waits for the disk, so it is the thread's."""
+"""When to move committed pages from the write-ahead log into the database.
+
+That waits for the disk, so only the store's thread does it. SQLite does it by itself after a commit of the thread, once
+there are enough pages. Commits in the event loop switch that off, so they are counted here.
+"""
 
 from collections.abc import Sequence
 
@@ -10,13 +14,13 @@ ENOUGH_PAGES = 1000
 
 
 class Checkpoints:
-    """Counts what is written, roughly."""
+    """A rough count of the pages that commits in the event loop wrote."""
 
     def __init__(self) -> None:
         self._pages = 0
 
     def count(self, commits: Sequence[Commit]) -> bool:
-        """Add these; True if there is enough to move now, and then it begins anew."""
+        """Add these commits; return True, and start at zero again, if there are enough pages to move."""
         for commit in commits:
             self._pages += PAGES_PER_COMMIT + sum(map(len, commit.puts.values())) // PAGE_BYTES
         is_enough = self._pages >= ENOUGH_PAGES

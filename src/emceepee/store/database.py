@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from emceepee.clock import Clock
-from emceepee.store.faults import primary_code, unavailable, unusable, unusable_because
+from emceepee.store.checkpoints import ENOUGH_PAGES
+from emceepee.store.faults import log_held, primary_code, unavailable, unusable, unusable_because
 from emceepee.store.owners import PRIVATE_DIRECTORY, PRIVATE_FILE, Owners
 from emceepee.store.schema import migrate, refuse_foreign
 from emceepee.store.store import StoreUnavailable, StoreUnusable
@@ -19,6 +20,7 @@ BUSY_SECONDS = 5.0  # another process writes for milliseconds; longer is a progr
 MOVED_CHECK_SECONDS = 1.0  # a file that was deleted can be written for ever, and nobody will read it
 QUICKLY_CHECKED_BYTES = 32 << 20  # looked through in some 100 ms, after a process that did not close it
 LARGEST_WAL_BYTES = 16 << 20  # left on the disk after a checkpoint
+HELD_WAL_BYTES = 256 << 20  # then nothing more is written until another program ends its transaction
 STATEMENTS = 256  # prepared ones that are kept: one per number of rows
 _NEEDS_REOPENING = {
     sqlite3.SQLITE_IOERR,
@@ -45,6 +47,7 @@ class Database:
         self._identity: tuple[int, int] | None = None
         self._looked_at = 0.0
         self._waits = True  # whether the connection does, for another process that writes
+        self.is_log_held = False  # by another program, and too long to write more
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -70,8 +73,7 @@ class Database:
         try:
             self._make_ready()
             if may_wait != self._waits:
-                self.connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if may_wait else 0}")
-                self._waits = may_wait
+                self._set_waiting(may_wait)
             return work()
         except BrokenPipeError:  # of whoever reads what comes of the work
             raise
@@ -94,10 +96,52 @@ class Database:
             raise
 
     def checkpoint(self) -> None:
-        """Move what was committed into the database. What fails here fails for the next commit too, and that tells."""
+        """Move committed pages into the database, and shorten the write-ahead log if it has become long.
+
+        No error leaves here: the next commit meets the same fault and reports it.
+        """
         if self._connection is not None:
+            with suppress(sqlite3.Error, OSError, StoreUnavailable):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                self.check_log()
+
+    def check_log(self) -> None:
+        """Shorten a write-ahead log that has become long. Raises: StoreUnavailable if that fails for too long.
+
+        SQLite cannot reuse the log while another program has a transaction open on the file.
+        """
+        size = self._log_size()
+        if size > LARGEST_WAL_BYTES:
+            self._truncate_log()
+            size = self._log_size()
+        was_held, self.is_log_held = self.is_log_held, size > HELD_WAL_BYTES
+        if self.is_log_held:
+            error = log_held(self.path, size)
+            if not was_held:
+                log.warning("state_log_held", path=str(self.path), bytes=size, error=str(error))
+            raise error
+
+    def _log_size(self) -> int:
+        try:
+            return os.stat(f"{self.path}-wal").st_size
+        except FileNotFoundError:
+            return 0
+
+    def _truncate_log(self) -> None:
+        """Without waiting for other processes that use the file."""
+        waits = self._waits
+        self._set_waiting(False)
+        try:
             with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._set_waiting(waits)
+
+    def _set_waiting(self, waits: bool) -> None:
+        """Only work that may wait makes checkpoints, which wait for the disk. SQLite counts the pages by itself."""
+        self.connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if waits else 0}")
+        self.connection.execute(f"PRAGMA wal_autocheckpoint = {ENOUGH_PAGES if waits else 0}")
+        self._waits = waits
 
     def close(self) -> None:
         self._drop_connection()
@@ -126,7 +170,6 @@ class Database:
             cached_statements=STATEMENTS,
             check_same_thread=False,  # the last one to let go of it need not be the thread
         )
-        self._waits = True
         self._identity = _identity(self.path)
         self._looked_at = self._clock.monotonic()
 
@@ -137,7 +180,7 @@ class Database:
             raise unusable_because(self.path, what, "Put it on a local disk")
         self.connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         self.connection.execute(f"PRAGMA journal_size_limit = {LARGEST_WAL_BYTES}")
-        self.connection.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoints.py
+        self._set_waiting(True)
 
     def _check_quickly(self) -> None:
         if self.path.stat().st_size > QUICKLY_CHECKED_BYTES:

@@ -11,9 +11,11 @@ from emceepee.state.session_key import KeyKind
 from emceepee.store.moments import moment_at
 from emceepee.store.schema import VERSION
 from emceepee.store.store import LOGIN_CODE_MARK
+from emceepee.terminal_text import printable_json_text
 
 LOGINS_OF_PEOPLE = f"logins WHERE substr(digest, 1, {len(LOGIN_CODE_MARK)}) <> x'{LOGIN_CODE_MARK.hex()}'"
 _OPENING_KINDS = (KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def write_export(connection: sqlite3.Connection, file: TextIO) -> None:
@@ -34,7 +36,7 @@ def write_export(connection: sqlite3.Connection, file: TextIO) -> None:
 def _write_items(file: TextIO, items: Iterable[object]) -> None:
     for number, item in enumerate(items):
         file.write(",\n  " if number else "\n  ")
-        json.dump(item, file, ensure_ascii=False)
+        file.writelines(map(printable_json_text, _ENCODER.iterencode(item)))
 
 
 def _sessions(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:

@@ -36,6 +36,11 @@ def unavailable(path: Path, error: Exception) -> StoreUnavailable:
     return StoreUnavailable(f"The state file {path} {what}. {way_out}.")
 
 
+def log_held(path: Path, size: int) -> StoreUnavailable:
+    what = f"cannot be written, as another program has a transaction open on it, and its log has {size >> 20} MiB"
+    return StoreUnavailable(f"The state file {path} {what}. {_END_OTHER}.")
+
+
 def held_elsewhere(path: Path) -> str:
     return f"Another emceepee that is running and uses {path} holds this session. Ask that one, or stop it."
 

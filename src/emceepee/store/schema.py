@@ -44,6 +44,11 @@ STEPS: Sequence[Sequence[str]] = (
             session_id TEXT, name TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY KEY (session_id, name, number)
         )""",
     ),
+    (
+        # Logins from before have no proof, so nobody can tell who stored them: people log in again.
+        "DELETE FROM logins",
+        "ALTER TABLE logins ADD COLUMN proof BLOB NOT NULL DEFAULT x''",
+    ),
 )
 VERSION = len(STEPS)
 

@@ -32,13 +32,18 @@ class Sealing:
         self._box = box
         return box
 
-    def open(self, sealed: bytes, *, place: Sequence[str], damaged: str) -> bytes:
-        """`damaged` is what to say if it is: what it was, and what to do. Raises: StoreUnavailable."""
+    def known_box(self) -> SecretBox | None:
+        """Return the box of the key that was made already; None if there is none. Raises: StoreUnusable."""
         if self._box is None:
             self.check_key()
-        assert self._box is not None
+        return self._box
+
+    def open(self, sealed: bytes, *, place: Sequence[str], damaged: str) -> bytes:
+        """`damaged` is what to say if it is: what it was, and what to do. Raises: StoreUnavailable."""
+        box = self.known_box()
+        assert box is not None
         try:
-            return self._box.open(sealed, place=place)
+            return box.open(sealed, place=place)
         except Tampered as error:
             self.check_key()
             raise StoreUnavailable(damaged) from error

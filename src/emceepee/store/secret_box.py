@@ -16,12 +16,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from emceepee.store.moments import microseconds
 from emceepee.store.owners import PRIVATE_FILE
-from emceepee.store.store import StoreUnusable
+from emceepee.store.store import StoredLogin, StoreUnusable
 
 KEY_BYTES, NONCE_BYTES = 32, 12
 VARIABLE = "EMCEEPEE_STATE_KEY"
+SIGNING = b"emceepee replicas"  # the purpose of the secret that replicas sign requests to each other with
 _CHECKED_TEXT = b"emceepee state key"
+_PROVEN = b"emceepee proof "
 
 
 class Tampered(ValueError):
@@ -50,10 +53,23 @@ class SecretBox:
         except (InvalidTag, ValueError) as error:
             raise Tampered("not sealed here") from error
 
+    def prove(self, *facts: str) -> bytes:
+        """Return a MAC of the facts: only a process with the key can have stored them."""
+        return hmac.new(self._key, _PROVEN + _bound(facts), hashlib.sha256).digest()
+
+    def derive(self, purpose: bytes) -> bytes:
+        """Return a secret for one purpose, the same in every process with this key."""
+        return hmac.new(self._key, purpose, hashlib.sha256).digest()
+
     @property
     def check_value(self) -> bytes:
         """Tells the key from another, and tells nothing of it."""
-        return hmac.new(self._key, _CHECKED_TEXT, hashlib.sha256).digest()
+        return self.derive(_CHECKED_TEXT)
+
+
+def login_proof(box: SecretBox, login: StoredLogin) -> bytes:
+    """Return the MAC that is stored with a login, so that write access to the state alone cannot make one."""
+    return box.prove("login", login.digest.hex(), login.principal, str(microseconds(login.until)))
 
 
 class StateKey:

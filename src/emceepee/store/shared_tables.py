@@ -1,6 +1,6 @@
 """Servers and logins in a database, which all processes share. Used by one thread."""
 
-import secrets
+import hmac
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from emceepee.store.database import Database
 from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.sealing import Sealing
-from emceepee.store.secret_box import SecretBox
+from emceepee.store.secret_box import SIGNING, SecretBox, login_proof
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
+from emceepee.telemetry.logs import EventLog
 
-SECRET_BYTES = 32
+log = EventLog("store")
 
 
 class SharedTables:
@@ -32,17 +33,11 @@ class SharedTables:
         return int(revision)
 
     def replica_secret(self) -> bytes:
-        """Made by the first one that asks."""
-        found = "SELECT value FROM meta WHERE name = 'replica_secret'"
-        connection = self._database.connection
-        if (row := connection.execute(found).fetchone()) is None:
-            new = secrets.token_bytes(SECRET_BYTES)
-            connection.execute("INSERT OR IGNORE INTO meta VALUES ('replica_secret', ?)", (new,))
-            row = connection.execute(found).fetchone()
-        return bytes(row[0])
+        """Return a secret derived from the key: access to the file alone does not suffice to sign requests."""
+        return self.sealer().derive(SIGNING)
 
     def sealer(self) -> SecretBox:
-        """The first one who asks makes the key."""
+        """Return the key's box. The first process that asks makes the key."""
         with self._database.transaction() as connection:
             return self._sealing.box(connection)
 
@@ -83,13 +78,25 @@ class SharedTables:
             return connection.execute(gone, (principal, name)).rowcount > 0
 
     def logins(self) -> Sequence[StoredLogin]:
-        rows = self._database.connection.execute("SELECT digest, principal, until FROM logins ORDER BY until, digest")
-        return [StoredLogin(digest, principal, moment_at(until)) for digest, principal, until in rows.fetchall()]
+        query = "SELECT digest, principal, until, proof FROM logins ORDER BY until, digest"
+        rows = self._database.connection.execute(query).fetchall()
+        box = self._sealing.known_box() if rows else None
+        found = [(StoredLogin(digest, principal, moment_at(until)), proof) for digest, principal, until, proof in rows]
+        valid = [
+            login
+            for login, proof in found
+            if box is not None and hmac.compare_digest(login_proof(box, login), bytes(proof))
+        ]
+        if len(valid) < len(found):
+            count = len(found) - len(valid)
+            log.warning("logins_refused", count=count, reason="they were not stored with the key")
+        return valid
 
     def add_login(self, login: StoredLogin) -> None:
         with self._change() as connection:
-            put = "INSERT OR REPLACE INTO logins VALUES (?, ?, ?)"
-            connection.execute(put, (login.digest, login.principal, microseconds(login.until)))
+            put = "INSERT OR REPLACE INTO logins VALUES (?, ?, ?, ?)"
+            proof = login_proof(self._sealing.box(connection), login)
+            connection.execute(put, (login.digest, login.principal, microseconds(login.until), proof))
 
     def end_login(self, digest: bytes) -> bool:
         with self._change() as connection:

@@ -179,7 +179,7 @@ class SqliteStore:
         return total + count
 
     async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
-        return await self._run(partial(self._chunks.put, session_id, name, first, chunks))
+        return await self._run(partial(self._put_chunks, session_id, name, first, chunks))
 
     async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
         return await self._run(partial(self._chunks.read, session_id, name, first, count))
@@ -254,7 +254,7 @@ class SqliteStore:
 
     def _try_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
         """None if it is the thread's."""
-        if not self._commits_here.is_good_for(commits):
+        if self._database.is_log_held or not self._commits_here.is_good_for(commits):
             return None
         asked_at = self._clock.monotonic()
         leases = self._queue.do_here(partial(self._write_here, commits, work))
@@ -274,16 +274,18 @@ class SqliteStore:
         return leases
 
     def _commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        return self._write(commits, partial(self._committing.commit, commits))
+        return self._write(partial(self._committing.commit, commits))
 
     def _create(self, commit: Commit) -> Sequence[Lease | None]:
-        return self._write([commit], partial(self._committing.create, commit))
+        return self._write(partial(self._committing.create, commit))
 
-    def _write(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None]:
-        leases = self._database.attempt(work)
-        if self._checkpoints.count(commits):
-            self._database.checkpoint()
-        return leases
+    def _write(self, work: Write) -> Sequence[Lease | None]:
+        self._database.attempt(self._database.check_log)
+        return self._database.attempt(work)
+
+    def _put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        self._database.check_log()
+        return self._chunks.put(session_id, name, first, chunks)
 
     def _count_commit(self, asked_at: float) -> None:
         self._commits.add(self._clock.monotonic() - asked_at)

@@ -12,6 +12,7 @@ from emceepee.own_files import LOG_FORMATS, LOG_LEVELS
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
+from emceepee.terminal_text import printable
 
 LEVELS, FORMATS = LOG_LEVELS, LOG_FORMATS
 STANDARD_ERROR = 2
@@ -72,7 +73,7 @@ def set_level(level: str) -> None:
 
 def tell_operator(words: str) -> None:
     """One line for whoever started emceepee, on standard error, also if the log goes to a file. Never waits."""
-    _standard_error().put(words)
+    _standard_error().put(printable(words))
 
 
 @cache

@@ -3,8 +3,8 @@
 The request that a piece of work belongs to is found by the context it runs in, so nothing is passed down for it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
 from enum import StrEnum
@@ -16,7 +16,7 @@ from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.preview import kept
-from emceepee.telemetry.redaction import public_start
+from emceepee.telemetry.redaction import MASK, public_start
 
 log = EventLog("requests")
 MOST_PHASES = 200  # of one request: a list over many servers has some of each
@@ -62,6 +62,8 @@ class PhaseKind(StrEnum):
     """The backend works, after it certainly had not the first time."""
     WAITING = "waiting"
     """The backend waits for someone's answer."""
+    MAYBE_WAITING = "maybe_waiting"
+    """The backend waits for someone's answer, and this is one of the requests that may have asked."""
 
 
 class SpanWatch:
@@ -96,6 +98,18 @@ class Phase:
         self._span.touch()
         del self._span  # which has us among its phases: only the collector could free the two
 
+    def change(self, kind: PhaseKind) -> None:
+        """Show an open phase as another kind from its beginning."""
+        if self.kind is not kind:
+            self.kind = kind
+            self._span.touch()
+
+    def withdraw(self) -> None:
+        """Take an open phase back: it turned out to be another request's."""
+        self._span.phases.remove(self)
+        self._span.touch()
+        del self._span
+
 
 class Span:
     """One request from its arrival to its reply, and on, if it becomes a task. Times are seconds after `at`."""
@@ -110,6 +124,7 @@ class Span:
         "ended",
         "error",
         "is_cut",
+        "is_private",
         "kind",
         "name",
         "number",
@@ -138,6 +153,7 @@ class Span:
         self.kind, self.name, self.at = kind, _short(name), at
         self.server = None if server is None else _short(server)
         self._arguments, self.is_cut = _packed(arguments)
+        self.is_private = False  # its result may contain an answer to a question
         self.status = SpanStatus.PENDING
         self.phases: list[Phase] = []
         self.ended: float | None = None
@@ -183,6 +199,8 @@ class Span:
 
     def replied(self, result: JsonObject) -> None:
         """The result is there; one that says so is an error."""
+        if self.is_private:
+            result = {"content": [{"type": "text", "text": MASK}], "isError": bool(result.get("isError"))}
         if result.get("isError"):
             self.failed(_first_text(result), result)
         else:
@@ -261,13 +279,10 @@ def phase(kind: PhaseKind, server: str) -> Phase | _NoPhase:
     return _phase_of(_current.get(), kind, server)
 
 
-@contextmanager
-def phases(kind: PhaseKind, server: str, spans: Iterable[Span | None]) -> Iterator[None]:
-    """The same for requests that are known to be concerned."""
-    with ExitStack() as stack:
-        for span in spans:
-            stack.enter_context(_phase_of(span, kind, server))
-        yield
+def open_phase(span: Span | None, kind: PhaseKind, server: str) -> Phase | None:
+    """Begin a phase of a request that is known to be concerned; None if it is not drawn."""
+    phase = _phase_of(span, kind, server)
+    return phase.__enter__() if isinstance(phase, Phase) else None
 
 
 def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPhase:

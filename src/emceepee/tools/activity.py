@@ -15,7 +15,14 @@ from emceepee.tools.declaration import Brief, Params, tool
 from emceepee.tools.heartbeat import heartbeat
 from emceepee.tools.hints import CORE, READS_RECORDS
 from emceepee.tools.limited import LimitedBy
-from emceepee.tools.notices import DETAILS_BYTES, digest_events, leftovers, new_questions, pending_client
+from emceepee.tools.notices import (
+    DETAILS_BYTES,
+    digest_events,
+    leftovers,
+    new_questions,
+    pending_client,
+    split_questions,
+)
 from emceepee.tools.request_context import RequestContext
 
 NO_EVENTS = Delivery([])
@@ -71,6 +78,7 @@ class ActivityReport(TypedDict):
     """`triggers` says why it returned: `immediate` (there were undelivered events), `event` with `server` and
     `eventType`, `server_disconnected` with `server`, or `timeout`. `events` are as in [events](events.md).
     `pending_server` names the working tasks of each server, `pending_client` the questions that wait on you.
+    `more` events did not fit: the next call returns them.
     `cursorLost` says that `last_event_id` is not known (any more) and all events kept were returned."""
 
     triggers: list[Trigger]
@@ -130,6 +138,8 @@ def _report(
 ) -> ActivityReport:
     """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
     limits = session.limits
+    own, others = split_questions(session, session.questions.open(), caller.conversation)
+    unread = session.questions.take_unread(own)
     report: JsonObject = {
         "triggers": triggers,
         "events": [],
@@ -138,16 +148,17 @@ def _report(
             for connection in session.connections
             if (tasks := session.tasks.working(connection.spec.name))
         ],
-        "pending_client": pending_client(session.questions.open()),
+        "pending_client": pending_client(own, others=others, unread=unread),
         "lastEventId": session.activity.last_event_id,
     }
     room = limits.activity_bytes - len(encode(report)) - DETAILS_BYTES
-    digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes)
+    hidden = [question.request_id for question in others]
+    digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes, hidden=hidden)
     taken = session.activity.deliver(found, digest.count)
     caller.record_events(session, taken)
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
-        report["pending_client"] = pending_client(session.questions.open(), detailed=new)
+        report["pending_client"] = pending_client(own, others=others, detailed=new, unread=unread)
     if digest.count < len(found.events):  # whoever asks for what came after it must not miss the rest
         report["lastEventId"] = found.events[digest.count - 1].event_id
     if found.cursor_lost:

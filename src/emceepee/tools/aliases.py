@@ -1,4 +1,4 @@
-"""Other ways in which an argument is given and clearly meant. None of them is in a schema, so they cost no context."""
+"""Other ways in which an argument or a tool is meant. None of them is in a schema, so they cost no context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,9 @@ from typing import Any
 
 from emceepee.codec import decode
 from emceepee.json_types import JsonObject
+from emceepee.surface import OWN_SERVER
 
+EXECUTE_TOOL, SESSION_ARGUMENT = "execute_tool", "session"
 _INSTEAD = {"server": "name", "name": "server", "args": "arguments", "arguments": "args"}
 
 
@@ -66,3 +68,24 @@ def _other_names(name: str, item: JsonObject) -> list[str]:
     is_name = name in ("server", "name") and "default" not in item  # a default is a pattern's: it names no server
     is_object = name in ("args", "arguments") and item.get("type") == "object"
     return [*found, _INSTEAD[name]] if is_name or is_object else found
+
+
+def own_call(params: JsonObject) -> JsonObject | None:
+    """The inner call, as the params of a `tools/call`; None if there is none. Every tool can be reached by it.
+
+    Arguments are also found under the aliases of execute_tool, because their values may be private.
+    """
+    outer = params.get("arguments")
+    if params.get("name") != EXECUTE_TOOL or not isinstance(outer, dict):
+        return None
+    if outer.get("server", outer.get("name")) != OWN_SERVER:
+        return None
+    inner = outer.get("args", outer.get("arguments"))
+    if isinstance(inner, str):
+        try:
+            inner = decode(inner.encode("utf-8", "replace"))
+        except ValueError:
+            return {"name": outer.get("tool"), "arguments": inner}  # which is refused: it is no object
+    if SESSION_ARGUMENT in outer and (inner is None or isinstance(inner, dict)):
+        inner = {SESSION_ARGUMENT: outer[SESSION_ARGUMENT], **(inner or {})}
+    return {"name": outer.get("tool"), "arguments": inner}

@@ -5,9 +5,10 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import Field, model_validator
 
 from emceepee.codemode.engine import METHOD, CodeMode
+from emceepee.codemode.privacy import gives_answers
 from emceepee.codemode.script import Script
 from emceepee.errors import InvalidArguments, TimedOut, Unsupported
-from emceepee.json_types import JsonValue
+from emceepee.json_types import JsonObject, JsonValue
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
@@ -73,7 +74,15 @@ ScriptResult = Annotated[
 ]
 
 
-@tool(title="Run a script", effect=Effect(), load=CORE)
+def _is_private(arguments: JsonObject) -> bool:
+    """Whether the source may contain an answer. A misspelt argument name makes no difference."""
+    return any(
+        not isinstance(value, str | float | int | None) or (isinstance(value, str) and gives_answers(value))
+        for value in arguments.values()
+    )
+
+
+@tool(title="Run a script", effect=Effect(), load=CORE, is_private=_is_private)
 async def codemode_execute(params: Execute, session: Session, caller: RequestContext) -> ScriptResult:
     """Run Python that calls many tools and returns only what you need: loops, filters and joins cost no context. The
     last expression is the result. Sandboxed: no files, network or packages. await every call; asyncio.gather runs them
@@ -92,7 +101,8 @@ async def codemode_execute(params: Execute, session: Session, caller: RequestCon
         call = engine.prepare(session, str(params.code), patience=patience, caller=caller, on_progress=on_progress)
         result = await session.run(call, patience, caller.record_call)
     if isinstance(result, Task):
-        return _describe(result, session)
+        await engine.store(call)
+        return _describe(session.tasks.get(result.task_id), session)
     return cast(OwnResult[Executed], await limited_result(METHOD, result, None, session))
 
 

@@ -9,6 +9,7 @@ from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired
 
 CallResult = BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
+LARGE_RESULT = "large_result"  # under which a reply has the handle of what it left out
 MEDIA = ("image", "audio")
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from emceepee.codemode.privacy import ANSWERING_TOOLS
 from emceepee.errors import InvalidArguments, Problem, cut_name
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
-from emceepee.state.events import Taken
 from emceepee.surface import Surface
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.redaction import MASK
@@ -45,7 +45,7 @@ class Mentions:
 
     ended_task: str | None = None
     created_task: str | None = None
-    server: str | None = None  # whose capabilities stand in it
+    server: str | None = None  # whose status and capabilities stand in it
     questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
 
 
@@ -80,9 +80,6 @@ class OwnResult(Generic[V]):
     is_error: bool = False
 
 
-OnEvents = Callable[[Session, Taken], None]
-
-
 Outcome = Mapping[str, Any] | BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
 ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
@@ -114,7 +111,9 @@ class Tool:
     unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
+    is_private: Callable[[JsonObject], bool] | None = None  # whether to mask a call with these arguments
     carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
+    is_durable: bool = False  # whether its reply says that something is kept, also if emceepee ends
     aliases: Aliases = field(init=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +173,7 @@ class Tool:
         origin: RequestContext | None = None,
     ) -> Span:
         """How a call of it shows in a journal; `parent` is the request that it is a part of."""
+        is_private = parent is not None and parent.is_private
         server = arguments.get("server")
         if self.name in BACKEND_REQUESTS:
             kind, about, inner = BACKEND_REQUESTS[self.name]
@@ -181,13 +181,21 @@ class Tool:
             shown = arguments.get(inner) if inner else {}
             given = shown if isinstance(shown, dict) else {}
             name = arguments.get(about)
-            return journal.begin(kind, name if isinstance(name, str) else "", server, given, parent, origin)
-        if self.private:  # a misspelt name may hold what should be private, too
-            public = self.aliases.own - self.private
-            arguments = {key: value if key in public else MASK for key, value in arguments.items()}
-        # It may also be a pattern.
-        known = server if isinstance(server, str) and session is not None and session.has_server(server) else None
-        return journal.begin(SpanKind.OWN_TOOL, self.name, known, arguments, parent, origin)
+            name = name if isinstance(name, str) else ""
+            is_private = is_private or name in ANSWERING_TOOLS  # of a mistaken server: what is given is an answer
+        else:
+            kind, name, given = SpanKind.OWN_TOOL, self.name, arguments
+            # It may also be a pattern.
+            server = server if isinstance(server, str) and session is not None and session.has_server(server) else None
+            is_private = is_private or (self.is_private is not None and self.is_private(arguments))
+            if self.private:  # a misspelt name may hold what should be private, too
+                public = self.aliases.own - self.private
+                given = {key: value if key in public else MASK for key, value in given.items()}
+        if not is_private:
+            return journal.begin(kind, name, server, given, parent, origin)
+        span = journal.begin(kind, name, server, dict.fromkeys(given, MASK), parent, origin)
+        span.is_private = True
+        return span
 
 
 def tool(
@@ -199,11 +207,15 @@ def tool(
     unlisted: Iterable[str] = (),
     needs_session: bool = True,
     carries_notices: bool = True,
+    is_durable: bool = False,
+    is_private: Callable[[JsonObject], bool] | None = None,
 ) -> Callable[[DeclaredFunction], Tool]:
     """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
     RequestContext.
 
+    `is_private` decides by the arguments whether records mask the whole call.
     `carries_notices` is false for a tool whose own result is the news, and of no meaning without a session.
+    `is_durable` is true for a tool whose effect outlives the process.
     """
 
     def declare(written: DeclaredFunction) -> Tool:
@@ -225,6 +237,8 @@ def tool(
             needs_session=needs_session,
             private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
             carries_notices=carries_notices and needs_session,
+            is_durable=is_durable,
+            is_private=is_private,
         )
 
     return declare

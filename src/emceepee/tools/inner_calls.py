@@ -1,10 +1,10 @@
 """emceepee's own tools for scripts: the same tools with the same checks, as parts of the script's request."""
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
+from emceepee.codemode.bindings import BadScriptCall
 from emceepee.codemode.inner_calls import InnerAnswer
 from emceepee.codemode.stubs import parameters
 from emceepee.errors import EmceepeeError, ErrorCode, NotAllowed, caught, near_names
@@ -13,10 +13,14 @@ from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.spans import Span
+from emceepee.tools.aliases import own_call
 from emceepee.tools.declaration import BackendResult, InputRequired, Outcome, OwnResult, Tool
+from emceepee.tools.large_results import UNLIMITED
+from emceepee.tools.paging import Paged
 from emceepee.tools.replies import reply
 from emceepee.tools.request_context import RequestContext, ServerPolicy
 
+MEMORY_PER_LISTED_BYTE = 16  # that a list of entries takes in a script; measured, with some room
 _RUNS_AT_SERVER = ("execute_tool", "read_resource", "get_prompt")
 
 
@@ -38,6 +42,7 @@ class _InnerContext(RequestContext):
             is_remote=True if caller is None else caller.is_remote,
             directory=None if caller is None else caller.directory,
             policy=policy,
+            conversation=None if caller is None else caller.conversation,
         )
         self._call_id = call_id
 
@@ -69,14 +74,17 @@ class ToolsForScripts:
         if tool in _RUNS_AT_SERVER:  # the script waits, and if it has to, as a task
             arguments = {"timeout_ms": round(session.limits.longest_call_seconds * 1000)} | arguments
         if "max_bytes" in found.params.model_fields:  # what a script reads costs no context
-            arguments = {"max_bytes": sys.maxsize} | arguments
+            arguments = {"max_bytes": UNLIMITED} | arguments
         if tool == "execute_tool":
             arguments = {"task_ttl_ms": round(session.limits.longest_task_ttl_seconds * 1000)} | arguments
         span = found.begin_span(session.journal, session, arguments, parent)
         spans.serve(span)
         context = _InnerContext(session, caller, call_id)
         try:
-            outcome = await found.run(found.check(arguments), session, context)
+            params = found.check(arguments)
+            if isinstance(params, Paged):
+                params.allow(session.limits.script_memory_bytes // MEMORY_PER_LISTED_BYTE)
+            outcome = await found.run(params, session, context)
         except EmceepeeError as error:
             span.failed(str(error))
             raise caught(error) from None
@@ -87,6 +95,15 @@ class ToolsForScripts:
         if span.task_id is None:
             span.replied(reply(outcome))
         return _answer(outcome)
+
+    def resolve(self, tool: str, arguments: JsonObject) -> tuple[str, JsonObject]:
+        """The tool that is meant, and its arguments. Raises: BadScriptCall."""
+        while (inner := own_call({"name": tool, "arguments": arguments})) is not None:
+            meant, given = inner["name"], inner["arguments"]
+            if not isinstance(meant, str) or not isinstance(given, dict | None):
+                raise BadScriptCall("give the name of a tool of emceepee and a dict of its arguments")
+            tool, arguments = meant, given or {}
+        return tool, arguments
 
     def is_repeatable(self, tool: str) -> bool:
         found = self._by_name.get(tool)

@@ -12,18 +12,19 @@ import hmac
 import json
 from hashlib import blake2b
 
-from emceepee.clock import within
+from emceepee.clock import milliseconds, within
 from emceepee.errors import EmceepeeError
 from emceepee.json_rpc import modern_capabilities
 from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
+from emceepee.state.attendance import Attendance
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
 from emceepee.tools.content import CallResult
 from emceepee.tools.declaration import InputRequired
 from emceepee.tools.heartbeat import heartbeat
-from emceepee.tools.native_questions import declared_modes, mode_of, request_params, take_answer
+from emceepee.tools.native_questions import declared_modes, mode_of, read_attendance, request_params, take_answer
 from emceepee.tools.promotion import describe_promotion
 from emceepee.tools.request_context import InputRound, RequestContext
 from emceepee.tools.task_outcome import task_outcome
@@ -45,10 +46,11 @@ def read_round(params: JsonObject, session: Session) -> InputRound | None:
         return None
     if not isinstance(state, str):
         raise BadRound(f"tools/call: {RESPONSES} came without the {STATE} that belongs to them: send both again")
-    task_id, _, seal = state.partition(".")
-    if not hmac.compare_digest(seal.encode(), _seal(session, task_id, params).encode()):
+    named, _, seal = state.rpartition(".")
+    if not hmac.compare_digest(seal.encode(), _seal(session, named, params).encode()):
         raise BadRound(f"tools/call: the {STATE} is not of this call in this session; leave it out to call anew")
-    return InputRound(task_id, responses if isinstance(responses, dict) else {})
+    task_id, _, asked_ms = named.partition(".")
+    return InputRound(task_id, responses if isinstance(responses, dict) else {}, int(asked_ms) / 1000)
 
 
 def describe_task(task: Task, session: Session, caller: RequestContext) -> CallResult:
@@ -58,7 +60,8 @@ def describe_task(task: Task, session: Session, caller: RequestContext) -> CallR
             question.request_id: {"method": "elicitation/create", "params": request_params(question)}
             for question in questions
         }
-        state = f"{task.task_id}.{_seal(session, task.task_id, caller.request.params or {})}"
+        named = f"{task.task_id}.{milliseconds(session.clock.now())}"
+        state = f"{named}.{_seal(session, named, caller.request.params or {})}"
         return InputRequired({"resultType": "input_required", "inputRequests": asked, STATE: state})
     return describe_promotion(task, session)
 
@@ -68,7 +71,7 @@ async def continue_call(
 ) -> CallResult:
     """Answer what was asked, and wait for what comes of it. Raises: EmceepeeError."""
     task = session.tasks.get(following.task_id)
-    if (problem := _take_answers(following, session, task)) is not None:
+    if (problem := _take_answers(following, session, caller, task)) is not None:
         return describe_promotion(task, session, problem)
     if (call := session.calls.find_task(task.task_id)) is not None:
         caller.record_call(session, call)
@@ -93,25 +96,43 @@ async def _wait(call: Call, session: Session, caller: RequestContext, task: Task
             return
 
 
-def _take_answers(following: InputRound, session: Session, task: Task) -> str | None:
-    """Keys that ask nothing (any more) mean nothing. Returns what is wrong with an answer that cannot be used."""
+def _take_answers(following: InputRound, session: Session, caller: RequestContext, task: Task) -> str | None:
+    """Pass the answers on. Keys that ask nothing (any more) mean nothing.
+
+    Returns what is wrong with an answer that cannot be used; "" if a question was dismissed unread.
+    """
+    seconds = session.clock.now().timestamp() - following.asked_at
+    left_unread = False
     for question in _open_questions(session, task):
         if question.request_id in following.responses:
+            answer = following.responses[question.request_id]
+            known = session.questions.attendance_of(caller.client_key)
+            learned, is_persons = read_attendance(known, answer, seconds)
+            if learned is not known:
+                session.questions.remember_attendance(caller.client_key, learned)
+            if not is_persons and not session.notice_options.trusts_dismissals:
+                session.questions.leave_unread(question, seconds)
+                left_unread = True
+                continue
             try:
-                take_answer(session.questions, question, following.responses[question.request_id])
+                take_answer(session.questions, question, answer)
             except EmceepeeError as error:
                 return str(error)
-    return None
+    return "" if left_unread else None
 
 
 def _open_questions(session: Session, task: Task) -> list[Question]:
     asked = session.questions.open(QuestionKind.ELICITATION, task.server)
-    return [question for question in asked if question.call_id in (None, task.task_id)]
+    return [question for question in asked if session.questions.is_of_task(question, task.task_id)]
 
 
 def _questions_for(caller: RequestContext, session: Session, task: Task) -> list[Question]:
     """Those of the task that the caller takes in this way."""
-    if not session.asks_natively or not session.questions.is_any_open:
+    options, questions = session.notice_options, session.questions
+    if not options.asks_natively or not questions.is_any_open:
+        return []
+    is_unattended = questions.attendance_of(caller.client_key) is Attendance.UNATTENDED
+    if is_unattended and not options.trusts_dismissals:
         return []
     capabilities = modern_capabilities(caller.request.params)
     modes = frozenset() if capabilities is None else declared_modes(capabilities.get("elicitation"))
@@ -122,8 +143,8 @@ def _questions_for(caller: RequestContext, session: Session, task: Task) -> list
     ]
 
 
-def _seal(session: Session, task_id: str, params: JsonObject) -> str:
-    """Of the task and of what was called, by this session: nobody else's state fits, and no other call's."""
-    sealed = json.dumps([task_id, params.get("name"), params.get("arguments")], sort_keys=True)
+def _seal(session: Session, named: str, params: JsonObject) -> str:
+    """Of the task, the time and the call, by this session: nobody else's state fits, and no other call's."""
+    sealed = json.dumps([named, params.get("name"), params.get("arguments")], sort_keys=True)
     key = session.profile.secret.encode()
     return blake2b(sealed.encode(), key=key, digest_size=16, person=_PURPOSE).hexdigest()

@@ -4,6 +4,7 @@ What is kept is one text. If the result is one text, or one text and the same as
 else it is the result as JSON, with line breaks. Images and audio are not kept: they pass as they are.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,11 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.kept_result import KeptResult
 from emceepee.surface import call_to
-from emceepee.tools.content import MEDIA, CallResult, result_of, text_block
+from emceepee.tools.content import LARGE_RESULT, MEDIA, CallResult, result_of, text_block
 from emceepee.tools.declaration import NO_MENTIONS, Mentions, OwnResult
 from emceepee.tools.outline import is_json, preview_of, shape_of
 
-KEY = "large_result"
+UNLIMITED = sys.maxsize  # for `max_bytes`: the result is not even measured
 SHAPE_CHARACTERS = 400
 LEAST_HEAD = 200  # bytes, however small the limit is
 _ITEMS = {
@@ -42,7 +43,7 @@ async def limited_result(
 ) -> CallResult:
     """The result as the tools show it; one that is over the limit with a handle."""
     most = max_bytes or session.limits.largest_result_bytes
-    if not most or (document := _document(method, result)) is None or len(document.text) <= most:
+    if not most or most == UNLIMITED or (document := _document(method, result)) is None or len(document.text) <= most:
         return result_of(method, result, mentions)
     has_shape = is_json(document.text)
     kept = await session.results.keep(document.text, is_json=has_shape)
@@ -70,10 +71,12 @@ def _reply(
     mentions: Mentions,
 ) -> CallResult:
     if _ITEMS[method] == "content":
-        content = [text_block(words), *document.media, text_block(encode_text({KEY: info}))]
-        value = {KEY: info | {"head": head}}
+        content = [text_block(words), *document.media, text_block(encode_text({LARGE_RESULT: info}))]
+        value = {LARGE_RESULT: info | {"head": head}}
         return result_of(method, {**result, "content": content, "structuredContent": value}, mentions)
-    short = {key: value for key, value in result.items() if key != _ITEMS[method]} | {KEY: info | {"head": head}}
+    short = {key: value for key, value in result.items() if key != _ITEMS[method]} | {
+        LARGE_RESULT: info | {"head": head}
+    }
     blocks = result_of(method, {_ITEMS[method]: document.media})
     shown = blocks.content[1:] if isinstance(blocks, OwnResult) else []
     return OwnResult([text_block(encode_text(short)), *shown], short | {_ITEMS[method]: document.media}, mentions)

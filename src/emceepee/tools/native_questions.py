@@ -3,6 +3,7 @@
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject, JsonValue
 from emceepee.sessions.questions import Questions
+from emceepee.state.attendance import Attendance, after_answer, is_persons
 from emceepee.state.question import Question
 
 FORM, URL = "form", "url"
@@ -33,6 +34,13 @@ def request_params(question: Question) -> JsonObject | None:
         return asked | {"requestedSchema": form} if isinstance(form, dict) else None
     url = params.get("url")
     return asked | {"url": url} if isinstance(url, str) and url.lower().startswith(_LINK_SCHEMES) else None
+
+
+def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tuple[Attendance, bool]:
+    """Return what is known of the client after this answer, and whether a person may have made the answer."""
+    action = answer.get("action") if isinstance(answer, dict) else None
+    learned = after_answer(known, action, seconds)
+    return learned, is_persons(learned, action)
 
 
 def take_answer(questions: Questions, question: Question, answer: JsonValue) -> None:

@@ -151,7 +151,7 @@ def _remaining(count: int) -> JsonObject:
     return {"remaining": count} if count else {}
 
 
-@tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"))
+@tool(title="Set log level", effect=SETS, load=found_by("MCP server log verbosity"), is_durable=True)
 async def set_log_level(params: SetLogLevel, session: Session) -> ObedientServers:
     """Set the lowest level of log messages that servers send."""
     if params.server is not None:

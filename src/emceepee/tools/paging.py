@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr
 
 from emceepee.codec import decode, encode
 from emceepee.errors import InvalidArguments
@@ -29,6 +29,14 @@ class Paged(Params):
 
     limit: int | None = Field(None, ge=1, description="Per page")
     cursor: str | None = Field(None, description="nextCursor")
+    _room: int | None = PrivateAttr(None)
+
+    def allow(self, room: int) -> None:
+        """Raise the size limit of a page: no model reads what a script lists."""
+        self._room = room
+
+    def room_or(self, room: int) -> int:
+        return room if self._room is None else self._room
 
 
 class Detailed(Paged):
@@ -104,7 +112,7 @@ def page(
     entries: Sequence[JsonObject], params: Paged, kind: Entries, *, room: int, detail: Detail | None = None
 ) -> JsonObject:
     """As many entries as are asked for and fit into `room` bytes, and how to get the others."""
-    key = kind.key
+    key, room = kind.key, params.room_or(room)
     detail = detail or (params.detail if isinstance(params, Detailed) else "full")
     if params.cursor is None and params.limit is None:
         whole = [kind.shown(entry, detail) for entry in entries]

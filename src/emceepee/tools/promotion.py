@@ -1,6 +1,6 @@
 """What a caller hears when its call has become a task."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NotRequired, TypedDict, cast
 
 from emceepee.clock import iso
@@ -21,7 +21,8 @@ from emceepee.state.task import Task
 from emceepee.surface import FORM, call_to
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration import Mentions, OwnResult
-from emceepee.tools.notices import MOST_QUESTIONS, pending_client
+from emceepee.tools.form_text import form_text, json_text
+from emceepee.tools.notices import MOST_QUESTIONS, pending_client, split_questions, unread_note
 
 MOST_TASKS = 10  # of the server that are named; list_tasks has all
 
@@ -63,9 +64,12 @@ def describe_promotion(
 
     The words of a question stand once in the content, in the text, and once in the structured content.
     """
+    others: list[Question] = []
     if asked_for_it is None:
-        asked = session.questions.open(server=task.server)
-        shown = [item for item in asked if item.call_id in (None, task.task_id)][:MOST_QUESTIONS]
+        call = session.calls.find_task(task.task_id)
+        waiting = session.questions.open(server=task.server)
+        asked, others = split_questions(session, waiting, None if call is None else call.conversation)
+        shown = [item for item in asked if session.questions.is_of_task(item, task.task_id)][:MOST_QUESTIONS]
     else:  # a script: other servers than its own ask
         asked, shown = asked_for_it, asked_for_it[:MOST_QUESTIONS]
     room = session.limits.event_notice_bytes
@@ -75,7 +79,8 @@ def describe_promotion(
     )
     began = [problem] if problem else []
     began.append(f"The call goes on as task {task.task_id}.")
-    lines = [*began, *(_asking(question, room, shown_by_client) for question in shown), _next(task)]
+    unread = session.questions.take_unread(shown)
+    lines = [*began, *(_asking(question, room, shown_by_client, unread) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -89,9 +94,9 @@ def describe_promotion(
             "tasks": [task_summary(item) for item in session.tasks.working(task.server)[-MOST_TASKS:]],
         },
     }
-    bare = pending_client(asked, bare={question.request_id for question in asked})
-    whole = pending_client(asked, detailed={question.request_id for question in shown})
-    steps = [*(_answer_call(question, shown_by_client) for question in shown), _next(task)]
+    bare = pending_client(asked, others=others, bare={question.request_id for question in asked})
+    whole = pending_client(asked, others=others, detailed={question.request_id for question in shown})
+    steps = [*(_answer_call(question, shown_by_client, unread) for question in shown), _next(task)]
     return OwnResult(
         [text_block("\n".join(lines)), text_block(encode_text(_with_questions(value, bare)))],
         cast(Promotion, _with_questions(value, whole) | {"next": " ".join(steps)}),
@@ -109,20 +114,19 @@ def _next(task: Task) -> str:
     return f"{wait}; {call_to('await_activity')} waits for whatever happens next."
 
 
-def _asking(question: Question, room: int, shown_by_client: Collection[str]) -> str:
+def _asking(question: Question, room: int, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
     """A question with everything needed to answer it. The server's words are quoted: they are not ours."""
-    details, how = question_details(question), _answer_call(question, shown_by_client)
+    details, how = question_details(question), _answer_call(question, shown_by_client, unread)
     if question.kind is QuestionKind.SAMPLING:
-        return f'"{question.server}" asks for a completion: {encode_text(cut(details, room))}\n{how}'
+        return f'"{question.server}" asks for a completion: {json_text(details, room, "get_sampling_requests")}\n{how}'
     message = encode_text(question_summary(question).get("message", ""))
     if question.params.get("mode") == "url":
         link = encode_text(cut(details.get("url"), LONGEST_MESSAGE * 4))
         return f'"{question.server}" asks the user: {message} at {link}\n{how}'
-    form = encode_text(cut(details.get("requestedSchema"), room))
-    return f'"{question.server}" asks the user: {message} Fields: {form}\n{how}'
+    return f'"{question.server}" asks the user: {message} {form_text(details.get("requestedSchema"), room)}\n{how}'
 
 
-def _answer_call(question: Question, shown_by_client: Collection[str]) -> str:
+def _answer_call(question: Question, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
     """The very call that answers."""
     if question.kind is QuestionKind.SAMPLING:
         asked = question.request_id
@@ -132,4 +136,5 @@ def _answer_call(question: Question, shown_by_client: Collection[str]) -> str:
     call = call_to("respond_to_elicitation", request_id=question.request_id, action="accept", **given)
     if question.request_id in shown_by_client:
         return f"The client is asking the user already, and passes the answer on. Else: {call}."
-    return f'Ask the user, then answer: {call}, or action="decline".'
+    note = f"{unread_note(unread[question.request_id])} " if question.request_id in unread else ""
+    return f'{note}Ask the user, then answer: {call}, or action="decline".'

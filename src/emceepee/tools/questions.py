@@ -14,6 +14,7 @@ from emceepee.tools.content import text_block
 from emceepee.tools.declaration import AnyServer, Brief, Mentions, OwnResult, Params, tool
 from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
+from emceepee.tools.request_context import RequestContext
 
 _BLOCK_KEYS = {
     "text": ("text",),
@@ -92,7 +93,8 @@ class Cancelled(TypedDict):
 
 
 class Elicitations(Rest):
-    """`mode` is `form` or `url`. A server may say more."""
+    """`mode` is `form` or `url`. A server may say more. `otherConversation` marks a question that a call of
+    [another conversation](../explanation/sessions.md#conversations) of the client asked."""
 
     requests: list[ElicitationView]
 
@@ -112,9 +114,11 @@ class SamplingRequests(Rest):
     load=found_by("pending sampling completion requests"),
     unlisted=PAGING,
 )
-async def get_sampling_requests(params: ListQuestions, session: Session) -> OwnResult[SamplingRequests]:
+async def get_sampling_requests(
+    params: ListQuestions, session: Session, caller: RequestContext
+) -> OwnResult[SamplingRequests]:
     """List servers' requests for a completion by you: messages, systemPrompt, maxTokens."""
-    return cast(OwnResult[SamplingRequests], _list_questions(QuestionKind.SAMPLING, params, session))
+    return cast(OwnResult[SamplingRequests], _list_questions(QuestionKind.SAMPLING, params, session, caller))
 
 
 @tool(
@@ -144,9 +148,9 @@ async def cancel_sampling_request(params: CancelRequest, session: Session) -> Ca
     load=found_by("pending questions forms elicitation"),
     unlisted=PAGING,
 )
-async def get_elicitations(params: ListQuestions, session: Session) -> OwnResult[Elicitations]:
+async def get_elicitations(params: ListQuestions, session: Session, caller: RequestContext) -> OwnResult[Elicitations]:
     """List what servers ask the user: requestId, message, and a form (requestedSchema) or url."""
-    return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params, session))
+    return cast(OwnResult[Elicitations], _list_questions(QuestionKind.ELICITATION, params, session, caller))
 
 
 @tool(
@@ -168,11 +172,17 @@ async def cancel_elicitation_request(params: CancelRequest, session: Session) ->
     return {"cancelled": params.request_id}
 
 
-def _list_questions(kind: QuestionKind, params: ListQuestions, session: Session) -> OwnResult[JsonObject]:
+def _list_questions(
+    kind: QuestionKind, params: ListQuestions, session: Session, caller: RequestContext
+) -> OwnResult[JsonObject]:
     if params.server is not None:
         session.connection(params.server)
     waiting = session.questions.open(kind, params.server)
-    entries = [cast(JsonObject, question_view(item, task_id=session.tasks.id_for(item))) for item in waiting]
+    entries = [
+        cast(JsonObject, question_view(item, task_id=session.tasks.id_for(item)))
+        | ({} if session.questions.is_seen_in(item, caller.conversation) else {"otherConversation": True})
+        for item in waiting
+    ]
     listed = page(entries, params, QUESTIONS[kind], room=session.limits.list_reply_bytes)
     told = [str(entry["requestId"]) for entry in listed["requests"]] if params.detail == "full" else []
     mentions = Mentions(questions=frozenset(told))

@@ -8,7 +8,15 @@ from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
-from emceepee.json_rpc import Request, client_label, notification_message, progress_token, said_version, trace_context
+from emceepee.json_rpc import (
+    Request,
+    client_info,
+    client_label,
+    notification_message,
+    progress_token,
+    said_version,
+    trace_context,
+)
 from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
@@ -19,6 +27,8 @@ from emceepee.state.events import Taken
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.surface import Surface, call_to
 from emceepee.telemetry.journal import Journal, SpanOwner
+
+LONGEST_AGENT = 200  # bytes of a User-Agent that tell clients apart
 
 
 class ResponseChannel(Protocol):
@@ -51,6 +61,9 @@ class SpokenEra(Protocol):
     @property
     def version(self) -> str: ...
 
+    @property
+    def client_name(self) -> str | None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class InputRound:
@@ -58,6 +71,7 @@ class InputRound:
 
     task_id: str  # what the call has become meanwhile
     responses: JsonObject = field(repr=False)
+    asked_at: float = 0.0  # seconds since the epoch, when that result was made
 
 
 class ServerPolicy(Protocol):
@@ -83,6 +97,7 @@ class RequestContext:
     asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
     surface: Surface | None = None  # that the caller asked for; None: as the operator decided
     headers: Mapping[bytes, bytes] | None = None  # of HTTP; None: it came by a pipe
+    conversation: object | None = None  # of several in a session that names none
     era: SpokenEra | None = field(default=None, init=False)
     task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
     call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
@@ -110,6 +125,25 @@ class RequestContext:
         return said_version(self.request.params) or (None if self.era is None else self.era.version)
 
     @property
+    def client_name(self) -> str | None:
+        """What the client calls itself, if it says so."""
+        name = client_info(self.request.params).get("name")
+        if isinstance(name, str):
+            return name
+        return None if self.era is None else self.era.client_name
+
+    @property
+    def client(self) -> object:
+        """What the caller's program says of itself, and its version."""
+        agent = b"" if self.headers is None else self.headers.get(b"user-agent", b"")
+        return client_label(self.request.params), agent[:LONGEST_AGENT]
+
+    @property
+    def client_key(self) -> object:
+        """What tells the caller from others in the same session, as far as anything does."""
+        return self.conversation or self.client
+
+    @property
     def on_progress(self) -> Callable[[JsonObject], None] | None:
         """None if the caller did not ask for progress."""
         return None if progress_token(self.request.params) is None else self._send_progress
@@ -126,6 +160,8 @@ class RequestContext:
     def record_call(self, session: Session, call: Call) -> None:
         self.call = session, call
         call.asker = self.asker if session is self.session else None
+        if self.conversation is not None:
+            call.conversation = self.conversation
 
     def record_events(self, session: Session, taken: Taken) -> None:
         """They come again if nobody reads the reply."""

@@ -149,7 +149,7 @@ class OneResource(Params):
     uri: str = Field(min_length=1, description="The resource")
 
 
-@tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"))
+@tool(title="Follow a resource", effect=SETS, load=found_by("watch MCP resource changes"), is_durable=True)
 async def subscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> Subscribed:
     """Hear of changes to a resource: each is an event (await_activity)."""
     if params.server == RESERVED_NAME:
@@ -158,7 +158,7 @@ async def subscribe_resource(params: OneResource, session: Session, caller: Requ
     return {"subscribed": params.uri}
 
 
-@tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"))
+@tool(title="Stop following a resource", effect=SETS, load=found_by("unwatch MCP resource"), is_durable=True)
 async def unsubscribe_resource(params: OneResource, session: Session, caller: RequestContext) -> Unsubscribed:
     """No longer hear of changes to a resource."""
     if params.server == RESERVED_NAME:

@@ -1,18 +1,20 @@
 """The tool that finds what servers offer, in few words."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.python_names import module_names
 from emceepee.search.documents import Document, EntryType
 from emceepee.search.shapes import ObservedShapes
 from emceepee.search.signatures import signature
 from emceepee.search.text import one_line
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import ServerObject
+from emceepee.surface import call_to
 from emceepee.tools.declaration import AnyServer, Params, tool
 from emceepee.tools.hints import CORE, READS
 from emceepee.tools.paging import ListingError
@@ -49,10 +51,12 @@ class CodemodeSearch(Params):
 
 
 class Found(TypedDict):
-    """An entry that fits. A tool's `signature` ends in what it was seen to return, if it was called before."""
+    """An entry that fits. A tool's `signature` ends in what it was seen to return, if it was called before. `module` is
+    the server's name in scripts, which the signature has, if that differs."""
 
     type: NotRequired[str]
     server: str
+    module: NotRequired[str]
     name: str
     signature: str
     inputSchema: NotRequired[ServerObject]
@@ -84,10 +88,12 @@ async def codemode_search(params: CodemodeSearch, session: Session) -> SearchRes
     if refreshed.errors:
         answer.value["errors"] = [_shortened(error) for error in refreshed.errors[:MOST_ERRORS]]
         answer.room -= len(encode(answer.value["errors"]))
+    modules = module_names(connection.spec.name for connection in known)
     for document in found[: params.limit]:
-        if not answer.add(_entry(document, shapes, params)):
+        if not answer.add(_entry(document, shapes, params, modules)):
             break
-    if words := answer.left_out(len(found), params, refreshed.left_out):
+    unnamed = max(len(refreshed.errors) - MOST_ERRORS, 0)
+    if words := answer.left_out(len(found), params, refreshed.left_out, unnamed):
         answer.value["note"] = words
     return answer.value
 
@@ -113,9 +119,11 @@ class _Answer:
         self.value["results"].append(entry)
         return True
 
-    def left_out(self, found: int, params: CodemodeSearch, not_indexed: int) -> str:
-        """What is not shown, and how it can be."""
+    def left_out(self, found: int, params: CodemodeSearch, not_indexed: int, unnamed: int) -> str:
+        """What is not shown, and how it can be. `unnamed` servers could not be asked, besides those in `errors`."""
         words = []
+        if unnamed:
+            words.append(f"{unnamed} more servers could not be asked; {call_to('list_servers')} says why.")
         if (rest := found - len(self.value["results"])) > 0:
             how = "use more words, or name a server"
             if len(self.value["results"]) == params.limit < MOST_RESULTS:
@@ -149,9 +157,13 @@ def _expression(query: str) -> str | None:
     return query if is_one_word and any(sign in query for sign in _SIGNS) else None
 
 
-def _entry(document: Document, shapes: ObservedShapes, params: CodemodeSearch) -> Found:
-    shape = shapes.find(document.server, document.name) if document.type is EntryType.TOOL else None
-    entry: Found = {"server": document.server, "name": document.name, "signature": signature(document, shape)}
+def _entry(document: Document, shapes: ObservedShapes, params: CodemodeSearch, modules: Mapping[str, str]) -> Found:
+    is_tool = document.type is EntryType.TOOL
+    shape = shapes.find(document.server, document.name) if is_tool else None
+    module = modules.get(document.server, document.server) if is_tool else document.server
+    entry: Found = {"server": document.server, "name": document.name, "signature": signature(document, shape, module)}
+    if module != document.server:
+        entry["module"] = module
     if len(_TYPES[params.type]) > 1:
         entry["type"] = str(document.type)
     if params.includeSchemas:

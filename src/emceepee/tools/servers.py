@@ -1,21 +1,25 @@
 """Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, NotRequired, TypedDict, TypeVar, cast
 
 from pydantic import Field, field_validator
 
 from emceepee.backends.catalog import Kind
-from emceepee.backends.spec import OWN_HEADERS, ServerEntry
+from emceepee.backends.process.stderr_lines import stderr_excerpt
+from emceepee.backends.spec import OWN_HEADERS, Provenance, ServerEntry
 from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError, LoginNeeded
-from emceepee.json_types import JsonObject, JsonValue
+from emceepee.json_rpc import client_label
+from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import (
     QuestionSummary,
     ServerSummary,
     ServerView,
     TaskSummary,
+    disabled_server,
     question_summary,
     server_summary,
     server_view,
@@ -31,7 +35,7 @@ from emceepee.tools.request_context import RequestContext
 from emceepee.tools.tags import TAG, with_tag
 
 STDERR_LINES_SHOWN = 20
-SERVERS = Entries("list_servers", "servers", "name", fields("status", "tools", "description", "lastError"))
+SERVERS = Entries("list_servers", "servers", "name", fields("status", "disabled", "tools", "description", "lastError"))
 CALL_TIMEOUT = LimitedBy(most="longest_call_seconds", description="Default for calls to it")
 
 
@@ -96,19 +100,20 @@ class RemovedServer(TypedDict):
 
 
 class ServerList(Rest):
-    """Those of the operator and those that were added. `configurationProblem`: the operator's file was changed, and
-    cannot be used as it is; the servers are those of before."""
+    """Those of the operator and those that were added. One that is `disabled` has to be enabled by a person first. One
+    whose entry in the configuration has a mistake has the status `error`, and `lastError` names the mistake.
+    `configurationProblem`: another mistake in the operator's file; what it says of servers may not be in use."""
 
     servers: list[ServerSummary]
     configurationProblem: NotRequired[str]
 
 
 class ServerStatus(ServerView):
-    """`stderrTail` has the last lines that it wrote to standard error."""
+    """`stderrTail` is an excerpt of standard error: the first lines, those that look like errors, and the last ones."""
 
     workingTasks: list[TaskSummary]
     pendingRequests: list[QuestionSummary]
-    stderrTail: list[JsonValue]
+    stderrTail: list[str]
 
 
 S = TypeVar("S", bound=ConnectedServer)
@@ -124,26 +129,28 @@ S = TypeVar("S", bound=ConnectedServer)
         ("name", "url", "command", "args", "env", "headers"),
     ),
     unlisted=("restartConfig", "sessionHeader", "roots", "mode", "replace"),
+    is_durable=True,
 )
 async def add_server(params: AddServer, session: Session, caller: RequestContext) -> OwnResult[AddedServer]:
     """Connect an MCP server and keep it. Give url (HTTP, SSE) or command (a local program). Secrets here pass through
     the model: better in the configuration file.
     """
-    spec = await caller.admit_server(params)
+    label = client_label(caller.request.params) or session.profile.label
+    spec = replace(await caller.admit_server(params), added=Provenance(label, session.clock.now()))
     connection = await (session.servers.replace(spec) if params.replace else session.servers.add(spec))
     view = server_view(connection)
     if connection.state.status is ConnectionStatus.AUTHORIZING:
         session.servers.ask_for_login(params.name, caller.asker)
-        return _with_capabilities(AddedServer(server=view))
+        return _with_status(AddedServer(server=view))
     try:
         tools = len(await connection.lists.entries(Kind.TOOLS))
     except EmceepeeError as error:
-        return _with_capabilities(AddedServer(server=view, tools=0, toolsError=str(error)))
+        return _with_status(AddedServer(server=view, tools=0, toolsError=str(error)))
     view["tools"] = tools
-    return _with_capabilities(AddedServer(server=view, tools=tools))
+    return _with_status(AddedServer(server=view, tools=tools))
 
 
-@tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"))
+@tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"), is_durable=True)
 async def remove_server(params: ByName, session: Session, caller: RequestContext) -> RemovedServer:
     """Disconnect a server, end its process and forget it."""
     await session.servers.remove(params.name, is_remote=caller.is_remote)
@@ -157,18 +164,19 @@ async def reconnect_server(params: ByName, session: Session, caller: RequestCont
     with suppress(LoginNeeded):  # the reply says so, and where
         await connection.reconnect()
     session.servers.ask_for_login(params.name, caller.asker)
-    return _with_capabilities(ConnectedServer(server=server_view(connection)))
+    return _with_status(ConnectedServer(server=server_view(connection)))
 
 
 @tool(
     title="Finish a login",
     effect=Effect(destructive=False),
     load=found_by("OAuth login authorization redirect callback paste"),
+    is_durable=True,
 )
 async def finish_authorization(params: FinishAuthorization, session: Session) -> OwnResult[ConnectedServer]:
     """Finish a login if the user's browser could not come back to emceepee."""
     connection = await session.servers.finish_login(params.server, params.redirect_url)
-    return _with_capabilities(ConnectedServer(server=server_view(connection)))
+    return _with_status(ConnectedServer(server=server_view(connection)))
 
 
 @tool(
@@ -180,11 +188,18 @@ async def finish_authorization(params: FinishAuthorization, session: Session) ->
 )
 async def list_servers(params: ListServers, session: Session, caller: RequestContext) -> ServerList:
     """List all servers: name, status, purpose, last error, number of tools."""
-    entries = [cast(JsonObject, server_summary(connection)) for connection in with_tag(session.connections, params.tag)]
-    servers = cast(ServerList, page(entries, params, SERVERS, room=session.limits.list_reply_bytes))
+    tag, servers = params.tag, session.servers
+    disabled = [spec for spec in (*servers.disabled, *servers.disabled_in_file) if tag is None or tag in spec.tags]
+    connections = [connection for connection in session.connections if tag is None or tag in connection.spec.tags]
+    if not connections and not disabled:
+        with_tag(session.connections, tag)
+    views = [*map(server_summary, connections), *map(disabled_server, disabled)]
+    listed = cast(
+        ServerList, page(cast(list[JsonObject], views), params, SERVERS, room=session.limits.list_reply_bytes)
+    )
     if (problem := session.servers.configuration_problem(is_remote=caller.is_remote)) is not None:
-        servers["configurationProblem"] = problem
-    return servers
+        listed["configurationProblem"] = problem
+    return listed
 
 
 @tool(
@@ -194,15 +209,15 @@ async def get_server_status(params: OneServer, session: Session) -> ServerStatus
     """One server in full: capabilities, its instructions, process, tasks, questions, stderr."""
     connection = session.connection(params.server)
     waiting = session.questions.open(server=params.server)
-    stderr = [line.data for line in session.buffers(params.server).logs if line.source == "stderr"]
+    stderr = [str(line.data) for line in session.buffers(params.server).tail if line.source == "stderr"]
     return {
         **server_view(connection),
         "workingTasks": [task_summary(task) for task in session.tasks.working(params.server)],
         "pendingRequests": [question_summary(question) for question in waiting],
-        "stderrTail": stderr[-STDERR_LINES_SHOWN:],
+        "stderrTail": stderr_excerpt([line for line in stderr if line.strip()], most=STDERR_LINES_SHOWN),
     }
 
 
-def _with_capabilities(value: S) -> OwnResult[S]:
-    """The event of its connection need not repeat them."""
+def _with_status(value: S) -> OwnResult[S]:
+    """A result that shows a server's status, so that notices need not report its connection."""
     return OwnResult([text_block(encode_text(value))], value, Mentions(server=value["server"]["name"]))

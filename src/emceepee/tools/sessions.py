@@ -40,6 +40,7 @@ class ClosedSession(TypedDict):
     effect=Effect(destructive=False, open_world=False),
     load=found_by("separate emceepee session handle"),
     needs_session=False,
+    is_durable=True,
 )
 async def open_session(params: OpenSession, caller: RequestContext) -> OpenedSession:
     """For 2026-07-28 callers over HTTP that keep several things apart: open a session and pass its handle as `session`
@@ -52,7 +53,13 @@ async def open_session(params: OpenSession, caller: RequestContext) -> OpenedSes
     return opened
 
 
-@tool(title="Close a session", effect=Effect(), load=found_by("end emceepee session"), needs_session=False)
+@tool(
+    title="Close a session",
+    effect=Effect(),
+    load=found_by("end emceepee session"),
+    needs_session=False,
+    is_durable=True,
+)
 async def close_session(params: CloseSession, caller: RequestContext) -> ClosedSession:
     """End a session of open_session and everything it started."""
     await caller.close_session(params.session)

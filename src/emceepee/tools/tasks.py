@@ -131,7 +131,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     return await task_outcome(task, session, params.max_bytes)
 
 
-@tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"))
+@tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"), is_durable=True)
 async def cancel_task(params: OneTask, session: Session) -> Cancellation:
     """Cancel a working task; its server is told."""
     before = session.tasks.get(params.task_id)

@@ -69,6 +69,7 @@ class DeletedTimer(TypedDict):
     title="Set a timer",
     effect=Effect(destructive=False, open_world=False),
     load=found_by("reminder delay alarm wake up"),
+    is_durable=True,
 )
 async def set_timer(params: SetTimer, session: Session) -> StartedTimer:
     """Start a timer: its message arrives as an event (await_activity)."""
@@ -103,7 +104,12 @@ async def get_timer(params: OneTimer, session: Session) -> TimerView:
     return timer_view(session.timers.get(params.timer_id))
 
 
-@tool(title="Delete a timer", effect=Effect(open_world=False), load=found_by("stop cancel reminder timer"))
+@tool(
+    title="Delete a timer",
+    effect=Effect(open_world=False),
+    load=found_by("stop cancel reminder timer"),
+    is_durable=True,
+)
 async def delete_timer(params: OneTimer, session: Session) -> DeletedTimer:
     """Stop a timer and delete it."""
     return {"deleted": True, "timer": timer_view(session.timers.delete(params.timer_id))}

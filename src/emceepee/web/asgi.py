@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from emceepee.codec import encode
 from emceepee.json_types import JsonObject
+from emceepee.state.client_line import ClientLine
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[JsonObject]]
@@ -92,6 +93,11 @@ async def until_gone(receive: Receive) -> None:
 
 class CallerConnection(Protocol):
     """The connection that a request came by, as the server below knows it."""
+
+    @property
+    def line(self) -> ClientLine:
+        """What tells it from other connections of the same client."""
+        ...
 
     def is_gone(self) -> bool:
         """Whether the caller has disconnected, of which the server knows at once."""

@@ -2,13 +2,18 @@
 
 import asyncio
 import html
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 CALLBACK_PATH = "/oauth/callback"
 CLIENT_PATH = "/oauth/client.json"
+_CALLBACK = re.compile(rf"{CALLBACK_PATH}(/[0-9a-f]{{32}})?")  # shared, or of one issuer, by its digest
+_DOCUMENT = re.compile(r"/oauth/client(?:/([0-9a-f]{32}))?\.json")
 HOST = "127.0.0.1"
 LARGEST_HEAD = 32 << 10
 READ_SECONDS = 10.0  # for one request: a browser on this machine sends it at once
@@ -20,16 +25,71 @@ PAGE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
 )
 
-Receive: TypeAlias = Callable[[str], Awaitable[str | None]]
+CLOSE_SECONDS = 2.0  # for pages that are being sent when emceepee stops
 
 
-def callback_page(problem: str | None) -> bytes:
-    """What the person is shown: `problem` is why nothing came of it."""
-    title = "Logged in" if problem is None else "Not logged in"
-    words = "emceepee has what it needs. You can close this page." if problem is None else f"{problem}."
+@dataclass(frozen=True, slots=True)
+class CallbackOutcome:
+    """What became of the login that a browser came back from, as the person is told."""
+
+    status: int
+    title: str
+    words: str
+
+
+UNFINISHED = CallbackOutcome(
+    202,
+    "Login not finished",
+    "emceepee has your answer, but the authorization server has not confirmed the login yet. The program in which you"
+    " began the login shows how it ends.",
+)
+OTHER_BROWSER = CallbackOutcome(
+    403,
+    "Begun in another browser",
+    "This login was not begun in this browser, so emceepee did not use it. If you asked for it, open the link that you"
+    " were given, and log in from there.",
+)
+STORED = CallbackOutcome(
+    202,
+    "Login not finished",
+    "emceepee has stored your answer, and finishes the login when the server is used next.",
+)
+Receive: TypeAlias = Callable[[str], Awaitable[CallbackOutcome]]
+
+
+def not_awaited(problem: str) -> CallbackOutcome:
+    """Return the outcome for a browser that no login waits for."""
+    return CallbackOutcome(400, "No login is waiting for this page", f"{problem}.")
+
+
+def ended_login(server: str, reason: str | None) -> CallbackOutcome:
+    """Return the outcome of a login that is over; `reason` is why it failed, if it did."""
+    if reason is None:
+        return CallbackOutcome(200, "Logged in", f"emceepee is logged in to {server}. You can close this page.")
+    return CallbackOutcome(400, "Not logged in", f"emceepee is not logged in to {server}. {reason}.")
+
+
+def is_callback(path: str) -> bool:
+    """Return whether browsers come back to this path."""
+    return _CALLBACK.fullmatch(path) is not None
+
+
+def is_login_path(path: str) -> bool:
+    """Return whether the path belongs to logins to servers: where browsers come back, or a client document."""
+    return is_callback(path) or document_digest(path) is not None
+
+
+def document_digest(path: str) -> str | None:
+    """Return the digest in the path of a client document, empty for the shared one; None if it is no such path."""
+    found = _DOCUMENT.fullmatch(path)
+    return None if found is None else found.group(1) or ""
+
+
+def callback_page(outcome: CallbackOutcome) -> bytes:
+    """Return the page that the person is shown."""
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-        f"<h1>{title}</h1><p>{html.escape(words)}</p></html>"
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{outcome.title}</title>'
+        f"<h1>{outcome.title}</h1><p>{html.escape(outcome.words)}</p></html>"
     ).encode()
 
 
@@ -42,9 +102,11 @@ class LoopbackCallback:
 
     def __init__(self, chosen: str | None = None) -> None:
         self.receive: Receive | None = None
+        self.advice = ""
         self._chosen = chosen
         self._server: asyncio.Server | None = None
         self._opening = asyncio.Lock()
+        self._serving: set[asyncio.Task[None]] = set()
 
     async def address(self, preferred: str | None = None) -> str:
         """Raises: OSError."""
@@ -69,19 +131,26 @@ class LoopbackCallback:
         if self._server is not None:
             self._server.close()
             self._server = None
+        if self._serving:  # a page that tells the end of a login may be on its way
+            await asyncio.wait(self._serving, timeout=CLOSE_SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving = asyncio.current_task()
+        assert serving is not None  # it runs this
+        self._serving.add(serving)
         try:
             async with asyncio.timeout(READ_SECONDS):
                 head = await reader.readuntil(b"\r\n\r\n")
-                status, body = await self._answer(head.decode("latin-1"))
-                lines = [b"HTTP/1.1 " + status, b"connection: close", b"content-length: %d" % len(body)]
-                lines += [name + b": " + value for name, value in PAGE_HEADERS]
+            status, body = await self._answer(head.decode("latin-1"))
+            lines = [b"HTTP/1.1 " + status, b"connection: close", b"content-length: %d" % len(body)]
+            lines += [name + b": " + value for name, value in PAGE_HEADERS]
+            async with asyncio.timeout(READ_SECONDS):
                 writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
                 await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
             pass  # nobody who matters
         finally:
+            self._serving.discard(serving)
             writer.close()
 
     async def _answer(self, head: str) -> tuple[bytes, bytes]:
@@ -92,10 +161,10 @@ class LoopbackCallback:
         ]
         if hosts not in ([f"{HOST}:{self._port}"], [f"localhost:{self._port}"]):
             return b"421 Misdirected Request", b""
-        if method != "GET" or target.partition("?")[0] != CALLBACK_PATH or self.receive is None:
+        if method != "GET" or not is_callback(target.partition("?")[0]) or self.receive is None:
             return b"404 Not Found", b""
-        problem = await self.receive(target)
-        return (b"200 OK" if problem is None else b"400 Bad Request"), callback_page(problem)
+        outcome = await self.receive(target)
+        return f"{outcome.status} {HTTPStatus(outcome.status).phrase}".encode(), callback_page(outcome)
 
 
 def _loopback_port(url: str | None) -> int:

@@ -178,7 +178,7 @@ async def test_an_export_of_nothing_is_a_document(path: Path, store: SqliteStore
     written = io.StringIO()
     with opened(path) as file:
         file.export(written)
-    assert json.loads(written.getvalue()) == {"format": 3, "sessions": [], "servers": [], "logins": []}
+    assert json.loads(written.getvalue()) == {"format": 4, "sessions": [], "servers": [], "logins": []}
 
 
 async def test_whoever_reads_an_export_may_leave_without_blame_for_the_file(path: Path) -> None:

@@ -2,15 +2,18 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 from emceepee.backends.dialer import Dialer
-from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, result_for
-from support.backends.raw_server import RawServer
+from emceepee.backends.http.resumed_stream import PROOF_SECONDS
+from emceepee.backends.link import Link
+from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, event, result_for
+from support.backends.raw_server import Peer, RawServer
 from support.backends.scripted_listener import ScriptedListener
-from support.fakes.clock import FakeClock
+from support.fakes.clock import FakeClock, FakeHandle, settle
 from support.figures import record_figure
 from support.waiting import eventually
 
@@ -21,6 +24,11 @@ class NotingClock(FakeClock):
     def __init__(self) -> None:
         super().__init__()
         self.sleeps: list[float] = []
+        self.alarms: list[float] = []  # after how long each was to ring
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> FakeHandle:
+        self.alarms.append(delay)
+        return super().call_later(delay, callback)
 
     async def sleep(self, delay: float) -> None:
         self.sleeps.append(delay)
@@ -147,3 +155,112 @@ async def test_a_push_stream_that_is_refused_because_the_session_is_lost_ends_th
         peer.answer(b"what session?", status="400 Bad Request")
         async with asyncio.timeout(10):
             assert (await link.closed).reason == "the server no longer knows our session"
+
+
+# A stream that was taken up again and stays silent: the server may have lost track of it.
+
+
+async def taken_up(
+    server: RawServer, clock: NotingClock, link: Link, peer: Peer
+) -> tuple[asyncio.Task[Any], bytes, Peer]:
+    """A call whose stream was cut and taken up again, its answer, and the server's end of the second stream."""
+    call = asking(link)
+    answer = chunk(b"id: 2\ndata: " + result_for(await peer.request(), ok=True) + b"\n\n")
+    peer.send(STREAM + chunk(b"id: 1\nretry: 0\ndata:\n\n"))
+    await eventually(lambda: not call.done())
+    peer.reset()
+    await clock.slept(1)
+    second = await server.peer()
+    assert (await second.request()).all("last-event-id") == ["1"]
+    second.send(STREAM)
+    return call, answer, second
+
+
+async def beside(server: RawServer, clock: NotingClock, seconds: float) -> Peer:
+    """The stream that is opened after so long a silence."""
+    before = len(server.accepted)
+    await clock.advance(seconds - 1)
+    assert len(server.accepted) == before
+    await clock.advance(1)
+    peer = await server.peer()
+    assert (await peer.request()).all("last-event-id") == ["1"]
+    return peer
+
+
+async def refuse(peer: Peer) -> None:
+    peer.answer(b"", "connection: close", status="409 Conflict")
+    peer.close()
+    await peer.gone()
+
+
+async def test_an_answer_that_a_server_kept_but_did_not_send_comes_over_another_stream(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call, answer, silent = await taken_up(server, clock, link, peer)
+        third = await beside(server, clock, 5)
+        third.send(STREAM + answer)
+        assert await call == {"ok": True}
+        await silent.gone()
+
+
+async def test_a_stream_that_the_server_still_knows_is_read_on(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    """It refuses another one, or ends it at once."""
+    async with a_link(dialer, server) as (link, peer):
+        call, answer, second = await taken_up(server, clock, link, peer)
+        await refuse(await beside(server, clock, 5))
+        second.send(chunk(b": still here\n\n"))
+        ended = await beside(server, clock, 10)
+        ended.send(STREAM + b"0\r\n\r\n")
+        ended.close()
+        await ended.gone()
+        second.send(answer)
+        assert await call == {"ok": True}
+
+
+async def test_another_stream_that_stays_open_takes_the_place_of_the_silent_one(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call, answer, second = await taken_up(server, clock, link, peer)
+        third = await beside(server, clock, 5)
+        third.send(STREAM)
+        await eventually(lambda: clock.alarms[-1] == PROOF_SECONDS)
+        await clock.advance(PROOF_SECONDS)
+        await second.gone()
+        third.send(answer)
+        assert await call == {"ok": True}
+
+
+async def test_a_stream_that_was_never_cut_may_be_silent(dialer: Dialer, server: RawServer, clock: NotingClock) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        answer = chunk(b"data: " + result_for(await peer.request(), ok=True) + b"\n\n")
+        peer.send(STREAM + chunk(b"id: 1\ndata:\n\n"))
+        await clock.advance(600)
+        assert len(server.accepted) == 1
+        peer.send(answer)
+        assert await call == {"ok": True}
+
+
+async def test_a_push_stream_that_was_cut_is_proved_a_few_times(
+    dialer: Dialer, server: RawServer, clock: NotingClock
+) -> None:
+    heard = (listener := ScriptedListener()).heard
+    async with a_link(dialer, server, pushes=True, listener=listener) as (_, peer):
+        await peer.request()
+        peer.send(STREAM + chunk(b"id: 1\nretry: 0\ndata:\n\n") + b"0\r\n\r\n")
+        await clock.slept(1)
+        await peer.request()
+        peer.send(STREAM)
+        await settle()
+        for seconds in (5, 10, 20):
+            await refuse(await beside(server, clock, seconds))
+        last = await beside(server, clock, 40)
+        last.send(STREAM + event(b'{"method": "notifications/x"}'))
+        await eventually(lambda: len(heard) == 1)
+        count = len(server.accepted)
+        await clock.advance(3600)
+        assert len(server.accepted) == count

@@ -154,6 +154,123 @@ async def test_a_round_of_a_call_is_not_sent_to_a_server_of_the_other_era_where_
         assert [method for method, _ in backend.seen].count("tools/call") == 1
 
 
+# A server that needs both eras.
+
+NO_TASKS = {"code": -32021, "message": "the tool requires the tasks extension"}
+TASKS: JsonObject = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+def modern_and_not(backend: ScriptedBackend) -> list[bool]:
+    return [link.facts.is_modern for link in backend.links]
+
+
+async def done(scene: Scene, backend: ScriptedBackend, tool: str = "echo") -> None:
+    call = scene.start("execute_tool", server="one", tool=tool)
+    (await backend.next_asked()).reply(**DONE)
+    assert (await call)["content"][0]["text"] == "done"
+
+
+async def test_a_call_that_needs_2026_07_28_after_all_is_sent_there() -> None:
+    """It did not run: the server refused it for what was not declared."""
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        await failed(scene, backend, failing(FASTMCP))
+        await done(scene, backend)
+        assert modern_and_not(backend) == [True, False]
+        call = scene.start("execute_tool", server="one", tool="dig")
+        (await backend.next_asked()).fail(RpcError(NO_TASKS))
+        (await backend.next_asked()).reply(**DONE)
+        assert (await call)["content"][0]["text"] == "done"
+        assert modern_and_not(backend) == [True, False, True]
+
+
+async def test_a_server_with_tasks_of_its_own_stays_in_2026_07_28_and_only_the_tool_that_asks_leaves_it() -> None:
+    backend = ScriptedBackend(modern=True, capabilities=TASKS)
+    async with a_scene(one=backend) as scene:
+        error = (await failed(scene, backend, failing(FASTMCP)))["structuredContent"]["error"]
+        assert "makes this call in an earlier one from now on" in error["message"]
+        await done(scene, backend, "other")
+        assert modern_and_not(backend) == [True]
+        for _ in range(2):
+            await done(scene, backend)
+        await done(scene, backend, "other")
+        assert modern_and_not(backend) == [True, False]
+        assert scene.status("one") == "connected"
+
+
+async def test_what_a_tool_asks_over_the_second_link_reaches_the_caller() -> None:
+    backend = ScriptedBackend(modern=True, capabilities=TASKS)
+    async with a_scene(one=backend) as scene:
+        await failed(scene, backend, failing(FASTMCP))
+        call = scene.start("execute_tool", server="one", tool="echo")
+        asked = await backend.next_asked()
+        side = backend.links[-1]
+        side.listener.handle_notification("notifications/tools/list_changed", {}, None)
+        waiting = asyncio.ensure_future(
+            side.listener.handle_request("elicitation/create", {"message": "?"}, asked.origin)
+        )
+        await call
+        [question] = (await scene.value("get_elicitations"))["requests"]
+        await scene.value("respond_to_elicitation", request_id=question["requestId"], action="decline")
+        assert await waiting == {"action": "decline"}
+        asked.reply(**DONE)
+        await settle()
+        assert (await scene.value("get_notifications"))["notifications"] == []
+
+
+async def test_a_second_link_that_is_lost_costs_its_call_and_not_the_first_link() -> None:
+    backend = ScriptedBackend(modern=True, capabilities=TASKS)
+    async with a_scene(one=backend) as scene:
+        await failed(scene, backend, failing(FASTMCP))
+        call = scene.start("execute_tool", server="one", tool="echo")
+        await backend.next_asked()
+        backend.links[-1].break_off("the line went dead")
+        error = (await call)["structuredContent"]["error"]
+        assert error["details"]["mayHaveRun"] is True
+        assert not backend.links[0].closed.done()
+        await done(scene, backend)
+        assert modern_and_not(backend) == [True, False, False]
+
+
+async def test_both_links_close_with_the_server() -> None:
+    backend = ScriptedBackend(modern=True, capabilities=TASKS)
+    async with a_scene(one=backend) as scene:
+        await failed(scene, backend, failing(FASTMCP))
+        await done(scene, backend)
+        await scene.value("remove_server", name="one")
+        assert [link.closed.done() for link in backend.links] == [True, True]
+
+
+@pytest.mark.parametrize("capabilities", [{"tools": {}}, TASKS])
+@pytest.mark.parametrize("how", ["reconnect", "remove"])
+async def test_reconnecting_or_removing_a_server_lets_it_choose_again(how: str, capabilities: JsonObject) -> None:
+    backend = ScriptedBackend(modern=True, capabilities=capabilities)
+    async with a_scene(one=backend) as scene:
+        await failed(scene, backend, failing(FASTMCP))
+        await done(scene, backend)
+        if how == "reconnect":
+            await scene.value("reconnect_server", name="one")
+        else:
+            await scene.value("remove_server", name="one")
+            await scene.value("add_server", name="one", url="http://one.test/mcp")
+        assert backend.link.facts.is_modern
+        await done(scene, backend)
+        assert backend.links[-1].facts.is_modern
+
+
+async def test_an_error_that_another_mode_would_prevent_names_it() -> None:
+    spec = replace(scripted_spec("one"), mode="legacy")
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(specs=[spec], one=backend) as scene:
+        call = scene.start("execute_tool", server="one", tool="dig")
+        (await backend.next_asked()).fail(RpcError(NO_TASKS))
+        assert 'Its mode is "legacy"' in (await call)["structuredContent"]["error"]["message"]
+    backend = ScriptedBackend(modern=True)
+    async with a_scene(one=backend) as scene:
+        error = (await failed(scene, backend, failing(FASTMCP)))["structuredContent"]["error"]
+        assert 'set its mode to "legacy"' in error["message"]
+
+
 def test_other_errors_do_not_count() -> None:
     assert all(map(cannot_ask, (FASTMCP, PYTHON, TYPESCRIPT)))
     assert not cannot_ask("elicitation is unavailable")

@@ -10,6 +10,7 @@ from emceepee.backends.spec import RestartConfig, StdioTarget
 from emceepee.errors import BackendDisconnected
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.state.session_key import KeyKind, SessionKey
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene, scripted_spec
@@ -591,7 +592,8 @@ async def test_a_call_that_comes_while_the_server_is_being_stopped_starts_it_aga
 
 async def test_the_caller_id_is_one_for_a_session_and_backend_and_stays_across_reconnects() -> None:
     one, two = http(), http()
-    async with a_scene(one=one, two=two) as scene, a_scene(one=http(), two=http()) as other:
+    keys = frozenset({SessionKey("local", KeyKind.NAME, "mine")})
+    async with a_scene(one=one, two=two, keys=keys) as scene, a_scene(one=http(), two=http(), keys=keys) as other:
         one.link.break_off("the line went dead")
         await scene.clock.advance(1)
         await scene.value("reconnect_server", name="one")
@@ -602,3 +604,9 @@ async def test_the_caller_id_is_one_for_a_session_and_backend_and_stays_across_r
         ids |= {dial.caller_id for backend in other.backends.values() for dial in backend.dials}
         assert None not in ids
         assert len(ids) == 4
+
+
+async def test_a_session_that_nobody_could_find_again_has_no_caller_id() -> None:
+    one = http()
+    async with a_scene(one=one):
+        assert [dial.caller_id for dial in one.dials] == [None]

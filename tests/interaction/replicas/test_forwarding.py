@@ -62,6 +62,18 @@ async def test_no_credential_and_no_forged_signature_leaves_the_replica_that_was
     assert b"emceepee-hop" not in caller.received
 
 
+async def test_the_holder_tells_the_connections_of_callers_apart(replicas: Replicas) -> None:
+    """Though all come to it over one connection of the replica that was asked; and no caller can name another's."""
+    first, second = replicas.caller(), replicas.caller()
+    for caller in (first, second, first):
+        caller.received = b""
+        caller.send(post(b"{}", "emceepee-line: forged 1"))
+        await caller.answer()
+    names = [request.connection.line.name for request in replicas.target.requests]
+    assert (names[0] == names[2], names[0] == names[1], "forged" in names) == (True, False, False)
+    assert all(b"emceepee-line" not in request.headers for request in replicas.target.requests)
+
+
 @pytest.mark.parametrize("size", [0, 100, 300_000, 8_000_000])
 async def test_bodies_of_any_size_go_both_ways(replicas: Replicas, size: int) -> None:
     body = bytes(range(256)) * (size // 256)

@@ -1,6 +1,7 @@
 """Sessions are found, sleep, wake and are forgotten; time is the test's."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from emceepee.sessions.open_sessions import TooManySessions
 from emceepee.sessions.session import Session
 from emceepee.state.connection import ConnectionStatus
 from emceepee.state.session_key import KeyKind, SessionKey
+from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
 from support.sessions.request_contexts import call_tool
+from support.sessions.scene import scripted_spec
 
 HALF_AN_HOUR, A_DAY = 1800, 86_400
 
@@ -60,6 +63,72 @@ async def test_a_session_in_use_does_not_sleep(busy: str) -> None:
             if busy == "a request":
                 assert await place.directory.use(key) is session
         assert (place.links, session.is_awake) == (1, True)
+
+
+# Processes of idle sessions.
+
+FIVE_MINUTES = 300
+PROCESS = {"one": scripted_spec("one", is_process=True)}
+
+
+def a_process() -> ScriptedBackend:
+    backend = ScriptedBackend(is_process=True)
+    backend.answers |= {
+        "tools/call": lambda _: {"content": []},
+        "resources/subscribe": lambda _: {},
+    }
+    return backend
+
+
+async def test_a_stdio_server_of_an_idle_session_stops_after_five_minutes_and_starts_again_on_use() -> None:
+    async with an_installation(backend=a_process(), specs=PROCESS, others=1) as place:
+        _, session = await awake_session(place)
+        await use(session, "set_log_level", server="one", level="warning")
+        take(session.activity)
+        await place.clock.advance(FIVE_MINUTES - 61)
+        assert place.connected == ["one", "other1"]
+        await place.clock.advance(122)
+        assert (place.connected, session.is_awake) == (["other1"], True)
+        [stopped] = take(session.activity).events
+        assert (str(stopped.type), set(stopped.data)) == ("process_stopped", {"name", "pid", "reason"})
+        await call_tool({"name": "execute_tool", "arguments": {"server": "one", "tool": "echo"}}, session)
+        assert place.links == 1
+        assert [method for method, _ in place.backend.seen].count("logging/setLevel") == 2
+        assert [str(event.type) for event in take(session.activity).events] == []  # the reply told them
+
+
+@pytest.mark.parametrize("use_of_it", ["a stream", "a question", "a task", "a subscription"])
+async def test_a_stdio_server_that_a_session_depends_on_does_not_stop(use_of_it: str) -> None:
+    async with an_installation(backend=a_process(), specs=PROCESS) as place:
+        _, session = await awake_session(place)
+        if use_of_it == "a stream":
+            session.open_streams += 1
+        elif use_of_it == "a subscription":
+            await use(session, "subscribe_resource", server="one", uri="note://a")
+        elif use_of_it == "a task":
+            del place.backend.answers["tools/call"]
+            calling = asyncio.create_task(use(session, "execute_tool", server="one", tool="slow", timeout_ms=0))
+            await place.clock.advance(1)
+            await calling
+        else:
+            form = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+            asking = asyncio.create_task(place.backend.link.listener.handle_request("elicitation/create", form, None))
+            await settle()
+        await place.clock.advance(FIVE_MINUTES + 61)
+        assert place.links == 1
+        if use_of_it == "a question":
+            asking.cancel()
+
+
+@pytest.mark.parametrize("setting", ["the limit is 0", "the server has its own idleStop"])
+async def test_a_stdio_server_of_an_idle_session_runs_on_if_that_is_configured(setting: str) -> None:
+    is_limit = setting == "the limit is 0"
+    specs = PROCESS if is_limit else {"one": replace(PROCESS["one"], idle_stop=0)}
+    seconds = 0 if is_limit else FIVE_MINUTES
+    async with an_installation(backend=a_process(), specs=specs, process_idle_seconds=seconds) as place:
+        await awake_session(place)
+        await place.clock.advance(HALF_AN_HOUR - 61)
+        assert place.links == 1
 
 
 async def test_timers_fire_in_a_sleeping_session() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -278,3 +278,16 @@ async def test_another_process_that_takes_the_session_over_goes_on_and_the_first
             await play.deliver(second)
             taken = await second.directory.find_or_open(DESK)
             assert (await value(taken, "get_task", task_id=name))["task"]["status"] == "completed"
+
+
+async def test_a_task_is_not_continued_in_a_session_that_was_given_to_another_principal(play: Play) -> None:
+    async with play.machine.process(backend=play.backend) as place:
+        await play.begin_task(place)
+    memory = play.machine.store._memory
+    (row,) = memory.sessions.values()
+    eve = SessionKey("eve", KeyKind.NAME, "desk")
+    row.head = replace(row.head, principal="eve", keys=frozenset({eve}))
+    memory.keys = {eve: row.head.session_id}
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(eve)
+        assert of_tasks(events(session))[-1:] == ["task_failed"]

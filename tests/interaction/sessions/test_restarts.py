@@ -524,3 +524,19 @@ async def test_the_changes_of_all_sessions_are_one_commit() -> None:
             session.update_profile(label="x")
         await machine.clock.advance(2 * SAVE_SECONDS)
         assert commits == [3]
+
+
+@pytest.mark.parametrize("keeps_its_own", [True, False])
+async def test_a_session_that_keys_of_another_principal_were_led_to_is_refused(keeps_its_own: bool) -> None:
+    """Otherwise write access to the store would suffice to use the servers of others."""
+    machine, eve = Machine(), SessionKey("eve", KeyKind.NAME, "desk")
+    async with machine.process() as place:
+        session = await place.directory.find_or_open(DESK)
+        await session.unsaved.save()
+    memory = machine.store._memory
+    (row,) = memory.sessions.values()
+    row.head = replace(row.head, keys=frozenset({DESK, eve} if keeps_its_own else {DESK}))
+    memory.keys[eve] = row.head.session_id
+    async with machine.process() as place:
+        with pytest.raises(SessionsUnavailable):
+            await place.directory.use(eve)

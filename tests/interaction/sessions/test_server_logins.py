@@ -15,7 +15,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.login_records import LoginRecords
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.secret_records import ServerKey
-from emceepee.sessions.server_logins import CHANGES
+from emceepee.sessions.server_logins import CHANGES, FixedCallback
 from emceepee.state.question import Question
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Store
@@ -87,6 +87,17 @@ async def test_adding_a_server_that_wants_a_login_answers_at_once_and_keeps_it(
     assert await asked(scene) == []
     assert (await echo(scene))["content"][0]["text"] == "echo"
     assert "authorizationUrl" not in (await scene.value("list_servers"))["servers"][0]
+
+
+async def test_a_login_that_no_browser_can_bring_back_is_finished_by_pasting(server: AuthorizationServer) -> None:
+    callback = FixedCallback("http://127.0.0.1:1/oauth/callback", "Only pasting helps.")
+    async with session_parts(Config(), SystemClock(), None, callback) as parts, a_login_scene(parts) as scene:
+        added = await add(scene, server)
+        (question,) = await asked(scene)
+        assert "agree there. Only pasting helps. If the browser ends" in question["message"]
+        ended = await browse(added["authorizationUrl"], comes_back=False)
+        done = await scene.value("finish_authorization", server="tracker", redirect_url=ended)
+        assert done["server"]["status"] == "connected"
 
 
 async def test_a_pasted_address_finishes_a_login(scene: Scene, server: AuthorizationServer) -> None:
@@ -320,10 +331,11 @@ async def test_a_browser_may_come_back_to_another_process(server: AuthorizationS
         added = await add(scene, server)
         ended = await browse(added["authorizationUrl"], comes_back=False)
         assert there.logins is not None
-        assert await there.logins.receive("http://127.0.0.1/oauth/callback?code=x&state=guessed") is not None
-        assert await there.logins.receive(ended) is None
+        guessed = await there.logins.receive("http://127.0.0.1/oauth/callback?code=x&state=guessed")
+        assert guessed.title == "No login is waiting for this page"
+        assert (await there.logins.receive(ended)).title == "Logged in"
         await eventually(has_status(scene, "connected"), within=10)
-        assert await there.logins.receive(ended) is not None
+        assert (await there.logins.receive(ended)).title == "No login is waiting for this page"
         assert [secret.name for secret in await store.secrets_of("")] == [CHANGES]  # and nothing of the login
 
 

@@ -12,6 +12,8 @@ import pytest
 from emceepee.console.rows import detail
 from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.state.attendance import READING_SECONDS
+from emceepee.state.notice_options import NoticeOptions
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import FakeClock, settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller, an_asgi_endpoint
@@ -135,6 +137,7 @@ async def test_a_question_is_the_result_and_the_call_that_comes_again_has_the_se
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_no_is_passed_on_as_it_is(client: ModernClient, action: str) -> None:
     at_server, waiting, result = await client.asked()
+    await client.clock.advance(READING_SECONDS)
     call = client.start(with_=again(result, {"action": action}))
     assert await waiting == {"action": action}
     at_server.reply(**DONE)
@@ -311,7 +314,7 @@ async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
 
 
 async def test_an_operator_can_have_nobody_asked(client: ModernClient) -> None:
-    client.session.asks_natively = False
+    client.session.notice_options = NoticeOptions(asks_natively=False)
     _, _, result = await client.asked()
     assert "proxy_task" in result["structuredContent"]
 
@@ -418,3 +421,82 @@ async def test_cancelling_the_second_round_cancels_the_call() -> None:
         await settle()
         [task] = client.scene.session.tasks.all()
         assert (str(task.status), client.backend.cancelled) == ("cancelled", [at_server])
+
+
+# Nobody is there: headless agents declare elicitation and dismiss every question at once.
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+@pytest.mark.parametrize("seconds", [0.0, 0.052, 0.9])
+async def test_a_dismissal_faster_than_a_person_reads_leaves_the_question_to_the_tools(
+    client: ModernClient, action: str, seconds: float
+) -> None:
+    at_server, waiting, result = await client.asked()
+    [question_id] = result["inputRequests"]
+    await client.clock.advance(seconds)
+    reply = (await client.start(with_=again(result, {"action": action})))["result"]
+    words = f"The client dismissed this after {seconds * 1000:.0f} ms, before anyone can have read it"
+    assert words in reply["content"][0]["text"]
+    assert words in reply["structuredContent"]["next"]
+    [open_one] = (await client.value("get_elicitations"))["requests"]
+    assert (open_one["requestId"], waiting.done()) == (question_id, False)
+    await client.call("respond_to_elicitation", request_id=question_id, action="accept", content=JO)
+    assert await waiting == ACCEPT
+    at_server.reply(**DONE)
+    done = await client.call("get_task_result", task_id=task_id(reply))
+    assert (done["content"][0], client.sent) == (DONE["content"][0], 1)
+
+
+async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason_once(client: ModernClient) -> None:
+    _, _, result = await client.asked()
+    [question_id] = result["inputRequests"]
+    await client.start(with_=again(result, {"action": "cancel"}))
+    await client.call("respond_to_elicitation", request_id=question_id, action="accept", content=JO)
+    _, waiting, second = await client.asked()
+    assert "proxy_task" in second["structuredContent"]
+    assert "The client dismissed" not in second["content"][0]["text"]
+    assert not waiting.done()
+
+
+async def test_a_person_who_declines_two_questions_at_a_persons_pace_is_heard_twice(client: ModernClient) -> None:
+    for _ in range(2):
+        at_server, waiting, result = await client.asked()
+        await client.clock.advance(1.2)
+        call = client.start(with_=again(result, {"action": "decline"}))
+        assert await waiting == {"action": "decline"}
+        at_server.reply(**DONE)
+        assert (await call)["result"]["content"][0] == DONE["content"][0]
+
+
+async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once(client: ModernClient) -> None:
+    at_server, waiting, result = await client.asked()
+    call = client.start(with_=again(result, ACCEPT))
+    await waiting
+    at_server.reply(**DONE)
+    await call
+    _, waiting, result = await client.asked()
+    client.start(with_=again(result, {"action": "decline"}))
+    assert await waiting == {"action": "decline"}
+
+
+async def test_an_operator_can_have_every_dismissal_count(client: ModernClient) -> None:
+    """For clients whose program decides, and not a person."""
+    client.session.notice_options = NoticeOptions(trusts_dismissals=True)
+    for _ in range(2):
+        at_server, waiting, result = await client.asked()
+        call = client.start(with_=again(result, {"action": "decline"}))
+        assert await waiting == {"action": "decline"}
+        at_server.reply(**DONE)
+        await call
+
+
+async def test_what_is_known_of_one_client_says_nothing_of_another_in_the_same_session() -> None:
+    """A person's window and a headless run of the same version: their user agents differ."""
+    async with an_asgi_caller(is_modern=True, elicitation=BOTH) as caller:
+        client = of_http(caller)
+        _, _, result = await client.asked()
+        await client.start(with_=again(result, {"action": "cancel"}))
+        call = {"name": "execute_tool", "arguments": {"server": "one", "tool": "slow"}}
+        asked = caller.post("tools/call", call, **{"user-agent": "agent/1 (cli)"})
+        elicit(caller.backend, origin=(await caller.backend.next_asked()).origin)
+        assert (await asked.served()).message["result"]["resultType"] == "input_required"

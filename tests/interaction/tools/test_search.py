@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.codec import encode
 from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
@@ -135,6 +135,14 @@ async def test_what_a_lost_server_listed_is_still_found_and_the_server_is_named(
             found = (await searching)["structuredContent"]
         assert [entry["name"] for entry in found["results"]] == ["create_issue"]
         assert [error["server"] for error in found["errors"]] == ["one"]
+
+
+async def test_servers_that_cannot_be_asked_are_named_up_to_ten_and_the_others_counted() -> None:
+    broken = [BackendSpec(name=f"s{n:02}", target=UnusableTarget(label="", reason="a mistake")) for n in range(13)]
+    async with a_scene(specs=broken) as scene:
+        found = await scene.value("codemode_search", query="issue")
+        assert [error["server"] for error in found["errors"]] == [f"s{n:02}" for n in range(10)]
+        assert "3 more servers could not be asked; list_servers says why." in found["note"]
 
 
 async def test_a_session_that_never_searches_has_no_index_and_one_that_sleeps_has_none_any_more() -> None:

@@ -31,11 +31,11 @@ async def test_adding_a_server_connects_it_and_counts_its_tools() -> None:
 
 async def test_a_server_that_cannot_be_connected_is_not_added_and_says_why() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr ends: no such option")
+    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr: no such option")
     async with a_scene(specs=NONE, demo=backend) as scene:
         error = await scene.error("add_server", **DEMO)
         assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
-        assert "its stderr ends: no such option" in error["message"]
+        assert "its stderr: no such option" in error["message"]
         assert "call add_server again" in error["message"]
         assert await status(scene) == []
 
@@ -183,7 +183,8 @@ async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch
     assert shown["instructions"] == "be kind"
     assert shown["process"] == {"pid": 7, "restarts": 0}
     assert shown["serverInfo"] == {"name": "scripted", "version": "1"}
-    assert shown["stderrTail"] == [f"line {number}" for number in range(5, 25)]
+    lines = [f"line {number}" for number in range(25)]
+    assert shown["stderrTail"] == [*lines[:2], "(5 lines left out)", *lines[7:]]
 
 
 async def test_no_credential_is_shown_anywhere() -> None:

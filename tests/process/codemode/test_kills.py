@@ -1,6 +1,7 @@
 """Scripts of a real `emceepee serve` with its state in SQLite, when it is killed, stopped, or replaced by another."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,46 @@ async def test_a_parked_script_survives_and_finishes_and_no_call_is_repeated(
     assert (value["result"]["before"], value["result"]["after"]) == ("done", "done")
     assert "not known whether it ran" in value["result"]["held"]
     assert backend.ran == {"first": 1, "second": 1, "third": 1}
+
+
+CATCHING = """
+try:
+    kept["asked"] = await mcp.call_tool("one", "ask", {"id": "asked"})
+except RuntimeError as error:
+    kept["asked"] = str(error)
+kept
+"""
+AT_ONCE = {
+    "that asks": f"kept = {{}}{CATCHING}",
+    "of short waits": f"kept = {{}}\nfor _ in range(200): await mcp.sleep(0.02)\n{CATCHING}",
+    "that computes": f"import time\nkept, began = {{}}, time.time()\nwhile time.time() < began + 2: pass\n{CATCHING}",
+    "that computes after a call": "kept = {'before': await mcp.call_tool('one', 'echo', {'id': 'first'})}\n"
+    f"import time\nbegan = time.time()\nwhile time.time() < began + 2: pass\n{CATCHING}",
+}
+
+
+@pytest.mark.parametrize("what", AT_ONCE)
+async def test_a_script_survives_a_kill_as_soon_as_a_reply_has_told_of_its_task(
+    backend: CountingBackend, tmp_path: Path, what: str
+) -> None:
+    async with restartable_process(tmp_path) as endpoint:
+        caller = await endpoint.caller()
+        await caller.value("add_server", name="one", url=backend.url)
+        await caller.value("codemode_execute", code="await mcp.call_tool('one', 'echo', {'id': 'connected'})")
+        promotion = await caller.call("codemode_execute", code=AT_ONCE[what], timeout=1)
+        task = task_id(promotion)
+        await endpoint.kill()
+        has_asked = backend.ran["asked"]
+        await endpoint.start()
+        async with asyncio.timeout(60):
+            while (value := await caller.value("codemode_execute", task_id=task, timeout=1)).get("success") is None:
+                for question in (await caller.value("get_elicitations"))["requests"]:
+                    await caller.value(
+                        "respond_to_elicitation", request_id=question["requestId"], action="accept", content={}
+                    )
+    assert value["success"], value
+    assert backend.ran == Counter(connected=1, asked=1) + Counter(first=int("before" in value["result"]))
+    assert ("not known whether it ran" in value["result"]["asked"]) is bool(has_asked)
 
 
 async def test_workers_end_with_an_emceepee_that_is_killed(backend: CountingBackend, tmp_path: Path) -> None:

@@ -45,11 +45,15 @@ def scripts_of(session: Session) -> list[Script]:
 
 
 async def until_kept(session: Session, clock: Any) -> None:
-    """It waits, and time passes in which it gets no answer."""
+    """It waits, and time passes in which it gets no answer. Where nothing is stored, it waits on."""
     await eventually(lambda: any(script.is_waiting for script in scripts_of(session)), what="the script waits")
     await clock.advance(RECORD_SECONDS)
-    scripts = scripts_of(session)
-    await eventually(lambda: all(script.parked_bytes and script.is_waiting for script in scripts), what="it is kept")
+    scripts, is_stored = scripts_of(session), session.unsaved.is_followed
+
+    def has_snapshot(script: Script) -> bool:
+        return script.is_waiting and (script.parked_bytes > 0 or not is_stored)
+
+    await eventually(lambda: all(map(has_snapshot, scripts)), what="it is kept")
 
 
 async def until_parked(session: Session, clock: Any) -> None:
@@ -163,14 +167,12 @@ async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene)
     await eventually(lambda: len(scene.session.calls) == 0, what="nothing is left")
 
 
-async def test_parked_scripts_are_bounded_in_all() -> None:
-    async with a_scene(limits=Limits(parked_bytes_in_all=1000), one=ScriptedBackend()) as scene:
+@pytest.mark.parametrize("limits", [Limits(parked_bytes_in_all=1000), Limits(parked_bytes_per_principal=1000)])
+async def test_parked_scripts_are_bounded_in_all_and_per_principal(limits: Limits) -> None:
+    async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         call = scene.start("codemode_execute", code=ONE_CALL, timeout=300)
         await scene.backends["one"].next_asked()
-        await until_waiting(scene)
-        await scene.clock.advance(RECORD_SECONDS)
-        await eventually(lambda: scripts_of(scene.session)[0].parked_bytes > 0, what="it is kept")
-        await until_waiting(scene)
+        await until_kept(scene.session, scene.clock)
         await scene.clock.advance(PARK_SECONDS)
         assert (await call)["structuredContent"]["error"]["name"] == "ParkingFull"
 
@@ -254,6 +256,72 @@ async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(d
     assert (first, third_result, value["logs"], value["stats"]["mcpCalls"]) == ("one", "three", ["done"], 3)
     assert "not known whether it ran" in second
     assert play.sent() == [1, 2, 3], "each once"
+
+
+CATCHING = """
+try:
+    answer = await mcp.call_tool('one', 'echo', {'n': 1})
+except RuntimeError as error:
+    answer = 'may have run' if 'not known whether it ran' in str(error) else str(error)
+"""
+
+
+async def test_a_script_that_waits_for_an_answer_is_stored_before_the_reply_that_asks_leaves() -> None:
+    """No time passes: its record would be written a tenth of a second later."""
+    play = Play()
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = start_script(session, f"kept = 42\n{CATCHING}(kept, answer)")
+        asked = await play.backend.next_asked()
+        asking = elicit(play.backend, origin=asked.origin)
+        play.task_id = task_id(await play.call)
+    await asyncio.wait({asking})
+    async with play.machine.process(backend=play.backend) as place:
+        assert (await play.value(place))["result"] == [42, "may have run"]
+    assert play.sent() == [1]
+
+
+async def test_a_script_of_many_short_waits_is_stored_before_the_reply_that_names_its_task_leaves() -> None:
+    play = Play()
+    short = RECORD_SECONDS / 2
+    code = f"for _ in range(100):\n    await mcp.sleep({short})\n{CATCHING}answer"
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = start_script(session, code)
+        while not play.call.done():
+            await eventually(
+                lambda: play.call.done() or any(script.is_waiting for script in scripts_of(session)), what="it waits"
+            )
+            await place.clock.advance(short)
+        play.task_id = task_id(await play.call)
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        taking, asked = asyncio.create_task(play.value(place)), asyncio.create_task(play.backend.next_asked())
+        while not asked.done():
+            await eventually(
+                lambda: asked.done() or any(script.is_waiting for script in scripts_of(session)), what="it waits"
+            )
+            await place.clock.advance(short)
+        (await asked).reply(**text_result("at last"))
+        value = await taking
+    assert value["result"] == "at last"
+
+
+async def test_a_script_that_answers_questions_is_not_stored_and_its_task_says_that_it_is_lost() -> None:
+    play = Play()
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        play.call = start_script(session, f"name = 'respond_to_elicitation'\n{ONE_CALL}x")
+        await play.backend.next_asked()
+        await eventually(lambda: scripts_of(session)[0].is_waiting, what="it waits")
+        await place.clock.advance(1)
+        play.task_id = task_id(await play.call)
+        await place.clock.advance(MOMENT)
+    async with play.machine.process(backend=play.backend) as place:
+        session = await place.directory.find_or_open(DESK)
+        arguments = {"task_id": play.task_id}
+        result = await call_tool({"name": "codemode_execute", "arguments": arguments}, session)
+    assert result["structuredContent"]["error"]["details"]["reason"] == "restart"
 
 
 async def test_what_was_answered_before_the_kill_is_not_lost_while_another_call_waits() -> None:

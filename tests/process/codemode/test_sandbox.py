@@ -155,9 +155,11 @@ async def test_a_flood_of_output_is_cut(scene: Scene) -> None:
     assert value["logs"][-1] == "… 1000000 more bytes were not kept"
 
 
-async def test_a_result_beyond_the_limit_is_refused_with_its_size(scene: Scene) -> None:
+async def test_a_result_beyond_the_limit_is_refused(scene: Scene) -> None:
     error = await failure_of(scene, "'x' * 20_000")
-    assert (error["name"], "20002 bytes; at most 10000" in error["message"]) == ("ResultTooLarge", True)
+    assert (error["name"], "takes more than 10000 bytes" in error["message"]) == ("ResultTooLarge", True)
+    error = await failure_of(scene, r"'\n' * 9_000")
+    assert (error["name"], "18002 bytes; at most 10000" in error["message"]) == ("ResultTooLarge", True)
 
 
 @pytest.mark.parametrize(
@@ -177,16 +179,22 @@ async def test_a_cycle_is_cut(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    "code",
+    ("code", "line"),
     [
-        "while True: await mcp.list_servers()",
-        "while True:\n    try: await mcp.list_servers()\n    except BaseException: pass",
-        "await asyncio.gather(*[mcp.list_servers() for _ in range(1000)])",
+        ("while True: await mcp.list_servers()", 1),
+        ("while True:\n    try: await mcp.list_servers()\n    except BaseException: pass", 2),
+        ("mcp.log('ä€')\n\nawait asyncio.gather(*[mcp.list_servers() for _ in range(1000)])", 3),
+        ("async def call():\n    return await mcp.list_servers()\n\nfor _ in range(11):\n    await call()", 2),
+        ("mcp.sleep(0)\nfor _ in range(11):\n    mcp.list_servers()", 3),
+        (unchecked("for _ in range(11): mcp.list_servers()"), None),
     ],
 )
-async def test_a_flood_of_calls_ends_with_the_script(scene: Scene, code: str) -> None:
+async def test_a_flood_of_calls_ends_with_the_script_and_its_error_has_the_line(
+    scene: Scene, code: str, line: int | None
+) -> None:
     value = await run(scene, code)
     assert (value["error"]["name"], value["stats"]["mcpCalls"]) == ("CallLimit", 10)
+    assert value["error"].get("line") == line
 
 
 async def test_a_flood_of_sleeps_and_logs_ends_too(scene: Scene) -> None:
@@ -207,6 +215,17 @@ async def test_a_script_is_not_one_too_many_in_its_session() -> None:
             one.reply(content=[])
         await asyncio.gather(*waiting)
         assert await result_of(scene, "1") == 1
+
+
+async def test_a_script_is_not_one_too_many_of_its_principal() -> None:
+    backend = ScriptedBackend()
+    async with a_scene(limits=Limits(scripts_per_principal=1), slow=backend) as scene:
+        waiting = scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')")
+        asked = await backend.next_asked()
+        error = await scene.error("codemode_execute", code="1")
+        assert (error["code"], "one principal" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
+        asked.reply(content=[])
+        await waiting
 
 
 # Workers.

@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from emceepee.backends.link import Failure, LinkError
+from emceepee.json_types import JsonObject
 from emceepee.state.tool_filter import ToolFilter
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
@@ -98,6 +100,13 @@ async def test_emceepees_other_tools_can_be_called_but_not_the_one_that_runs_scr
     assert "Did you mean set_timer" in error["message"]
 
 
+async def test_emceepees_tools_are_also_reached_as_tools_of_a_server(scene: Scene) -> None:
+    code = 'await mcp.call_tool("emceepee", "set_timer", {"duration_ms": 5000, "message": "tea"})'
+    assert (await result_of(scene, code))["message"] == "tea"
+    error = await failure_of(scene, 'await mcp.call_tool("emceepee", "codemode_execute", {"code": "1"})')
+    assert error["message"] == "mcp.call_tool: a script cannot start another one"
+
+
 # Side by side.
 
 
@@ -167,6 +176,26 @@ async def test_a_result_that_is_used_without_await_says_so(scene: Scene) -> None
     error = await failure_of(scene, "x = mcp.call_tool('tracker', 'read_text')\nx['a']")
     assert (error["name"], error["line"]) == ("TypeError", 2)
     assert "write await before each" in error["message"]
+
+
+@pytest.mark.parametrize("name", ["time", "json", "re", "os", "sys", "class", "list", "mcp", "math"])
+async def test_a_server_with_a_name_of_pythons_own_is_a_module_with_an_underscore(name: str) -> None:
+    module = f"{name}_"
+    named: dict[str, Any] = {name: issue_tracker()}
+    async with a_scene(tracker=issue_tracker(), **named) as scene:
+        code = f"from servers import tracker, {module}\n(await tracker.read_text(), await {module}.read_text())"
+        assert await result_of(scene, code) == ["plain words"] * 2
+        found = (await scene.value("codemode_search", query="read text", server=name))["results"][0]
+        assert (found["signature"], found["server"], found["module"]) == (f"{module}.read_text()", name, module)
+
+
+async def test_the_plain_name_stays_that_of_the_module_and_an_import_of_it_says_how_the_server_is_called() -> None:
+    async with a_scene(math=issue_tracker(), tracker=issue_tracker()) as scene:
+        code = "import math\nfrom servers import tracker\n(math.floor(2.5), await tracker.read_text())"
+        assert await result_of(scene, code) == [2, "plain words"]
+        error = await failure_of(scene, "from servers import math\nawait math.read_text()")
+    assert error["line"] == 1
+    assert error["message"].endswith("The module of the server math is math_: from servers import math_")
 
 
 async def test_an_unknown_server_cannot_be_imported(scene: Scene) -> None:
@@ -256,3 +285,57 @@ async def test_a_session_sees_nothing_of_another_ones_scripts() -> None:
         assert await result_of(one, "hidden = 'secret'\nhidden") == "secret"
         assert "hidden" in (await failure_of(other, "hidden"))["message"]
         assert "hidden" in (await failure_of(one, "hidden"))["message"]
+
+
+# Lists.
+
+
+LISTS = {
+    "list_tools": ("tools/list", "tools", "name", "tool"),
+    "list_resources": ("resources/list", "resources", "uri", "a:b"),
+    "list_resource_templates": ("resources/templates/list", "resourceTemplates", "uriTemplate", "a:{b}"),
+    "list_prompts": ("prompts/list", "prompts", "name", "prompt"),
+}
+
+
+def long_list(method: str, key: str, name: str, start: str, count: int, pad: int) -> ScriptedBackend:
+    """A server with many entries of some kind, each with a long description."""
+    backend = ScriptedBackend()
+    entries: list[JsonObject] = [
+        {"name": "n", name: f"{start}{number}", "description": "d" * pad} for number in range(count)
+    ]
+    if key == "tools":
+        entries = [{"name": f"{start}{number}", "description": "d" * pad, "inputSchema": {}} for number in range(count)]
+    backend.answers[method] = lambda _: {key: entries}
+    return backend
+
+
+@pytest.mark.parametrize("listing", LISTS)
+async def test_a_list_in_a_script_has_all_entries(listing: str) -> None:
+    method, key, name, start = LISTS[listing]
+    async with a_scene(many=long_list(method, key, name, start, count=1000, pad=300)) as scene:
+        code = f"found = [item['{name}'] for item in await mcp.{listing}() if item['server'] == 'many']\nfound"
+        value = await run(scene, code)
+    assert value["result"] == [f"{start}{number}" for number in range(1000)]
+    assert value["logs"] == []
+
+
+@pytest.mark.parametrize("listing", LISTS)
+async def test_a_list_that_a_script_could_not_hold_is_cut_and_its_log_says_so(listing: str) -> None:
+    method, key, name, start = LISTS[listing]
+    async with a_scene(many=long_list(method, key, name, start, count=5000, pad=1000)) as scene:
+        value = await run(scene, f"len(await mcp.{listing}())")
+    assert 1000 < value["result"] < 2100
+    (note,) = value["logs"]
+    assert note.startswith(f"mcp.{listing}: {value['result']} of 500")
+    assert "as much as a script is given" in note
+
+
+async def test_a_server_that_is_missing_in_a_list_is_in_the_log() -> None:
+    backend = ScriptedBackend()
+    backend.refuses = LinkError(Failure.CLOSED, "nobody is there")
+    async with a_scene(gone=backend, tracker=issue_tracker()) as scene:
+        value = await run(scene, "len(await mcp.list_tools())")
+    assert value["result"] == 3
+    (note,) = value["logs"]
+    assert note.startswith("mcp.list_tools: gone is missing: ")

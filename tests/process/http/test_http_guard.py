@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -12,6 +13,7 @@ from aiohttp import ClientResponse
 
 from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.server_programs.stdio_entries import stdio_server
+from support.system.authorization_server import an_authorization_server
 from support.system.issuer import an_issuer
 from support.waiting import eventually
 
@@ -223,6 +225,33 @@ async def test_the_operator_can_allow_programs_and_addresses() -> None:
             "http://127.0.0.1.evil.example:9/mcp": "ERR_NOT_ALLOWED",
         }.items():
             assert (await away.error("add_server", name="x", url=url))["code"] == code, url
+
+
+@pytest.mark.parametrize("kind", ["loopback", "socket"])
+async def test_a_listed_server_leads_no_login_to_addresses_that_are_not_listed(kind: str, tmp_path: Path) -> None:
+    """A remote caller chooses the identity provider: neither a connection nor a status tells what is there."""
+    connections = 0
+
+    async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        writer.close()
+
+    async with an_authorization_server() as server:
+        if kind == "socket":
+            listener = await asyncio.start_unix_server(count, tmp_path / "s")
+            place = f"unix://{tmp_path}/s:/x"
+        else:
+            listener = await asyncio.start_server(count, "127.0.0.1", 0)
+            place = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/x"
+        provider = {"token_endpoint": place, "client_id": "me", "id_token": "secret"}
+        oauth = {"grant": "enterprise", "client_id": "me", "identity_provider": provider}
+        async with listener, http_process("--token", "one", "--allow-url", server.resource) as endpoint:
+            away = await endpoint.caller(authorization="Bearer one", x_forwarded_for="203.0.113.9")
+            refused = await away.error("add_server", name="x", url=server.resource, oauth=oauth)
+            assert "--allow-url" in refused["message"] or "https" in refused["message"]
+            assert "HTTP 4" not in refused["message"]
+    assert connections == 0
 
 
 async def test_logins_of_another_server_are_checked_against_its_keys() -> None:

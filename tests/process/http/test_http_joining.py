@@ -1,7 +1,6 @@
 """Callers of the handshake era that name a session at initialize: they join it, however often they connect anew."""
 
 import asyncio
-import json
 import os
 import sys
 from collections import Counter
@@ -13,6 +12,7 @@ from mcp import Client
 
 from support.backends.web_backend import WebBackend
 from support.callers.http_process import BOUND, HttpCaller, HttpProcess, http_process
+from support.sessions.replies import said_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEMO: dict[str, Any] = {
@@ -85,7 +85,7 @@ async def test_each_event_is_delivered_to_one_of_the_connections_once(endpoint: 
 
     def hear(result: dict[str, Any]) -> None:
         """Events come with any reply, and with that of await_activity in its own key."""
-        spoken = [json.loads(block["text"]) for block in result["content"]]
+        spoken = [said_in(block["text"]) for block in result["content"]]
         groups = [value.get("events_since_last_response", []) for value in spoken]
         groups += [group["events"] for value in spoken for group in value.get("events", []) if "triggers" in value]
         events = [event for group in groups for event in group]

@@ -1,7 +1,6 @@
 """Sessions over HTTP: how they begin, are shared, slept and woken, and what is left when they end."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
@@ -12,6 +11,7 @@ import pytest
 
 from support.backends.web_backend import WebBackend
 from support.callers.http_process import HELLO, HttpCaller, HttpProcess, ModernCaller, http_process, until
+from support.sessions.replies import said_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 DEMO: dict[str, Any] = {
@@ -117,7 +117,7 @@ async def test_two_callers_racing_in_one_session_get_each_event_once(endpoint: H
     def hear(result: dict[str, Any]) -> None:
         """Events come with any reply, and with that of await_activity."""
         for block in result["content"]:
-            spoken = json.loads(block["text"])
+            spoken = said_in(block["text"])
             groups = (
                 spoken.get("events", [])
                 if "triggers" in spoken

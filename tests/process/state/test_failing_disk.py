@@ -3,6 +3,7 @@
 import asyncio
 import resource
 import shutil
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from emceepee.json_types import JsonObject
 from support.callers.http_process import HttpCaller
 from support.callers.restartable_process import RestartableProcess, restartable_process
+from support.server_programs import hostile
+from support.sessions.replies import notice_in
 from support.waiting import eventually
 
 NOT_SAVED, SAVED = {"status": "ok", "state": "not saved"}, {"status": "ok"}
@@ -77,6 +81,42 @@ async def test_sessions_go_on_and_are_written_when_they_can_be(
     assert {timer["timerId"] for timer in (await caller.value("list_timers"))["timers"]} == set(timers)
     assert [timer["timerId"] for timer in (await modern.value("list_timers"))["timers"]] == [kept]
     assert (await opened.value("list_timers"))["timers"] == []
+
+
+async def test_a_reply_that_promises_what_cannot_be_saved_says_so(endpoint: RestartableProcess) -> None:
+    """One notice per reply that promises something durable; none on other replies, and none once it can be saved."""
+    caller, modern = await endpoint.caller(), endpoint.modern(emceepee_session="mine")
+    program = {"command": sys.executable, "args": ["-S", hostile.__file__]}
+    await caller.value("add_server", name="one", **program)
+    with full_disk(endpoint):
+        promises: dict[str, JsonObject] = {
+            "add_server": {"name": "two", **program},
+            "set_timer": {"duration_ms": 3_600_000, "message": "x"},
+            "set_log_level": {"server": "one", "level": "info"},
+            "execute_tool": {"server": "one", "tool": "hang", "timeout_ms": 0},
+            "remove_server": {"name": "two"},
+        }
+        for tool, arguments in promises.items():
+            assert notices_of_unsaved(await caller.call(tool, **arguments)) == 1, tool
+        assert notices_of_unsaved(await modern.call("open_session")) == 1
+        others: dict[str, JsonObject] = {
+            "execute_tool": {"server": "one", "tool": "echo", "args": {"text": "x"}},
+            "list_servers": {},
+            "list_timers": {},
+            "await_activity": {"timeout_ms": 100},
+        }
+        for tool, arguments in others.items():
+            assert notices_of_unsaved(await caller.call(tool, **arguments)) == 0, tool
+    await until_it_says(endpoint, caller, SAVED)
+    reply = await caller.call("set_timer", duration_ms=3_600_000, message="x")
+    assert notices_of_unsaved(reply) == 0
+
+
+def notices_of_unsaved(result: JsonObject) -> int:
+    """How many blocks say that something is not saved; its structured content says so as well."""
+    found = [notice for block in result["content"] if "state_not_saved" in (notice := notice_in(block["text"]) or {})]
+    assert ("state_not_saved" in result.get("structuredContent", {})) is bool(found)
+    return len(found)
 
 
 async def test_a_directory_that_was_deleted_is_said_and_nothing_else_fails(endpoint: RestartableProcess) -> None:

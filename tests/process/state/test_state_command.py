@@ -106,6 +106,7 @@ async def test_it_shows_who_shares_state_in_redis_and_no_password(state: StateCo
             "redis": str(address),
             "sessions": 1,
             "servers": 1,
+            "plainServers": 1,
             "logins": 0,
             "replicas": [{"slot": 0, "address": "http://127.0.0.1:1234"}],
             "processes": 1,

@@ -137,6 +137,23 @@ async def test_the_session_of_that_name_is_the_one_that_serve_has(state: tuple[s
         assert kept["timerId"] == timer["timerId"]
 
 
+async def test_processes_that_a_client_starts_at_once_take_turns_in_the_named_session(state: tuple[str, str]) -> None:
+    """Some clients start emceepee for each call, and make several calls at the same time."""
+
+    async def set_a_timer(number: int) -> str:
+        async with emceepee(*state, "--session", "mine") as caller:
+            await caller.initialize()
+            timer = await caller.value("set_timer", duration_ms=3_600_000, message=f"Tea {number}.")
+            assert await caller.end() == 0
+            return str(timer["timerId"])
+
+    made = await asyncio.gather(*map(set_a_timer, range(3)))
+    async with emceepee(*state, "--session", "mine") as last:
+        await last.initialize()
+        kept = [timer["timerId"] for timer in (await last.value("list_timers"))["timers"]]
+    assert sorted(kept) == sorted(made)
+
+
 async def test_a_named_session_that_another_process_has_is_refused_in_one_line(state: tuple[str, str]) -> None:
     named = (*state, "--session", "mine")
     async with emceepee(*named) as first:
@@ -147,5 +164,6 @@ async def test_a_named_session_that_another_process_has_is_refused_in_one_line(s
             said = (await second.process.stderr.read()).decode()
             assert await second.process.wait() == 2
         assert said.startswith("emceepee: Another emceepee that is running and uses ")
+        assert "--attach auto --session NAME" in said
         assert said.count("\n") == 1
         assert len((await first.value("list_timers"))["timers"]) == 1

@@ -42,7 +42,8 @@ async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
     result = await there.call("execute_tool", server="one", tool="echo", args={"id": "there", "text": "there"})
     assert result["content"][0]["text"] == "there"
     error = await there.error("add_server", name="one", url=backend.url + "?another")
-    assert "in use" in error["message"]
+    assert 'in use by a server with another configuration: "tests 1" added it at 20' in error["message"]
+    assert here.headers["mcp-session-id"] not in error["message"]
     await here.value("remove_server", name="one")
     await eventually(are, what="the other has it no more")
 

@@ -50,6 +50,7 @@ class CountingBackend:
         self.starts = 0
         self.port = 0
         self.tools = ["echo", "hang", "ask"]
+        self.question = QUESTION  # of `ask`
         self.subscribed: list[str] = []
         self.arrived = asyncio.Event()  # set whenever a request came
         self.waiting = 0  # calls of `wait` that came
@@ -213,7 +214,7 @@ class CountingBackend:
             if self.era == "legacy":
                 return await self._ask(request, key)
             if "inputResponses" not in params:
-                result: dict[str, Any] = {"resultType": "input_required", "inputRequests": {"sure": QUESTION}}
+                result: dict[str, Any] = {"resultType": "input_required", "inputRequests": {"sure": self.question}}
                 return web.json_response({"jsonrpc": "2.0", "id": key, "result": result})
             answer = params["inputResponses"]["sure"]["action"]
         result = {"content": [{"type": "text", "text": str(answer)}]}
@@ -238,7 +239,7 @@ class CountingBackend:
     async def _ask(self, request: web.Request, key: Any) -> web.StreamResponse:
         stream, number = await _stream(request), f"q{next(self._numbers)}"
         self._answers[number] = asyncio.get_running_loop().create_future()
-        await _event(stream, {"jsonrpc": "2.0", "id": number, **QUESTION})
+        await _event(stream, {"jsonrpc": "2.0", "id": number, **self.question})
         answer = await self._answers[number]
         content = [{"type": "text", "text": str((answer.get("result") or {}).get("action"))}]
         await _event(stream, {"jsonrpc": "2.0", "id": key, "result": {"content": content}})

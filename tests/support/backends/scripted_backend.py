@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from emceepee.backends.backend_figures import BackendFigures
+from emceepee.backends.eras import EraMemory
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.link_view import SharedResumption
 from emceepee.backends.oauth.access import Authorizer, TokenSource
@@ -47,7 +48,7 @@ class Asked:
     def refuse(self, code: int, message: str) -> None:
         self.answer.set_exception(RpcError({"code": code, "message": message}))
 
-    def fail(self, error: LinkError) -> None:
+    def fail(self, error: LinkError | RpcError) -> None:
         self.answer.set_exception(error)
 
 
@@ -62,11 +63,18 @@ class Dialled:
 class ScriptedBackend:
     """A backend in the test's hands. Methods in `answers` reply by themselves; all others wait in `asked`."""
 
-    def __init__(self, *, modern: bool = False, tools: list[str] | None = None, is_process: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        modern: bool = False,
+        tools: list[str] | None = None,
+        is_process: bool = False,
+        capabilities: JsonObject | None = None,
+    ) -> None:
         self.facts = ServerFacts(
             protocol_version="2026-07-28" if modern else "2025-11-25",
             server_info={"name": "scripted", "version": "1"},
-            capabilities=dict(ALL_CAPABILITIES),
+            capabilities=dict(capabilities or ALL_CAPABILITIES),
             is_modern=modern,
         )
         names = tools if tools is not None else ["echo", "slow"]
@@ -212,16 +220,12 @@ class ScriptedDialer:
     def __init__(self, **backends: ScriptedBackend) -> None:
         self.backends = dict(backends)
         self.figures = BackendFigures()
+        self.eras = EraMemory(SystemClock())
         self._shared = SharedLinks()
         self.recordings = Recordings(SystemClock(), Limits())
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
         return spec.roots
-
-    def prefer_handshake(self, spec: BackendSpec) -> bool:
-        if spec.mode == "auto":
-            self.backends[spec.name].facts = replace(self.backends[spec.name].facts, is_modern=False)
-        return spec.mode == "auto"
 
     async def dial(
         self,
@@ -233,6 +237,7 @@ class ScriptedDialer:
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
         recorder: Recorder | None = None,
+        occupant: object | None = None,  # no process runs here, so none gives way
     ) -> Link:
         if recorder is not None:
             return await dial_recorded(partial(self._open, spec, caller_id, resumption), listener, [recorder])
@@ -255,5 +260,7 @@ class ScriptedDialer:
         if backend.refuses is not None:
             raise backend.refuses
         link = ScriptedLink(backend, listener)
+        if "legacy" in (spec.mode, self.eras.recall(spec.target)):
+            link.facts = replace(link.facts, is_modern=False)
         backend.links.append(link)
         return link

@@ -1,5 +1,6 @@
 """A login carried out by hand: the test's authorization server is a table of answers, and nothing is sent."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -27,6 +28,7 @@ from support.fakes.clock import START
 
 SERVER, ISSUER = "https://mcp.example/mcp", "https://login.example"
 REDIRECT = "http://127.0.0.1:8080/oauth/callback"
+OWN_REDIRECT = f"{REDIRECT}/{hashlib.sha256(ISSUER.encode()).hexdigest()[:32]}"  # of that issuer alone
 RESOURCE_URL = "https://mcp.example/.well-known/oauth-protected-resource/mcp"
 ISSUER_URL = f"{ISSUER}/.well-known/oauth-authorization-server"
 Reply = HttpAnswer | Unanswered | Callable[[HttpRequest], HttpAnswer]
@@ -85,7 +87,7 @@ class ScriptedLogin:
     def come_back(self, waiting: FlowState, /, **query: str) -> FlowState:
         """The browser, with these parameters."""
         written = "&".join(f"{name}={value}" for name, value in query.items())
-        return self.happen(waiting, BrowserReturned(f"{REDIRECT}?{written}"))
+        return self.happen(waiting, BrowserReturned(f"{self.asked['redirect_uri']}?{written}"))
 
     @property
     def asked(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """`emceepee auth` as a person runs it: at a terminal, or from a script."""
 
 import asyncio
+import codecs
 import fcntl
 import json
 import os
@@ -24,6 +25,7 @@ class Terminal:
         self.process, self._master = process, master
         self.shown, self._is_gone = "", False
         self._changed = asyncio.Event()
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a read may end within a character
         asyncio.get_running_loop().add_reader(master, self._read)
 
     async def until(self, words: str) -> str:
@@ -67,7 +69,7 @@ class Terminal:
 
     def _read(self) -> None:
         try:
-            self.shown += os.read(self._master, 1 << 16).decode()
+            self.shown += self._decoder.decode(os.read(self._master, 1 << 16))
         except OSError:  # nobody has the other end any more
             self._is_gone = True
             asyncio.get_running_loop().remove_reader(self._master)
@@ -126,7 +128,9 @@ def _take_terminal() -> None:
 
 
 @asynccontextmanager
-async def at_terminal(command: list[str], environment: dict[str, str]) -> AsyncIterator[Terminal]:
+async def at_terminal(
+    command: list[str], environment: dict[str, str], *, folder: Path | None = None
+) -> AsyncIterator[Terminal]:
     """A program at a terminal of its own; it is ended if the test has not ended it."""
     master, slave = pty.openpty()
     process = await asyncio.create_subprocess_exec(
@@ -134,6 +138,7 @@ async def at_terminal(command: list[str], environment: dict[str, str]) -> AsyncI
         stdin=slave,
         stdout=slave,
         stderr=slave,
+        cwd=folder,
         env=environment,
         start_new_session=True,
         preexec_fn=_take_terminal,

@@ -70,5 +70,7 @@ class CommandLine:
 
     @asynccontextmanager
     async def at_terminal(self, *words: str) -> AsyncIterator[Terminal]:
-        async with at_terminal([sys.executable, "-m", "emceepee", *words], self.environment) as terminal:
+        async with at_terminal(
+            [sys.executable, "-m", "emceepee", *words], self.environment, folder=self.home
+        ) as terminal:
             yield terminal

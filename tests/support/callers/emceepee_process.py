@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from support.sessions.replies import own_part
@@ -127,6 +128,7 @@ async def emceepee(
     stderr: int | None = None,
     entry: tuple[str, ...] = ("-m", "emceepee"),
     command: tuple[str, ...] = (),
+    cwd: Path | None = None,
 ) -> AsyncIterator[EmceepeeProcess]:
     """A running `emceepee`, by way of `command` if one is given; it is ended if the test has not ended it."""
     process = await asyncio.create_subprocess_exec(
@@ -135,6 +137,7 @@ async def emceepee(
         stdout=asyncio.subprocess.PIPE,
         stderr=stderr,
         env={**os.environ, **(env or {})},
+        cwd=cwd,
         limit=1 << 28,
     )
     running = EmceepeeProcess(process)

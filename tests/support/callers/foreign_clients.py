@@ -71,10 +71,10 @@ AGENTS = {
 LANGCHAIN = _agent(MCP1, "tests/clients/langchain_client.py", shows=BLOCKS)
 
 
-def emceepee_on_stdio() -> dict[str, Any]:
+def emceepee_on_stdio(*flags: str, env: dict[str, str] | None = None) -> dict[str, Any]:
     """The place of an emceepee that the client starts itself."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
-    return {"command": sys.executable, "args": ["-m", "emceepee"], "env": kept}
+    return {"command": sys.executable, "args": ["-m", "emceepee", *flags], "env": kept | (env or {})}
 
 
 class ForeignClient:

@@ -14,6 +14,7 @@ from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.http.uvicorn_server import DrainingApp
 from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
+from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller, SentEvent
 from support.fakes.clock import settle
@@ -26,9 +27,16 @@ class AsgiRequest:
     """One request and its response, while it is being served. It is the connection that the request came by, too."""
 
     def __init__(
-        self, endpoint: DrainingApp, method: str, headers: dict[str, str], body: bytes, path: str = "/mcp"
+        self,
+        endpoint: DrainingApp,
+        method: str,
+        headers: dict[str, str],
+        body: bytes,
+        path: str = "/mcp",
+        line: ClientLine | None = None,
     ) -> None:
         self.answered = Answered()
+        self.line = ClientLine() if line is None else line
         self._body: bytes | None = body
         self.reads = 0  # how many wait for what the caller sends next, which is that it hangs up
         self._gone = asyncio.Event()
@@ -124,15 +132,20 @@ class AsgiCaller:
         *,
         is_modern: bool,
         capabilities: JsonObject,
-        session_name: str = "s",
+        session_name: str | None = "s",
+        line: ClientLine | None = None,
     ) -> None:
-        """`session_name` is that of a caller of 2026-07-28; one of the handshake era has a session of its own."""
+        """`session_name` is that of a caller of 2026-07-28; one of the handshake era has a session of its own.
+
+        All of its requests come by the `line`, or each by a line of its own.
+        """
+        self.line = line
         self._capabilities, self._number = capabilities, len(installation.directory.sessions_of("local"))
         self.installation, self.clock, self.backend = installation, installation.clock, installation.backend
         self._endpoint, self.is_modern = endpoint, is_modern
         no_process: Any = None  # it only makes messages and headers for us
         self._words = (ModernCaller if is_modern else HttpCaller)(
-            no_process, {"emceepee_session": session_name} if is_modern else {}
+            no_process, {"emceepee_session": session_name} if is_modern and session_name else {}
         )
 
     async def open(self) -> None:
@@ -167,7 +180,7 @@ class AsgiCaller:
 
     def send(self, message: JsonObject, **headers: str) -> AsgiRequest:
         sent = self._words.sent_headers(message) | headers
-        return AsgiRequest(self._endpoint, "POST", sent, json.dumps(message).encode())
+        return AsgiRequest(self._endpoint, "POST", sent, json.dumps(message).encode(), line=self.line)
 
     async def answer(self, key: Any, **result: Any) -> None:
         """To something that emceepee asked."""

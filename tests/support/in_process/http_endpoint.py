@@ -14,6 +14,7 @@ from emceepee.server.http.forwarding import RequestForwarder
 from emceepee.server.http.routing import ReplicaParts
 from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
+from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
 from support.callers.emceepee_process import MODERN_META
 from support.callers.http_process import HELLO
@@ -33,6 +34,9 @@ async def ended(*requests: "asyncio.Task[None]") -> bool:
 
 class OpenConnection:
     """The connection of a caller that stays and reads."""
+
+    def __init__(self) -> None:
+        self.line = ClientLine()
 
     def is_gone(self) -> bool:
         return False

@@ -57,11 +57,11 @@ class StdioClient:
     async def tell(self, method: str, **params: Any) -> None:
         await self.say({"jsonrpc": "2.0", "method": method, "params": params})
 
-    async def open(self, version: str = "2025-11-25", **capabilities: Any) -> None:
+    async def open(self, version: str = "2025-11-25", *, name: str = "t", **capabilities: Any) -> None:
         if version == "2026-07-28":
             self.meta = ENVELOPE | {"io.modelcontextprotocol/clientCapabilities": capabilities}
             return
-        client = {"name": "t", "version": "1"}
+        client = {"name": name, "version": "1"}
         await self.ask("initialize", "hello", protocolVersion=version, capabilities=capabilities, clientInfo=client)
         await self.tell("notifications/initialized")
         assert [message["id"] for message in self.heard] == ["hello"]

@@ -14,6 +14,7 @@ from support.system.ports import free_port
 NODE = Path(__file__).parents[2] / "node"
 EVERYTHING = NODE / "node_modules" / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js"
 TASKS_PYTHON = Path(__file__).parents[3] / ".tools" / "tasks" / "bin" / "python"
+BOTH_ERAS_SERVER = Path(__file__).parents[2] / "clients" / "fastmcp_both_eras_server.py"
 TASK_SERVER = Path(__file__).parents[2] / "clients" / "fastmcp_task_server.py"
 ATTEMPTS = 3  # another program may take the free port before the server does
 READY_SECONDS = 20.0
@@ -32,10 +33,22 @@ def python_server(name: str, *arguments: str) -> dict[str, Any]:
 @contextmanager
 def fastmcp_with_tasks(folder: Path, port: int | None = None, redis: str | None = None) -> Iterator[int]:
     """A FastMCP server whose tools run as tasks; see `tests/clients/fastmcp_task_server.py`."""
-    arguments = [str(folder), *([redis] if redis else [])]
+    with _fastmcp(TASK_SERVER, str(folder), *([redis] if redis else []), port=port) as at:
+        yield at
+
+
+@contextmanager
+def fastmcp_of_both_eras() -> Iterator[int]:
+    """A FastMCP server that needs both eras; see `tests/clients/fastmcp_both_eras_server.py`."""
+    with _fastmcp(BOTH_ERAS_SERVER) as at:
+        yield at
+
+
+@contextmanager
+def _fastmcp(program: Path, *arguments: str, port: int | None = None) -> Iterator[int]:
     for _ in range(ATTEMPTS):
         at = port or free_port()
-        with subprocess.Popen([str(TASKS_PYTHON), str(TASK_SERVER), str(at), *arguments]) as process:
+        with subprocess.Popen([str(TASKS_PYTHON), str(program), str(at), *arguments]) as process:
             try:
                 if _is_open(at, process):
                     yield at

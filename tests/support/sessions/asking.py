@@ -1,13 +1,12 @@
 """Scripted backends that ask something, calls that became tasks, and replies taken apart."""
 
 import asyncio
-import json
 from typing import Any
 
 from emceepee.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
-from support.sessions.replies import NOTICE_KEYS, told_events
+from support.sessions.replies import notice_in, told_events
 from support.sessions.scene import BOUND, Scene
 
 NAME_FORM: JsonObject = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -77,12 +76,7 @@ def notices(result: JsonObject) -> JsonObject:
     """The news that a reply carries behind its own content: both blocks in one object."""
     news: JsonObject = {}
     for block in result["content"][1:]:
-        try:
-            said = json.loads(block.get("text", ""))
-        except ValueError:
-            continue
-        if isinstance(said, dict):
-            news |= {key: said[key] for key in NOTICE_KEYS if key in said}
+        news |= notice_in(block.get("text", "")) or {}
     return news
 
 

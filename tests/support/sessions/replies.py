@@ -3,7 +3,27 @@
 import json
 from typing import Any
 
-NOTICE_KEYS = ("events_since_last_response", "more", "events_dropped", "pending_client_action", "session_moved")
+NOTICE_KEYS = (
+    *("events_since_last_response", "more", "events_dropped", "pending_client_action", "session_moved"),
+    "state_not_saved",
+)
+
+
+def notice_in(text: str) -> dict[str, Any] | None:
+    """The notice in the text of a block, behind its line of words; None if the block is none of emceepee's notices."""
+    words, _, line = text.partition("\n")
+    try:
+        said = json.loads(line)
+    except ValueError:
+        return None
+    is_notice = isinstance(said, dict) and bool(said) and set(said) <= set(NOTICE_KEYS)
+    return said if is_notice and words and not words.startswith(("{", "[")) else None
+
+
+def said_in(text: str) -> Any:
+    """The JSON of a block: a result of emceepee's own, or a notice."""
+    notice = notice_in(text)
+    return json.loads(text) if notice is None else notice
 
 
 def backend_part(result: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +61,7 @@ def told_events(result: dict[str, Any]) -> list[dict[str, Any]]:
     told = structured.get("emceepee", structured) if isinstance(structured, dict) else {}
     if isinstance(told, dict) and "events_since_last_response" in told:
         return list(told["events_since_last_response"])
-    blocks = [json.loads(block["text"]) for block in result["content"][1:] if _is_own(block)]
+    blocks = [notice_in(block.get("text", "")) or {} for block in result["content"][1:]]
     return [event for block in blocks for event in block.get("events_since_last_response", [])]
 
 
@@ -51,8 +71,4 @@ def has_moved(result: dict[str, Any]) -> bool:
 
 
 def _is_own(block: dict[str, Any]) -> bool:
-    try:
-        said = json.loads(block.get("text", ""))
-    except ValueError:
-        return False
-    return isinstance(said, dict) and bool(said) and set(said) <= set(NOTICE_KEYS)
+    return notice_in(block.get("text", "")) is not None

@@ -10,6 +10,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
+from emceepee.state.session_key import SessionKey
 from emceepee.telemetry.journal import SpanObserver
 from emceepee.tools.request_context import RequestContext
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
@@ -83,6 +84,7 @@ async def a_scene(
     limits: Limits | None = None,
     specs: list[BackendSpec] | None = None,
     is_awake: bool = True,
+    keys: frozenset[SessionKey] = frozenset(),
     observers: tuple[SpanObserver, ...] = (),
     **backends: ScriptedBackend,
 ) -> AsyncIterator[Scene]:
@@ -94,6 +96,7 @@ async def a_scene(
     registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
     parts = session_parts(registry, ScriptedDialer(**backends), clock, limits, observers=observers)
     session = Session("01TESTSESSION0000000000000", "local", parts)
+    session.keys = keys
     await session.open()
     if is_awake:
         session.wake()

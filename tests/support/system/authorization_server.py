@@ -46,6 +46,10 @@ class AuthorizationServer:
     is_silent: bool = False  # while it is set, none of them answers
     challenge_methods: list[str] | None = field(default_factory=lambda: ["S256"])
     is_approved: bool = False  # the device code was entered
+    page: str | None = None  # the authorization endpoint that the metadata names, if it is at another site
+    sends_on_to: str | None = None  # where it sends browsers instead of asking the person
+    answer_changes: dict[str, str | None] = field(default_factory=dict)  # of what browsers bring back; None: left out
+    refuses_codes: bool = False
     nonce: str | None = None  # that a proof must have
     forms: list[Form] = field(default_factory=list)
     registrations: list[dict[str, Any]] = field(default_factory=list)
@@ -65,6 +69,7 @@ class AuthorizationServer:
     held_back: asyncio.Event = field(default_factory=asyncio.Event)  # or only their answers: what they ask is done
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     _codes: dict[str, dict[str, str]] = field(default_factory=dict)
+    _redirects: dict[str, list[str]] = field(default_factory=dict)  # by client id
     _refresh: dict[str, int] = field(default_factory=dict)  # good ones, and the login that they came of
     _spent: dict[str, int] = field(default_factory=dict)
     _logins: dict[str, int] = field(default_factory=dict)  # of access tokens
@@ -95,6 +100,7 @@ class AuthorizationServer:
                 **pkce,
                 "token_endpoint_auth_methods_supported": ["none"],
                 **{name: f"{self.url}/{path}" for name, path in endpoints.items()},
+                **({} if self.page is None else {"authorization_endpoint": self.page}),
             }
         )
 
@@ -111,14 +117,27 @@ class AuthorizationServer:
     async def register(self, request: web.Request) -> web.Response:
         document = await request.json()
         self.registrations.append(document)
-        return web.json_response(document | {"client_id": f"client-{next(self._numbers)}"}, status=201)
+        client_id = f"client-{next(self._numbers)}"
+        self._redirects[client_id] = document["redirect_uris"]
+        return web.json_response(document | {"client_id": client_id}, status=201)
 
     async def authorize(self, request: web.Request) -> web.Response:
+        if self.sends_on_to is not None:
+            raise web.HTTPFound(f"{self.sends_on_to}&{urlencode(self._stolen(request))}")
+        known = self._redirects.get(request.query["client_id"])
+        if known is not None and request.query["redirect_uri"] not in known:
+            return web.Response(status=400, text="This client has another redirect address")
         self.asked += 1
         code = f"code-{next(self._numbers)}"
         self._codes[code] = dict(request.query)
-        answer = urlencode({"code": code, "state": request.query["state"], "iss": self.url})
-        raise web.HTTPFound(f"{request.query['redirect_uri']}?{answer}")
+        answer: dict[str, str | None] = {"code": code, "state": request.query["state"], "iss": self.url}
+        told = {name: value for name, value in (answer | self.answer_changes).items() if value is not None}
+        raise web.HTTPFound(f"{request.query['redirect_uri']}?{urlencode(told)}")
+
+    def _stolen(self, request: web.Request) -> dict[str, str]:
+        """What another authorization server has to be asked for its answer to fit this login."""
+        names = ("response_type", "state", "code_challenge", "code_challenge_method", "resource")
+        return {name: request.query[name] for name in names}
 
     async def device(self, request: web.Request) -> web.Response:
         code = f"device-{next(self._numbers)}"
@@ -156,7 +175,7 @@ class AuthorizationServer:
         match form["grant_type"]:
             case "authorization_code":
                 asked = self._codes.pop(form["code"], None)
-                if asked is None or _challenge(form["code_verifier"]) != asked["code_challenge"]:
+                if self.refuses_codes or asked is None or _challenge(form["code_verifier"]) != asked["code_challenge"]:
                     return "invalid_grant"
                 self._granted = asked.get("scope", "")
                 same = all(form[name] == asked[name] for name in ("client_id", "redirect_uri", "resource"))

@@ -1,7 +1,8 @@
-"""A real nginx or HAProxy: one that runs a given configuration, and a plain balancer before some replicas."""
+"""A real nginx or HAProxy that runs a given configuration, or one that the documentation prints."""
 
 import asyncio
 import os
+import re
 import shutil
 import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -9,11 +10,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from support.documentation import ROOT, Page
 from support.system.certificates import self_signed
 from support.system.ports import free_port
 from support.waiting import eventually
 
 BALANCERS = ["nginx", "haproxy"]
+ONE_PROCESS = Page(ROOT / "docs" / "how-to" / "serve-over-http.md")
+REPLICAS = Page(ROOT / "docs" / "how-to" / "run-replicas.md")
+REPLICA_ADDRESSES = ("10.0.0.11:8080", "10.0.0.12:8080")  # in the examples of that page
 EXAMPLE_NAME = "mcp.example.com"  # under which callers know the balancers of the documentation
 STOP_SECONDS = 10.0
 _ARGUMENTS = {"nginx": ("-g", "daemon off;", "-c"), "haproxy": ("-q", "-db", "-f")}
@@ -35,11 +40,24 @@ def whole_nginx(http: str, folder: Path) -> str:
     return f"{own}\nhttp {{\naccess_log off;\n{files}\n{http}\n}}\n"
 
 
-def adapt_example(name: str, text: str, folder: Path, *, port: int, addresses: Mapping[str, str]) -> str:
-    """A configuration of the documentation, with a port, a certificate and the `addresses` that a test has instead."""
-    text = text.replace(f"/etc/ssl/{EXAMPLE_NAME}.pem", str(self_signed(folder, names=(EXAMPLE_NAME,))))
-    for documented, here in addresses.items():
-        text = text.replace(documented, here)
+def documented(page: Page, name: str, label: str = "") -> str:
+    """Return the configuration that a page prints for nginx or HAProxy."""
+    (found,) = (block.body for block in page.blocks() if (block.language, block.label) == (name, label))
+    return found
+
+
+def adapt_example(
+    name: str, text: str, folder: Path, *, port: int, addresses: Mapping[str, str], has_tls: bool = True
+) -> str:
+    """Put a test's port, certificate and addresses into a configuration of the documentation, and nothing else."""
+    for example, here in addresses.items():
+        assert example in text
+        text = text.replace(example, here)
+    if has_tls:
+        text = text.replace(f"/etc/ssl/{EXAMPLE_NAME}.pem", str(self_signed(folder, names=(EXAMPLE_NAME,))))
+    else:
+        text = re.sub(r" ssl_certificate\S* [^\n]*\n", "", text)
+        text = re.sub(r"(listen|bind) (\S+) ssl[^;\n]*", r"\1 \2", text)
     if name == "haproxy":
         return text.replace("bind :443", f"bind 127.0.0.1:{port}")
     return whole_nginx(text.replace("listen 443", f"listen 127.0.0.1:{port}"), folder)
@@ -68,62 +86,24 @@ async def running_balancer(name: str, configuration: str, folder: Path, *, port:
 
 @asynccontextmanager
 async def balancer(name: str, upstreams: Sequence[str], folder: Path, *, token: str) -> AsyncIterator[str]:
-    """The address of /mcp behind which each request goes to the next of these origins, proven and as a remote one.
+    """Yield the address of /mcp behind the balancer that the documentation puts before two replicas.
 
-    No request is sent twice, and no upstream is left out because it failed. `Host` is as the caller sends it: the
-    loopback address is one that emceepee answers to.
+    The balancer also adds the token, for callers that have none, and speaks no TLS. `Host` may be the loopback address,
+    to which emceepee answers.
     """
     port, addresses = free_port(), [urlsplit(upstream).netloc for upstream in upstreams]
-    text = whole_nginx(_nginx(port, addresses, token), folder) if name == "nginx" else _haproxy(port, addresses, token)
+    text = with_token(name, documented(REPLICAS, name), token)
+    replaced = dict(zip(REPLICA_ADDRESSES, addresses, strict=True))
+    text = adapt_example(name, text, folder, port=port, addresses=replaced, has_tls=False)
     async with running_balancer(name, text, folder, port=port):
         yield f"http://127.0.0.1:{port}/mcp"
 
 
-def _nginx(port: int, addresses: Sequence[str], token: str) -> str:
-    servers = "\n".join(f"server {address} max_fails=0;" for address in addresses)
-    return f"""
-    upstream replicas {{
-        {servers}
-        keepalive 16;
-    }}
-    server {{
-        listen 127.0.0.1:{port};
-        client_max_body_size 4m;
-        location / {{
-            proxy_pass http://replicas;
-            proxy_http_version 1.1;
-            proxy_set_header Connection "";
-            proxy_set_header Host $http_host;
-            proxy_set_header Authorization "Bearer {token}";
-            proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
-            proxy_set_header X-Forwarded-Proto $scheme;
-            proxy_buffering off;
-            proxy_next_upstream off;
-            proxy_read_timeout 960s;
-        }}
-    }}"""
-
-
-def _haproxy(port: int, addresses: Sequence[str], token: str) -> str:
-    servers = "\n".join(f"    server replica{number} {address}" for number, address in enumerate(addresses))
-    return f"""
-defaults
-    mode http
-    retries 0
-    option http-no-delay
-    timeout connect 5s
-    timeout client 960s
-    timeout server 960s
-
-frontend public
-    bind 127.0.0.1:{port}
-    option forwardfor
-    http-request set-header Authorization "Bearer {token}"
-    http-request set-header X-Forwarded-Proto http
-    default_backend replicas
-
-backend replicas
-    balance roundrobin
-    http-reuse always
-{servers}
-"""
+def with_token(name: str, text: str, token: str) -> str:
+    """Return the configuration with one more header on each request."""
+    if name == "nginx":
+        before, added = 'proxy_set_header Connection "";\n', f'proxy_set_header Authorization "Bearer {token}";\n'
+    else:
+        before, added = "option forwardfor\n", f'http-request set-header Authorization "Bearer {token}"\n'
+    assert text.count(before) == 1
+    return text.replace(before, f"{before}    {added}")

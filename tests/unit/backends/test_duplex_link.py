@@ -245,3 +245,62 @@ async def test_only_calls_and_what_is_about_tasks_say_that_tasks_are_followed(li
     declared = [message["params"]["_meta"][CLIENT_CAPABILITIES_META_KEY] for message in line.sent]
     offer: JsonObject = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
     assert declared == [offer, offer, {}, {}]
+
+
+DIGITS = b"1" * 5000
+UNREADABLE_ANSWERS = {
+    "a number of too many digits": b'{"jsonrpc":"2.0","id":1,"result":{"n":' + DIGITS + b"}}",
+    "a number of too many digits before the id": b'{"jsonrpc":"2.0","result":{"n":' + DIGITS + b'},"id":1}',
+    "an error with such a number": b'{"id":"1","error":{"code":-1,"message":"x","data":' + DIGITS + b"}}",
+    "nested too deeply": b'{"jsonrpc":"2.0","id":1,"result":{"n":' + b"[" * 300 + b"]" * 300 + b"}}",
+    "a line break in a text": b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"one',
+    "something behind it": b'{"jsonrpc":"2.0","id":1,"result":{}} done',
+    "the id neither first nor last": b'{"jsonrpc":"2.0","result":{"n":' + DIGITS + b'},"id":1,"more":{"a":{}}}',
+    "one of a batch": b'[{"method":"note"},{"jsonrpc":"2.0","id":1,"result":{"n":' + DIGITS + b"}}]",
+    "neither a result nor an error": b'{"jsonrpc":"2.0","id":1}',
+    "a batch of too many": b"[" + b'{"method":"note"},' * 1000 + b'{"jsonrpc":"2.0","id":1,"result":{}}]',
+}
+
+
+@pytest.mark.parametrize("data", UNREADABLE_ANSWERS.values(), ids=UNREADABLE_ANSWERS.keys())
+async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Line, data: bytes) -> None:
+    asked = await line.ask("tools/call")
+    line._receive(data)
+    with pytest.raises(LinkError, match="answer") as caught:
+        await result_of(asked)
+    assert caught.value.failure is Failure.PROTOCOL
+
+
+async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) -> None:
+    first, second = await line.ask(), await line.ask()
+    line._receive(b'{"jsonrpc":"2.0","id":2,"result":{"id":1,"n":' + DIGITS + b"}}")
+    line.receive(answer(1, n=1))
+    assert await result_of(first) == {"n": 1}
+    with pytest.raises(LinkError, match="more than 4300 digits"):
+        await result_of(second)
+
+
+@pytest.mark.parametrize(
+    "noise", [b'{"id": 1, "level": "error", "text', b'{"result": {"id": 7', b'{"method": "note", "params": {"id": 1']
+)
+async def test_broken_noise_fails_no_request(line: Line, noise: bytes) -> None:
+    asked = await line.ask()
+    line._receive(noise)
+    assert line.listener.lines == [(noise.decode(), "stdout")]
+    line.receive(answer(1, n=1))
+    assert await result_of(asked) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"n":' + DIGITS + b"}}",
+        b'{"method":"roots/list","params":{"n":' + DIGITS + b'},"jsonrpc":"2.0","id":"q"}',
+        b'{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"text":"one',
+    ],
+)
+async def test_a_request_of_the_backend_that_cannot_be_read_is_answered_with_an_error(line: Line, data: bytes) -> None:
+    line._receive(data)
+    await settle()
+    (refusal,) = line.sent
+    assert (refusal["id"], refusal["error"]["code"]) == ("q", -32700)

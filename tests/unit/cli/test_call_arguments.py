@@ -1,5 +1,6 @@
 """Arguments of a tool, as they stand on a command line."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,3 +81,12 @@ def test_what_is_given_twice_must_be_a_list() -> None:
 
 def test_single_arguments_win_over_the_object() -> None:
     assert read_arguments(["count=1"], '{"count": 2, "name": "x"}', SCHEMA) == {"count": 1, "name": "x"}
+
+
+def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text('{"a":' * 100_000)
+    with pytest.raises(BadArgument, match="not valid JSON"):
+        read_arguments([f"@{tmp_path}/deep.json"], None, {})
+    with pytest.raises(BadArgument, match="it is not a regular file"):
+        read_arguments(["@/dev/zero"], None, {})
+    assert read_arguments(["a=" + "[" * 100_000], None, {}) == {"a": "[" * 100_000}

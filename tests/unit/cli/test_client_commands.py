@@ -24,7 +24,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.platform", "linux")
-    monkeypatch.setattr(installing, "own_command", lambda program: COMMAND)
+    monkeypatch.setattr(installing, "own_command", lambda start: COMMAND)
     return tmp_path
 
 
@@ -175,7 +175,7 @@ def test_every_client_gets_its_entry_once_and_loses_it_again(
     again = told(capsys)
     assert (again["outcome"], again["written"]) == ("unchanged", False)
     assert main(["import", client.key, "--dry-run", "--json"]) == 0
-    assert [row["outcome"] for row in told(capsys)["servers"]] == ["own"]
+    assert {row["outcome"] for row in told(capsys)["servers"]} == {"own"}
     assert main(["undo", "--yes"]) == 0
     assert files_of(home) == before
 
@@ -193,6 +193,54 @@ def test_the_entry_says_where_the_configuration_is(home: Path, capsys: pytest.Ca
     }
 
 
+CLINE_IN_VSCODE = ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+CLINE_CLI = ".cline/data/settings/cline_mcp_settings.json"
+
+
+@pytest.mark.parametrize(
+    ("present", "written", "left_out"),
+    [
+        ((CLINE_IN_VSCODE, CLINE_CLI), (CLINE_IN_VSCODE, CLINE_CLI), ()),
+        ((), (CLINE_IN_VSCODE, CLINE_CLI), ()),
+        ((".config/Code/User/settings.json", ".cline/data/state.json"), (CLINE_IN_VSCODE, CLINE_CLI), ()),
+        ((CLINE_CLI,), (CLINE_CLI,), (CLINE_IN_VSCODE,)),
+        ((".config/Code/User/settings.json",), (CLINE_IN_VSCODE,), (CLINE_CLI,)),
+    ],
+)
+def test_cline_gets_the_entry_in_the_file_of_each_program_that_is_here(
+    present: tuple[str, ...],
+    written: tuple[str, ...],
+    left_out: tuple[str, ...],
+    home: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The extension of VS Code and the command line program read one each."""
+    for place in present:
+        put(home, place, {})
+    before = files_of(home)
+    assert main(["install", "cline", "--yes"]) == 0
+    out = capsys.readouterr().out
+    for place in (CLINE_IN_VSCODE, CLINE_CLI):
+        text = (home / place).read_text() if (home / place).exists() else "{}"
+        assert ("emceepee" in json.loads(text).get("mcpServers", {})) == (place in written)
+        assert (f"Not written: {home / place}" in out) == (place in left_out)
+    assert main(["install", "cline", "--yes", "--json"]) == 0
+    facts = told(capsys)
+    assert [Path(row["file"]) for row in facts["files"]] == [home / place for place in written]
+    assert {row["outcome"] for row in facts["files"]} == {facts["outcome"]} == {"unchanged"}
+    assert main(["undo", "--yes"]) == 0
+    assert files_of(home) == before
+
+
+def test_claude_code_decides_by_the_hints_of_the_tools_which_to_load(home: Path) -> None:
+    """With `alwaysLoad`, its model gets all tools of emceepee at once, two and a half times as much text."""
+    earlier = {"type": "stdio", "command": COMMAND[0], "args": [], "alwaysLoad": True}
+    put(home, ".claude.json", {"mcpServers": {"emceepee": earlier}})
+    assert main(["install", "claude-code", "--yes"]) == 0
+    entry = json.loads((home / ".claude.json").read_text())["mcpServers"]["emceepee"]
+    assert entry == {"type": "stdio", "command": COMMAND[0], "args": []}
+
+
 def test_undo_lists_and_leaves_alone_what_was_changed_since(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["install", "cursor", "--yes"]) == 0
     capsys.readouterr()
@@ -200,13 +248,34 @@ def test_undo_lists_and_leaves_alone_what_was_changed_since(home: Path, capsys: 
     [change] = told(capsys)["changes"]
     assert (change["number"], change["command"]) == (1, "install cursor")
     file = home / ".cursor/mcp.json"
-    file.write_text("{}")
+    file.write_text('{"mcpServers": {"emceepee": {"command": "/another"}}}')
     assert main(["undo", "--yes"]) == 1
-    assert "was changed since" in capsys.readouterr().err
-    assert file.read_text() == "{}"
+    assert 'the server "emceepee" in' in capsys.readouterr().err
+    assert "/another" in file.read_text()
     assert main(["undo", "1", "--forget", "--yes"]) == 0
     assert main(["undo", "--yes"]) == 0
     assert "There is nothing to undo." in capsys.readouterr().out
+
+
+def test_undo_shows_what_it_takes_out_of_a_file_that_its_client_rewrote(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Claude Code writes its file whenever it runs."""
+    file = put(home, ".claude.json", {"theme": "dark", "mcpServers": {"git": GIT}})
+    assert main(["import", "claude-code", "--take", "--yes"]) == 0
+    assert main(["install", "claude-code", "--yes"]) == 0
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"numStartups": 1, "theme": "light"}, indent=2))
+    capsys.readouterr()
+    assert main(["undo", "--all"]) == 2
+    out = capsys.readouterr().out
+    assert f"{file} was changed since. Only what emceepee wrote is taken back:" in out
+    assert '-    "emceepee": {' in out
+    assert '+    "git": {' in out
+    assert "numStartups" not in "".join(line for line in out.splitlines() if line.startswith(("+", "-")))
+    assert main(["undo", "--all", "--yes", "--json"]) == 0
+    assert [facts["byEntry"] for facts in told(capsys)["undone"]] == [[str(file)], [str(file)]]
+    assert json.loads(file.read_text()) == {"theme": "light", "mcpServers": {"git": GIT}, "numStartups": 1}
+    assert not (home / ".config").exists()
 
 
 def test_servers_are_added_where_the_others_stand(home: Path) -> None:

@@ -28,6 +28,13 @@ def test_the_same_file_is_the_same_configuration_however_it_is_written_and_named
     assert of(file) == before
 
 
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500])
+def test_a_file_that_is_nested_too_deeply_has_a_digest_too(text: str, file: Path) -> None:
+    before = of(file)
+    file.write_text(text)
+    assert of(file) == of(file) != before
+
+
 def test_another_file_with_the_same_servers_is_another_one(file: Path) -> None:
     copy = file.with_name("copy.json")
     copy.write_text(file.read_text())

@@ -50,13 +50,61 @@ def test_a_file_that_cannot_be_used_fails_and_says_where_it_is_wrong(
     assert f"{file}: limits.no_such_limit: no such limit" in err
 
 
-@pytest.mark.parametrize("document", ["{", '{"mcpServers": {"one": {}}}', "[]"])
+@pytest.mark.parametrize("document", ["{", '{"roots": 1}', "[]"])
 def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], document: str) -> None:
     assert main(["config", "check", "--json", "--config", a_file(home, document)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["isUsable"], told["servers"]) == (False, [])
     assert told["config"] == str(home / "config.json")
     assert "config.json" in told["problem"]
+
+
+def test_every_mistake_is_told_with_its_key_and_what_it_disables(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    servers = {
+        "tracker": {"url": "https://host/mcp", "headers": {"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, "mode": "odd"},
+        "files": {"command": 3, "color": "red"},
+        "time": {"command": "time-server"},
+    }
+    file = a_file(home, {"mcpServers": servers, "limits": {"connect_seconds": 0}})
+    assert main(["config", "check", "--config", file]) == 1
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    for key in (
+        "limits.connect_seconds",
+        "mcpServers.tracker.headers.Authorization",
+        "mcpServers.tracker.mode",
+        "mcpServers.files.command",
+    ):
+        assert len([line for line in lines if line.startswith(f"emceepee: {file}: {key}: ")]) == 1
+    assert lines[4:] == ["emceepee: 1 server can be used; disabled until their entries are fixed: tracker, files"]
+    assert out == "  means nothing to emceepee: mcpServers.files.color\n"
+    assert main(["config", "check", "--json", "--config", file]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["isUsable"], told["problem"], told["servers"]) == (True, None, ["time"])
+    assert [(problem["key"], problem.get("server")) for problem in told["problems"]] == [
+        ("limits.connect_seconds", None),
+        ("mcpServers.tracker.headers.Authorization", "tracker"),
+        ("mcpServers.tracker.mode", "tracker"),
+        ("mcpServers.files.command", "files"),
+    ]
+
+
+def test_a_mistake_with_which_emceepee_does_not_start_is_told_with_all_others(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = a_file(home, {"mcpServers": {"one": {}}, "secrets": "keyrin", "stateSync": 1})
+    assert main(["config", "check", "--config", file]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    keys = [line.removeprefix(f"emceepee: {file}: ").partition(":")[0] for line in lines[:-1]]
+    assert sorted(keys) == ["mcpServers.one", "secrets", "stateSync"]
+    assert lines[-1] == "emceepee: nothing starts with this configuration"
+    assert main(["config", "check", "--json", "--config", file]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["isUsable"], len(told["problems"])) == (False, 3)
+    assert "secrets: expected one of" in told["problem"]
+    assert "stateSync: expected one of" in told["problem"]
 
 
 def no_keyring() -> None:

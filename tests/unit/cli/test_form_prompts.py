@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.cli.form_prompts import FormPrompts
+from emceepee.cli.terminal import MOST_ASKED
 
 
 class Person:
@@ -64,6 +65,22 @@ async def test_a_wrong_line_is_asked_again_with_the_reason() -> None:
 async def test_who_goes_away_cancels_and_who_says_no_declines() -> None:
     assert await Person().prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
     assert await Person("x", "n").prompts.elicit(form(name={"type": "string"})) == {"action": "decline"}
+
+
+async def test_any_other_text_than_yes_or_no_asks_again() -> None:
+    person = Person("x", "sure", "ja", "YES")
+    answer = await person.prompts.elicit(form(name={"type": "string"}))
+    assert answer == {"action": "accept", "content": {"name": "x"}}
+    assert person.read.count("Send this? [Y/n] ") == 3
+    assert person.read.count("Type y or n.") == 2
+    link = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/"}
+    assert await Person("done", "y").prompts.elicit(link) == {"action": "accept"}
+
+
+async def test_a_person_who_never_says_yes_or_no_cancels() -> None:
+    person = Person("x", *["what?"] * 99)
+    assert await person.prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
+    assert person.read.count("Send this?") == MOST_ASKED
 
 
 async def test_a_link_is_shown_and_nothing_is_sent_but_that_it_was_followed() -> None:

@@ -8,24 +8,33 @@ from emceepee.cli.tokens import bare_token
 from emceepee.cli.tool_caller import error_report, error_words, mcp_url, without_notices
 from emceepee.errors import ErrorCode, NotAllowed
 from emceepee.json_types import JsonObject
+from emceepee.tools.notices import notice_text
 from emceepee.tools.replies import error_reply
 
-NOTICE = {"type": "text", "text": json.dumps({"events_since_last_response": []}, separators=(",", ":"))}
-PENDING = {"type": "text", "text": json.dumps({"pending_client_action": {}})}
+NOTICE = {"type": "text", "text": notice_text({"events_since_last_response": [], "more": 1, "events_dropped": 2})}
+PENDING = {"type": "text", "text": notice_text({"pending_client_action": {}})}
+MOVED = {"type": "text", "text": notice_text({"session_moved": "It did."})}
+UNSAVED = {"type": "text", "text": notice_text({"state_not_saved": "It is not."})}
+BARE = {"type": "text", "text": json.dumps({"events_since_last_response": []})}  # of an emceepee before 0.3
 OWN = {"type": "text", "text": '{"events_since_last_response": 1, "mine": 2}'}
+QUOTED = {"type": "text", "text": 'The log says:\n{"events_since_last_response":[]}'}
 
 
-def test_notices_are_taken_off_and_nothing_else() -> None:
+@pytest.mark.parametrize("own", [OWN, QUOTED])
+def test_notices_are_taken_off_and_nothing_else(own: JsonObject) -> None:
     result = {
-        "content": [NOTICE, OWN, NOTICE, PENDING],
+        "content": [NOTICE, own, BARE, NOTICE, PENDING, MOVED, UNSAVED],
         "structuredContent": {"sum": 1, "emceepee": {"events_since_last_response": []}},
         "_meta": {},
     }
-    kept = {"content": [NOTICE, OWN], "structuredContent": {"sum": 1}, "_meta": {}}
+    kept = {"content": [NOTICE, own], "structuredContent": {"sum": 1}, "_meta": {}}
     assert without_notices(result) == kept
     assert without_notices({"structuredContent": {"emceepee": {"own": 1}}}) == {
         "structuredContent": {"emceepee": {"own": 1}}
     }
+    beside = {"tasks": [], "events_since_last_response": [], "more": 3, "pending_client_action": {}}
+    assert without_notices({"structuredContent": beside}) == {"structuredContent": {"tasks": []}}
+    assert without_notices({"structuredContent": {"more": 3}}) == {"structuredContent": {"more": 3}}
     assert without_notices({"content": "none"}) == {"content": "none"}
 
 

@@ -50,7 +50,10 @@ def test_emceepee_is_never_its_own_server() -> None:
         {"command": "uvx", "args": ["emceepee", "--config", "x"]},
         {"command": "uvx", "args": ["--from", "emceepee[keyring]", "emceepee"]},
         {"command": "python3", "args": ["-m", "emceepee"]},
+        {"command": "uvx", "args": ["--with", "keyring", "--from", "./dist/x.whl", "--offline", "emceepee"]},
+        {"command": "uv", "args": ["tool", "run", "--from", "emceepee[otel]", "emceepee"]},
         {"command": "pipx", "args": ["run", "emceepee==0.2"]},
+        {"command": "pipx", "args": ["run", "--spec", "git+https://host.test/x", "emceepee"]},
         {"url": "http://127.0.0.1:8080/mcp"},
     ]
     found = [a_server("emceepee", WEB), *(a_server(f"s{index}", entry) for index, entry in enumerate(itself))]
@@ -62,6 +65,8 @@ def test_emceepee_is_never_its_own_server() -> None:
 def test_what_only_mentions_emceepee_is_a_server() -> None:
     others: list[JsonObject] = [
         {"command": "uvx", "args": ["mcp-server-git", "--repository", "emceepee"]},
+        {"command": "uvx", "args": ["--with", "emceepee", "mcp-server-git"]},
+        {"command": "uvx", "args": ["--from", "emceepee"]},
         {"command": "python", "args": ["-m", "emceepee.demo"]},
         {"command": "npx", "args": ["emceepee"]},
     ]

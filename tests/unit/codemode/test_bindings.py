@@ -3,6 +3,7 @@ import ast
 import pytest
 
 from emceepee.codemode.bindings import METHODS, BadScriptCall, bind, camel_case, mcp_stub, read, said, spoken
+from emceepee.codemode.values import budget_of
 from emceepee.json_types import JsonObject
 
 
@@ -15,10 +16,10 @@ def test_every_method_has_a_stub_under_both_its_names() -> None:
 
 
 def test_arguments_are_bound_by_place_and_by_name_and_none_is_left_out() -> None:
-    assert bind(("a", "b", "c"), (1,), {"c": 3, "b": None}) == {"a": 1, "c": 3}
+    assert bind(("a", "b", "c"), (1,), {"c": 3, "b": None}, budget_of(100)) == {"a": 1, "c": 3}
     for args, kwargs in (((1, 2), {}), ((1,), {"a": 2})):
         with pytest.raises(BadScriptCall):
-            bind(("a",), args, kwargs)
+            bind(("a",), args, kwargs, budget_of(100))
 
 
 IMAGE: JsonObject = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

@@ -10,9 +10,13 @@ import pytest
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.kept_script import PendingCall
+from emceepee.codemode.privacy import ANSWERING_TOOLS
+from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import ModuleFunction, ServerModules
-from emceepee.codemode.values import ScriptLog
+from emceepee.codemode.values import Conversions, Size
 from emceepee.state.limits import Limits
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.inner_calls import ToolsForScripts
 from support.sessions.scene import Scene, a_scene
 
 if TYPE_CHECKING:
@@ -47,12 +51,31 @@ def log() -> ScriptLog:
 def queue(scene: Scene, log: ScriptLog) -> CallQueue:
     names, droppable = {"from_": "from"}, frozenset({"limit"})
     function = ModuleFunction(server="mail box", tool="list-mails", names=names, droppable=droppable)
-    return CallQueue(scene.session, log, ServerModules({"servers.mail_box.list_mails": function}))
+    return a_queue(scene, log, ServerModules({"servers.mail_box.list_mails": function}))
 
 
-def ask(queue: CallQueue, name: str, *args: Any, is_os_function: bool = False, **kwargs: Any) -> dict[str, Any]:
+def a_queue(
+    scene: Scene,
+    log: ScriptLog,
+    modules: ServerModules | None = None,
+    *,
+    code: str = "",
+    under_way: tuple[PendingCall, ...] = (),
+) -> CallQueue:
+    return CallQueue(
+        scene.session,
+        log,
+        modules or ServerModules(),
+        tools=ToolsForScripts(TOOLS),
+        conversions=Conversions(),
+        under_way=lambda: under_way,
+        code=code,
+    )
+
+
+async def ask(queue: CallQueue, name: str, *args: Any, is_os_function: bool = False, **kwargs: Any) -> dict[str, Any]:
     asked = Asked(name, args, kwargs, is_os_function)
-    return queue.answer(cast("AsyncFunctionSnapshot", asked))
+    return await queue.answer(cast("AsyncFunctionSnapshot", asked))
 
 
 def only(queue: CallQueue) -> PendingCall:
@@ -61,8 +84,8 @@ def only(queue: CallQueue) -> PendingCall:
     return call
 
 
-def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> None:
-    assert ask(queue, "mcp.listTools", "git.*") == LATER
+async def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> None:
+    assert await ask(queue, "mcp.listTools", "git.*") == LATER
     call = only(queue)
     assert (call.number, call.function, call.key) == (7, "list_tools", "tools")
     assert call.arguments == {"detail": "full", "server": "git.*"}
@@ -70,13 +93,13 @@ def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> None:
     assert queue.made == 1
 
 
-def test_a_function_of_a_servers_module_is_a_call_by_the_names_that_the_server_has(queue: CallQueue) -> None:
-    assert ask(queue, "servers.mail_box.list_mails", from_="ann", limit=None) == LATER
+async def test_a_function_of_a_servers_module_is_a_call_by_the_names_that_the_server_has(queue: CallQueue) -> None:
+    assert await ask(queue, "servers.mail_box.list_mails", from_="ann", limit=None) == LATER
     assert only(queue).arguments == {"server": "mail box", "tool": "list-mails", "args": {"from": "ann"}}
 
 
-def test_any_other_tool_of_emceepee_is_called_by_its_name(queue: CallQueue) -> None:
-    assert ask(queue, "mcp.tool", "list_tasks", {"server": "one"}) == LATER
+async def test_any_other_tool_of_emceepee_is_called_by_its_name(queue: CallQueue) -> None:
+    assert await ask(queue, "mcp.tool", "list_tasks", {"server": "one"}) == LATER
     assert (call := only(queue)).function == "list_tasks"
     assert call.arguments == {"server": "one"}
 
@@ -84,16 +107,16 @@ def test_any_other_tool_of_emceepee_is_called_by_its_name(queue: CallQueue) -> N
 @pytest.mark.parametrize(
     ("name", "args", "is_os_function"), [("mcp.sleep", (30,), False), ("asyncio.sleep", (30, None), True)]
 )
-def test_a_sleep_is_kept_by_when_it_ends_and_counts_as_no_call(
+async def test_a_sleep_is_kept_by_when_it_ends_and_counts_as_no_call(
     scene: Scene, queue: CallQueue, name: str, args: tuple[Any, ...], is_os_function: bool
 ) -> None:
-    assert ask(queue, name, *args, is_os_function=is_os_function) == LATER
+    assert await ask(queue, name, *args, is_os_function=is_os_function) == LATER
     assert only(queue).wakes_at == (scene.clock.now() + timedelta(seconds=30)).isoformat()
     assert queue.made == 0
 
 
-def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog) -> None:
-    assert ask(queue, "mcp.log", "found", 3) == {"return_value": None}
+async def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog) -> None:
+    assert await ask(queue, "mcp.log", "found", 3) == {"return_value": None}
     assert (log.lines(), len(queue)) == (["found 3"], 0)
 
 
@@ -108,26 +131,53 @@ def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog) -> N
         ("mcp.tool", ("codemode_execute", {}), "TypeError", "a script cannot start another one"),
         ("mcp.tool", (1,), "TypeError", "give the name of a tool"),
         ("mcp.call_tool", ("a", "b", {"n": 1 << 20_000}), "TypeError", "too many digits"),
+        ("mcp.call_tool", ("a", "b", {"n": ["x" * 1_000_000] * 1000}), "ValueError", "more than 4194304 bytes"),
+        ("mcp.call_tool", ("a", "b", {"n": [[0] * 1000] * 1000}), "ValueError", "more than 100000 values"),
+        ("servers.mail_box.list_mails", ("ann",), "TypeError", "takes keyword arguments only"),
+        ("mcp.log", ("x",) * 1001, "TypeError", "at most 1000 values"),
     ],
 )
-def test_what_cannot_be_called_raises_in_the_script(
+async def test_what_cannot_be_called_raises_in_the_script(
     queue: CallQueue, name: str, args: tuple[Any, ...], exception: str, words: str
 ) -> None:
-    answer = ask(queue, name, *args)
+    answer = await ask(queue, name, *args)
     assert (answer["exc_type"], words in answer["message"]) == (exception, True), answer
     assert len(queue) == 0
 
 
 @pytest.mark.parametrize(("name", "hint"), [("open", ""), ("time.sleep", "Use await asyncio.sleep(seconds).")])
-def test_what_the_sandbox_keeps_from_scripts_is_refused(queue: CallQueue, name: str, hint: str) -> None:
-    answer = ask(queue, name, is_os_function=True)
+async def test_what_the_sandbox_keeps_from_scripts_is_refused(queue: CallQueue, name: str, hint: str) -> None:
+    answer = await ask(queue, name, is_os_function=True)
     assert answer["exc_type"] == "PermissionError"
     assert answer["message"] == f"{name} is not for scripts: they can only call. {hint}".strip()
 
 
-def test_one_call_too_many_ends_the_script(queue: CallQueue) -> None:
+async def test_one_call_too_many_ends_the_script(queue: CallQueue) -> None:
     for _ in range(2):
-        ask(queue, "mcp.list_servers")
+        await ask(queue, "mcp.list_servers")
     with pytest.raises(ScriptFailure, match="more than 2 calls"):
-        ask(queue, "mcp.list_servers")
+        await ask(queue, "mcp.list_servers")
     assert (queue.made, len(queue)) == (2, 2)
+
+
+async def test_arguments_of_all_calls_without_an_answer_count_together(scene: Scene, log: ScriptLog) -> None:
+    under_way = PendingCall(number=1, function="execute_tool", arguments={}, size=Size(3_000_000, 10))
+    queue = a_queue(scene, log, under_way=(under_way,))
+    assert await ask(queue, "mcp.call_tool", "a", "b", {"x": "x" * 1_000_000}) == LATER
+    answer = await ask(queue, "mcp.call_tool", "a", "b", {"x": "x" * 1_000_000})
+    assert (answer["exc_type"], "more than 4194304 bytes" in answer["message"]) == ("ValueError", True)
+    assert len(queue) == 1
+
+
+@pytest.mark.parametrize("tool", ANSWERING_TOOLS)
+async def test_a_script_answers_only_by_a_name_that_stands_in_its_source(
+    scene: Scene, log: ScriptLog, tool: str
+) -> None:
+    """By that its source is known as private before it runs."""
+    wrapped = {"server": "emceepee", "tool": tool}
+    for code, outcome in ((f"mcp.tool('{tool}')", LATER), ("mcp.tool('respond_' + rest)", None)):
+        queue = a_queue(scene, log, code=code)
+        for arguments in ((tool, {}), ("execute_tool", wrapped)):
+            answer = await ask(queue, "mcp.tool", *arguments)
+            assert answer == outcome or (answer["exc_type"], tool in answer["message"]) == ("TypeError", True)
+        assert [call.function for call in queue.take()] == ([tool] * 2 if outcome else [])

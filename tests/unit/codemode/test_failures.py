@@ -1,5 +1,44 @@
-from emceepee.codemode.failures import LONGEST_MESSAGE, ScriptFailure, only_returns, with_awaits
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from emceepee.codemode.failures import (
+    LONGEST_MESSAGE,
+    MOST_READ,
+    ScriptFailure,
+    line_at,
+    only_returns,
+    problems_of,
+    with_awaits,
+)
 from emceepee.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from pydantic_monty import MontyTypingError, SourceRange
+
+
+@dataclass
+class Place:
+    """As the sandbox tells of one."""
+
+    filename: str
+    start: int
+
+
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        (Place("<python-input-0>", 0), None),
+        (Place("<python-input-0>", 8), 1),
+        (Place("<python-input-0>", len("prelude\nä€\n".encode())), 2),
+        (Place("<string>", 8), None),
+        (Place("", 0), None),
+    ],
+)
+def test_the_line_of_a_place_is_that_of_the_script(place: Place, line: int | None) -> None:
+    assert line_at("prelude\nä€\ncall()", cast("SourceRange", place), before=1) == line
 
 
 def not_awaited(row: int, column: int) -> JsonObject:
@@ -34,3 +73,33 @@ def test_a_message_is_cut() -> None:
         "message": "x" * LONGEST_MESSAGE + "…",
         "line": 3,
     }
+
+
+class Refusal:
+    """As the check words what it found."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def display(self) -> str:
+        return self.text
+
+    def __str__(self) -> str:
+        return "refused"
+
+
+def problems(text: str) -> list[JsonObject]:
+    return problems_of(cast("MontyTypingError", Refusal(text)))
+
+
+def test_no_more_problems_are_read_than_a_script_can_mean() -> None:
+    found = [{"severity": "error", "message": "{x}", "location": {"row": row}} for row in range(MOST_READ * 2)]
+    assert problems(json.dumps(found, indent=2)) == found[:MOST_READ]
+    warning = {"severity": "warning", "message": "w"}
+    assert problems(json.dumps([warning, found[0]])) == [found[0]]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "not JSON", "[{", '[{"severity": "warning"}]'])
+def test_a_refusal_in_other_words_is_told_in_these(text: str) -> None:
+    (found,) = problems(text)
+    assert found == {"message": "refused"} if text == "[{" else {"message": text}

@@ -1,11 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
 from emceepee.codemode.kept_script import KeptScript, PendingCall
+from emceepee.codemode.values import Size
 from emceepee.sessions.records import UnreadableRecord
 
 KEPT = KeptScript(
     version="1.4.0",
     snapshot=b"\x00\xff",
+    source="import asyncio\n1",
     pending=[
         PendingCall(number=1, function="execute_tool", arguments={"server": "a"}, key="b", call_id="c"),
         PendingCall(number=2, function="sleep", arguments={}, wakes_at="2026-01-01T00:00:00+00:00"),
@@ -28,3 +32,8 @@ def test_what_is_kept_is_read_as_it_was() -> None:
 def test_what_is_damaged_is_refused(data: bytes) -> None:
     with pytest.raises((UnreadableRecord, KeyError, TypeError, ValueError)):
         KeptScript.from_bytes(data)
+
+
+def test_its_weight_counts_the_arguments_and_answers_of_its_calls() -> None:
+    large = PendingCall(number=1, function="a", arguments={}, size=Size(1000, 1), answer_size=Size(2000, 1))
+    assert replace(KEPT, pending=[large]).weight == len(KEPT.snapshot) + 3000

@@ -1,31 +1,19 @@
 import ast
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.codemode.stubs import parameters, python_names, python_type, signature, takes_more
+from emceepee.codemode.stubs import parameters, python_type, signature, takes_more, type_budget
 from emceepee.json_types import JsonObject
+from emceepee.python_names import python_names
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-
-
-def test_names_become_identifiers_that_all_differ() -> None:
-    names = ["create-issue", "create issue", "3d", "_x", "from", "ok", "", "naïve", "None", "create_issue_2"]
-    assert list(python_names(names).values()) == [
-        *("create_issue", "create_issue_2", "x3d", "x_x", "from_", "ok", "x", "na_ve", "None_", "create_issue_2_2"),
-    ]
-
-
-@given(st.lists(st.text(), unique=True))
-def test_any_names_become_identifiers_that_all_differ(names: list[str]) -> None:
-    found = list(python_names(names).values())
-    assert len(set(found)) == len(names)
-    assert all(name.isascii() and name.isidentifier() and not name.startswith("_") for name in found)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +36,7 @@ def test_any_names_become_identifiers_that_all_differ(names: list[str]) -> None:
     ],
 )
 def test_a_schema_is_a_type_as_far_as_it_is_understood(schema: object, expected: str) -> None:
-    assert python_type(schema) == expected
+    assert python_type(schema, type_budget()) == expected
 
 
 def test_a_signature_has_what_must_be_given_first_and_only_keywords() -> None:
@@ -79,3 +67,34 @@ def test_whatever_a_server_writes_the_stub_is_one_function(schema: object, name:
     (function,) = ast.parse(signature(python_names([name])[name], schema)).body
     assert isinstance(function, ast.AsyncFunctionDef)
     assert len(function.body) == 1
+
+
+def _many(kind: object, depth: int) -> dict[str, object]:
+    """A small schema that means very many types."""
+    items = {"type": "string"} if depth == 0 else _many(kind, depth - 1)
+    return {"type": kind, "items": items, **{f"key{number}": 0 for number in range(300)}}
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        _many(["array"] * 2000, 4),
+        {"anyOf": [{"anyOf": [{"anyOf": [{"type": "array"}] * 100}] * 100}] * 100},
+        {"enum": ["x" * 1_000_000] * 50},
+        {"type": ["string"] * 1_000_000},
+    ],
+    ids=["types of types", "unions of unions", "long choices", "many types"],
+)
+def test_a_costly_schema_is_any_and_takes_little_time(hostile: object) -> None:
+    schema = {"properties": {f"a{number}": hostile for number in range(100)}, "required": ["a0"] * 1_000_000}
+    began = time.process_time()
+    found = parameters(schema)
+    assert time.process_time() - began < 1
+    assert {parameter.type for parameter in found[1:]} == {"Any"}
+
+
+def test_what_one_script_spends_on_types_is_bounded_over_all_its_tools() -> None:
+    schema = {"properties": {f"a{number}": {"enum": ["x" * 190] * 50} for number in range(100)}}
+    budget = type_budget()
+    total = sum(len(signature("f", schema, budget)) for _ in range(100))
+    assert total < 1_000_000

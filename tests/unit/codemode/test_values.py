@@ -1,13 +1,30 @@
+import asyncio
 import math
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.codec import decode, encode
-from emceepee.codemode.values import DEEPEST, NotJson, ScriptLog, as_json
+from emceepee.codemode.values import (
+    DEEPEST,
+    NODES_AT_ONCE,
+    Conversions,
+    NotJson,
+    as_json,
+    budget_of,
+    excess,
+    spend_json,
+)
+
+
+def converted(value: object) -> Any:
+    return as_json(value, budget_of(1 << 20))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +40,7 @@ from emceepee.codemode.values import DEEPEST, NotJson, ScriptLog, as_json
     ],
 )
 def test_what_json_does_not_have_is_written_in_its_words(value: object, expected: object) -> None:
-    assert as_json(value) == expected
+    assert converted(value) == expected
 
 
 def test_what_is_nested_too_deep_or_has_too_many_digits_is_refused() -> None:
@@ -32,33 +49,119 @@ def test_what_is_nested_too_deep_or_has_too_many_digits_is_refused() -> None:
         deep = [deep]
     for value in (deep, 10**5000):
         with pytest.raises(NotJson):
-            as_json(value)
+            converted(value)
 
 
 @given(
     st.recursive(st.none() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.tuples(inner))
 )
 def test_whatever_comes_out_can_be_encoded(value: object) -> None:
-    decode(encode(as_json(value)))
+    decode(encode(converted(value)))
 
 
-@given(st.lists(st.text()), st.integers(1, 50))
-def test_a_log_keeps_the_beginning_and_counts_the_rest(texts: list[str], most: int) -> None:
-    log = ScriptLog(most)
-    for text in texts:
-        log.write(text)
-    whole = "".join(texts).encode("utf-8", "replace")
-    kept = log.text.encode("utf-8", "replace")
-    assert whole.startswith(kept)
-    assert len(kept) <= most
-    assert len(kept) + log.dropped == len(whole)
+class Instance:
+    """As the sandbox hands over an object of a class of the script."""
+
+    def __init__(self, **attributes: object) -> None:
+        self.attributes = attributes
 
 
-def test_a_logged_line_begins_a_line() -> None:
-    log = ScriptLog(100)
-    log.write("a")
-    log.write_line("b")
-    log.write("c")
-    assert log.lines() == ["a", "b", "c"]
-    again = ScriptLog(100, log.text, 7)
-    assert again.lines() == ["a", "b", "c", "… 7 more bytes were not kept"]
+def shared(make: Any, times: int = 60) -> Any:
+    """A value of few parts that is immense where nothing is shared."""
+    value: Any = 1
+    for _ in range(times):
+        value = make(value)
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        shared(lambda value: [value, value]),
+        shared(lambda value: {"a": value, "b": value}),
+        shared(lambda value: Instance(a=value, b=value)),
+        {shared(lambda value: (value, value), 20): 1},
+        ["x" * 100_000] * 100_000,
+        [{"k" * 100_000: 1}] * 100_000,
+        [b"x" * 100_000] * 100_000,
+        [10**3000] * 1_000_000,
+        ["\x01" * 200_000],
+        ["\u20ac" * 400_000],
+        [[]] * 1_000_000,
+    ],
+    ids=["lists", "objects", "instances", "key", "texts", "keys", "bytes", "digits", "escapes", "characters", "nodes"],
+)
+def test_what_would_be_immense_as_json_ends_with_its_budget(value: object) -> None:
+    budget = budget_of(1 << 20)
+    with pytest.raises(OverBudget):
+        as_json(value, budget)
+    assert budget.used_nodes <= budget.max_nodes + 1
+
+
+def test_what_fits_spends_about_what_it_takes_as_json() -> None:
+    value = {"text": ["plain", 'quoted "\n', "\u20ac"], "numbers": [1, 2.5, None, True], "\x00": [{}]}
+    budget = budget_of(1000)
+    as_json(value, budget)
+    assert 0.5 * len(encode(value)) < budget.used_bytes < 1.5 * len(encode(value))
+
+
+@given(
+    st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+)
+def test_counting_what_was_read_counts_no_fewer_values_than_there_are(value: object) -> None:
+    budget = budget_of(1 << 20)
+    spend_json([value], budget)
+    assert budget.used_nodes >= _values_in(value)
+
+
+def _values_in(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(_values_in, inner))
+
+
+@pytest.mark.parametrize(("value", "resource"), [(list(range(2000)), "nodes"), (["x" * 2000], "bytes")])
+def test_counting_ends_with_the_budget(value: object, resource: str) -> None:
+    with pytest.raises(OverBudget) as refusal:
+        spend_json(value, Budget(max_bytes=1000, max_nodes=1000))
+    assert (refusal.value.resource, excess(refusal.value)) == (
+        resource,
+        f"more than 1000 {'values' if resource == 'nodes' else 'bytes'}",
+    )
+
+
+@pytest.mark.parametrize(("count", "is_here"), [(NODES_AT_ONCE - 1, True), (NODES_AT_ONCE + 1, False)])
+async def test_a_large_value_is_converted_in_a_thread(count: int, is_here: bool) -> None:
+    budget, threads = budget_of(1 << 20), []
+
+    def convert(budget: Budget) -> int:
+        as_json([0] * count, budget)
+        threads.append(threading.current_thread() is threading.main_thread())
+        return count
+
+    assert await Conversions().run(convert, budget) == count
+    assert (threads, budget.used_nodes) == ([is_here], count + 1)
+
+
+async def test_large_values_are_converted_one_after_the_other() -> None:
+    conversions, at_once, most = Conversions(), [0], [0]
+    entered = threading.Event()
+
+    def convert(budget: Budget) -> None:
+        budget.spend(0, NODES_AT_ONCE + 1)
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        entered.wait(0.01)
+        at_once[0] -= 1
+
+    await asyncio.gather(*[conversions.run(convert, budget_of(1 << 20)) for _ in range(3)])
+    assert most == [1]
+
+
+@pytest.mark.parametrize(("value", "resource"), [([0] * 500_000, "nodes"), (["x" * (1 << 22)], "bytes")])
+async def test_a_refusal_names_the_whole_limit(value: object, resource: str) -> None:
+    budget = budget_of(1 << 22)
+    budget.spend(1 << 19)
+    with pytest.raises(OverBudget) as refusal:
+        await Conversions().run(lambda budget: as_json(value, budget), budget)
+    most = {"nodes": budget.max_nodes, "bytes": budget.max_bytes}
+    assert (refusal.value.resource, refusal.value.limit) == (resource, most[resource])

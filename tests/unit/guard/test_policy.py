@@ -47,6 +47,20 @@ async def test_callers_from_elsewhere_may_not_add_private_addresses(host: str) -
         await POLICY.admit(entry(url=f"http://{host}/mcp"), is_remote=True)
 
 
+async def test_logins_are_guarded_where_the_policy_decides_what_is_added() -> None:
+    """The operator's list says where servers may be; their logins are checked against it again, address by address."""
+    listing = AddServerPolicy(lookup=KNOWN, urls=("http://inner.example",))
+    for policy, url, is_remote, expected in (
+        (POLICY, "http://public.example/mcp", True, (True, True)),
+        (POLICY, "http://inner.example/mcp", False, (False, False)),
+        (listing, "http://inner.example/mcp", True, (False, True)),
+        (listing, "http://inner.example/mcp", False, (False, True)),
+    ):
+        spec = await policy.admit(entry(url=url), is_remote=is_remote)
+        assert isinstance(spec.target, HttpTarget)
+        assert (spec.target.is_public, spec.target.is_guarded) == expected
+
+
 async def test_unix_sockets_are_for_callers_on_this_machine_and_the_operator() -> None:
     socket_entry = entry(url="unix:///run/docker.sock:/mcp")
     spec = await POLICY.admit(socket_entry, is_remote=False)

@@ -57,6 +57,23 @@ async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> No
     assert discovered["instructions"] == told["instructions"]
 
 
+METHODS_OF = {"tools": ["tools/list"], "resources": ["resources/list", "resources/templates/list", "resources/read"]}
+
+
+@EACH_ERA
+async def test_every_capability_that_callers_are_told_of_is_served(is_modern: bool) -> None:
+    kernel = Kernel()
+    if is_modern:
+        told = await ModernEra(kernel).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
+    else:
+        _, told = await hello(kernel)
+    subscribe = "subscriptions/listen" if is_modern else "resources/subscribe"
+    assert told["capabilities"] == {name: told["capabilities"][name] for name in METHODS_OF}
+    assert told["capabilities"]["resources"] == {"subscribe": True, "listChanged": False}
+    methods = [*METHODS_OF["tools"], *METHODS_OF["resources"], subscribe]
+    assert [name for name in methods if not kernel.has(name, is_modern=is_modern)] == []
+
+
 @EACH_ERA
 async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern: bool) -> None:
     tools = await listed(is_modern=is_modern)

@@ -3,7 +3,10 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.sessions.login_overview import LoginState, login_overview
@@ -62,3 +65,20 @@ def test_every_server_has_a_state_and_no_secret_is_told() -> None:
     ]
     assert "hidden" not in repr(views)
     assert (views[0].issuer, views[0].scopes, views[0].is_renewable) == ("https://login.example", ("read",), True)
+
+
+@pytest.mark.parametrize(
+    ("grant", "state"),
+    [
+        (Grant.CLIENT_CREDENTIALS, LoginState.LOGGED_IN),
+        (Grant.JWT_BEARER, LoginState.LOGGED_IN),
+        (Grant.ENTERPRISE, LoginState.LOGGED_IN),
+        (Grant.AUTHORIZATION_CODE, LoginState.EXPIRED),
+        (Grant.DEVICE_CODE, LoginState.EXPIRED),
+    ],
+)
+def test_a_login_that_needs_no_person_renews_itself_without_a_refresh_token(grant: Grant, state: LoginState) -> None:
+    specs = [spec("own", oauth=OAuthSettings(grant=grant, client_id="me"))]
+    held = {record("own"): tokens(refresh_token=None)}
+    [view] = login_overview("ann", specs, held, (), START + timedelta(hours=2))
+    assert (view.state, view.is_renewable) == (state, state is LoginState.LOGGED_IN)

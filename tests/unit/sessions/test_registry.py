@@ -2,10 +2,11 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, Provenance
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.registry import BeingChanged, ServerRegistry
 from emceepee.sessions.server_changes import ServerChanges
@@ -192,6 +193,58 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
     registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
         await registry.remove("ann", "gihub")
+
+
+ADDED = Provenance("drawing 2.1", datetime(2026, 11, 18, 20, 33, tzinfo=UTC))
+
+
+async def test_who_adds_a_name_that_is_in_use_is_told_by_whom_and_since_when() -> None:
+    registry = a_registry("theirs")
+    registry.add("ann", replace(scripted_spec("mine"), added=ADDED))
+    with pytest.raises(InvalidArguments) as refused, registry.reserve_name("ann", scripted_spec("mine")):
+        pass
+    words = str(refused.value)
+    assert '"drawing 2.1" added it at 2026-11-18T20:33:00.000Z' in words
+    assert 'Choose another name, such as "mine-2", or call remove_server first' in words
+    assert "another session has the same names" in words
+    assert refused.value.details == {"server": "mine", "freeName": "mine-2"}
+
+
+async def test_what_is_known_of_a_name_in_use_is_said_and_no_more() -> None:
+    registry = a_registry("theirs")
+    registry.add("ann", scripted_spec("nobody knows"))
+    registry.add("ann", scripted_spec("nobody knows-2"))
+    registry.add("ann", replace(scripted_spec("off"), added=Provenance(None, ADDED.at)))
+    await registry.disable("ann", "off")
+    registry.add("ann", scripted_spec("x" * 100))
+    said = {
+        "theirs": "in use by a server with another configuration in the operator's file. All sessions",
+        "nobody knows": "in use by a server with another configuration. All sessions",
+        "off": "a client added it at 2026-11-18T20:33:00.000Z, and it is disabled. All sessions",
+        "x" * 100: f'such as "{"x" * 90}-2"',
+    }
+    for name, words in said.items():
+        with pytest.raises(InvalidArguments) as refused, registry.reserve_name("ann", scripted_spec(name)):
+            pass
+        assert words in str(refused.value)
+    with (
+        registry.reserve_name("ann", scripted_spec("now")),
+        pytest.raises(InvalidArguments, match="that another session adds just now"),
+        registry.reserve_name("ann", scripted_spec("now")),
+    ):
+        pass
+
+
+async def test_another_process_knows_who_added_a_server() -> None:
+    store = MemoryStore(is_durable=True)
+    await ServerRegistry([], store=store).save("ann", replace(scripted_spec("mine"), added=ADDED))
+    registry = ServerRegistry([], store=store)
+    await registry.load("ann")
+    assert registry.find_added("ann", "mine").added == ADDED
+
+
+def test_who_added_it_makes_it_no_other_server() -> None:
+    assert replace(scripted_spec("mine"), added=ADDED) == scripted_spec("mine")
 
 
 async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_later() -> None:

@@ -216,6 +216,15 @@ def test_who_asks_for_what_came_after_an_event_gets_what_came_back_too() -> None
     assert not box.has_news
 
 
+def test_what_was_asked_for_again_and_did_not_fit_comes_with_the_next_reply() -> None:
+    box = a_box(5)
+    take(box)
+    assert ids(take(box, after="e0", most=2)) == ["e1", "e2"]
+    assert (box.has_news, box.delivered) == (True, 3)
+    box.append(an_event(5))
+    assert [ids(take(box, most=2)) for _ in range(3)] == [["e3", "e4"], ["e5"], []]
+
+
 def test_what_came_back_is_kept_however_old_and_counted_if_it_must_go() -> None:
     box = a_box(2, most=5)
     lost = box.deliver(box.undelivered(), 2)
@@ -319,7 +328,13 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         lost = [item for item in self.kept[: index + 1] if item.was_carried and not item.is_delivered]
         delivery = take(self.box, after=self.kept[index].event.event_id, most=most)
         assert not delivery.cursor_lost
-        self.delivered(delivery, [*lost, *self.kept[index + 1 :]][:most], seen=index + 1)
+        wanted = [*lost, *self.kept[index + 1 :]]
+        self.delivered(delivery, wanted[:most], seen=index + 1)
+        for item in wanted[most:]:  # asked for, and not in this reply: undelivered again
+            if item.is_delivered:
+                item.is_delivered = False
+                self.taken = [event_id for event_id in self.taken if event_id != item.event.event_id]
+                self.passed_over.discard(item.event.event_id)
 
     @rule()
     def take_after_an_unknown_event(self) -> None:

@@ -11,7 +11,7 @@ from emceepee.telemetry.request_figures import (
     RequestFigures,
     Series,
 )
-from emceepee.telemetry.spans import PhaseKind, SpanKind, SpanStatus, phases
+from emceepee.telemetry.spans import PhaseKind, SpanKind, SpanStatus, phase, served
 from support.fakes.clock import FakeClock
 
 MANY = 10_000
@@ -36,7 +36,7 @@ class Requests:
     ) -> None:
         span = self.journal.begin(kind, name, server, {})
         if was_asked and server is not None:
-            with phases(PhaseKind.CALL, server, [span]):
+            with served(span), phase(PhaseKind.CALL, server):
                 pass
         span.replied({"isError": True} if is_error else {})
 
@@ -47,7 +47,7 @@ class Requests:
 async def test_requests_are_counted_by_how_they_ended_and_how_long_they_took() -> None:
     requests = Requests()
     span = requests.journal.begin(SpanKind.TOOL_CALL, "slow", "one", {})
-    with phases(PhaseKind.CALL, "one", [span]):
+    with served(span), phase(PhaseKind.CALL, "one"):
         await requests.clock.advance(0.3)
     span.replied({})
     requests.end("slow", is_error=True)

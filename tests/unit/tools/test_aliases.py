@@ -5,10 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee.codemode.bindings import BadScriptCall
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
+from emceepee.tools.aliases import own_call
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration import Tool
+from emceepee.tools.inner_calls import ToolsForScripts
 from support.sessions.catalogue import CATALOGUE
 
 ALIASED = [(tool.name, other, own) for tool in TOOLS for other, own in tool.aliases.others.items()]
@@ -166,3 +169,46 @@ def test_another_name_means_the_same_and_nothing_else_changes(alias: tuple[str, 
     arguments = data.draw(st.dictionaries(st.sampled_from([*rest, "stranger"]), JSON, max_size=4))
     value = data.draw(JSON)
     assert tool.aliases.resolve({**arguments, other: value}) == tool.aliases.resolve({**arguments, own: value})
+
+
+# Calls of emceepee's own tools inside execute_tool.
+
+TIMERS = {"tool": "list_timers", "args": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "inner"),
+    [
+        ({"server": "emceepee", **TIMERS}, {"a": 1}),
+        ({"name": "emceepee", "tool": "list_timers", "arguments": {"a": 1}}, {"a": 1}),
+        ({"server": "emceepee", "tool": "list_timers", "args": '{"a":1}'}, {"a": 1}),
+        ({"server": "emceepee", "tool": "list_timers", "session": "s"}, {"session": "s"}),
+        ({"server": "emceepee", "tool": "list_timers", "args": "{"}, "{"),
+    ],
+)
+def test_however_it_is_written_the_inner_call_is_found(arguments: dict[str, Any], inner: object) -> None:
+    assert own_call({"name": "execute_tool", "arguments": arguments}) == {"name": "list_timers", "arguments": inner}
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"name": "list_tools", "arguments": {"server": "emceepee"}},
+        {"name": "execute_tool", "arguments": {"server": "one", "name": "emceepee", **TIMERS}},
+        {"name": "execute_tool", "arguments": ["emceepee"]},
+        {"name": "execute_tool"},
+    ],
+)
+def test_anything_else_is_no_such_call(params: dict[str, Any]) -> None:
+    assert own_call(params) is None
+
+
+def test_a_script_calls_the_inner_tool_however_often_it_is_wrapped() -> None:
+    tools = ToolsForScripts(TOOLS)
+    wrapped = {"server": "emceepee", "tool": "execute_tool", "args": {"server": "emceepee", **TIMERS}}
+    assert tools.resolve("execute_tool", wrapped) == ("list_timers", {"a": 1})
+    assert tools.resolve("execute_tool", {"server": "one", **TIMERS}) == ("execute_tool", {"server": "one", **TIMERS})
+    assert tools.resolve("execute_tool", {"server": "emceepee", "tool": "list_timers"}) == ("list_timers", {})
+    for wrong in ({"tool": 7}, {"tool": "list_timers", "args": "{"}):
+        with pytest.raises(BadScriptCall):
+            tools.resolve("execute_tool", {"server": "emceepee", **wrong})

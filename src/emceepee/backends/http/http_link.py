@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 from emceepee.backends.http.resumption import Resumption
-from emceepee.backends.http.session_loss import BAD_REQUEST, says_session_lost
+from emceepee.backends.http.session_loss import BAD_REQUEST, NOT_FOUND, says_session_lost
 from emceepee.backends.http.wire import (
     BEST_EFFORT_SECONDS,
     HttpWire,
@@ -148,7 +148,7 @@ class HttpLink(LinkLifetime):
         try:
             await self._exchange("ping", None)
         except (RpcError, LinkError) as error:
-            in_same_words = error.status == BAD_REQUEST and refusal in (None, str(error))
+            in_same_words = error.status in (BAD_REQUEST, NOT_FOUND) and refusal in (None, str(error))
             is_unknown_method = isinstance(error, RpcError) and error.code == METHOD_NOT_FOUND
             if (in_same_words or says_session_lost(str(error))) and not is_unknown_method:
                 raise session_lost(error.status) from error
@@ -291,7 +291,7 @@ class HttpLink(LinkLifetime):
         """What one failed request may say of the link."""
         if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
             self._is_forgotten = True
-        elif error.status == BAD_REQUEST and self._wire.session_id and method != "ping":
+        elif error.status in (BAD_REQUEST, NOT_FOUND) and self._wire.session_id and method != "ping":
             self._probe_soon(refusal=str(error))
         elif isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE and error.may_have_run:
             self._probe_soon()

@@ -5,8 +5,12 @@ a tool may well speak of sessions. Only the status that the specification gives 
 letter by letter, before they look at the request.
 """
 
+from emceepee.backends.json_rpc import names_none
+from emceepee.json_types import JsonObject
+
 NOT_FOUND = 404
 BAD_REQUEST = 400
+SESSION_NOT_FOUND = -32001  # the JSON-RPC code of the official SDKs
 _KNOWN_WORDS = frozenset(
     {
         "Bad Request: No valid session ID provided",  # server-everything, TypeScript examples, Python SDK up to 1.24
@@ -25,6 +29,17 @@ def says_session_lost(words: str) -> bool:
     return words.strip() in _KNOWN_WORDS
 
 
-def status_says_session_lost(status: int, words: str) -> bool:
-    """Of a whole response with an error status, to a request that carried a session id."""
-    return status == NOT_FOUND or (status == BAD_REQUEST and says_session_lost(words))
+def status_says_session_lost(status: int, words: str, message: JsonObject | None) -> bool:
+    """Judge a complete response with an error status, to a request that carried a session id.
+
+    A 404 without a JSON-RPC message is the specification's own signal. A 404 with a JSON-RPC message may be the error
+    of a tool that ran. It counts only in the exact words of known servers, or with their code and the id of no request.
+    """
+    if says_session_lost(words):
+        return status in (NOT_FOUND, BAD_REQUEST)
+    return status == NOT_FOUND and (message is None or _has_code_of_sdks(message))
+
+
+def _has_code_of_sdks(message: JsonObject) -> bool:
+    error = message.get("error")
+    return isinstance(error, dict) and error.get("code") == SESSION_NOT_FOUND and names_none(message.get("id"))

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import closing
+from contextlib import aclosing, closing
+from functools import partial
 from typing import Any
 
 from emceepee.backends.http.event_stream import Cursor, EventParser
 from emceepee.backends.http.redirects import MOST_REDIRECTS, REDIRECTS, follow, redirect_words, send
+from emceepee.backends.http.resumed_stream import PUSH_TRIES, ResumedStream
 from emceepee.backends.http.session_loss import status_says_session_lost
 from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
@@ -16,8 +18,8 @@ from emceepee.backends.http1.response import Response
 from emceepee.backends.json_rpc import names_none, names_request, unreadable
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
-from emceepee.clock import Clock
-from emceepee.codec import Unreadable, decode, encode
+from emceepee.clock import Clock, give_up_after
+from emceepee.codec import decode, encode
 from emceepee.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -126,28 +128,32 @@ class HttpWire:
             LinkError: it cannot, or one event is too large.
         """
         cursor, backoff = Cursor(), None
+        stream: Response | ResumedStream = response
         while True:
             parser = EventParser(cursor, largest=self._largest)
-            try:
-                while chunk := await response.readany():
+            try:  # as in `_messages`, which would be one more generator on the path of every answer
+                while (chunk := await stream.readany()) != b"":
+                    if chunk is None:
+                        parser = EventParser(cursor, largest=self._largest)
+                        continue
                     for event in parser.feed(chunk):
                         if isinstance(message := _decoded(event.data), dict):
                             yield message
             except ResponseTooLarge as error:
-                response.close()
+                stream.close()
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("a stream was cut: %s", error)  # the same as ended too early
             except GeneratorExit:
-                response.discard()  # the reader has its answer
+                stream.discard()  # the reader has its answer
                 raise
             except BaseException:
-                response.close()
+                stream.close()
                 raise
             if not resumable or cursor.last_id is None:
                 return
             backoff = backoff or ReopenBackoff(self._clock, ANSWERS)
-            response = await self._reopen(cursor, backoff)
+            stream = ResumedStream(await self._reopen(cursor, backoff), partial(self._open_beside, cursor), self._clock)
 
     async def read_pushes(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
         """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
@@ -159,7 +165,7 @@ class HttpWire:
         """
         cursor, backoff, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
         while True:
-            asked = 0.0
+            asked, was_cut = 0.0, was_open and cursor.last_id is not None
             try:
                 with closing(await self._get(cursor)) as response:
                     if response.status != 200:
@@ -171,17 +177,35 @@ class HttpWire:
                         raise HttpFailure(f"HTTP {response.status}")
                     was_open = True
                     backoff.mark_opened()
-                    parser = EventParser(cursor, largest=self._largest)
-                    while chunk := await response.readany():
-                        for event in parser.feed(chunk):
-                            if isinstance(message := _decoded(event.data), dict):
-                                yield message
+                    async with aclosing(self._pushes(response, cursor, was_cut=was_cut)) as messages:
+                        async for message in messages:
+                            yield message
                 asked = cursor.retry
             except NotConnected as error:
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("push stream broke: %s", error)
             await self._clock.sleep(backoff.next_pause(asked))
+
+    async def _pushes(self, response: Response, cursor: Cursor, *, was_cut: bool) -> AsyncGenerator[JsonObject, None]:
+        """Raises: HttpFailure."""
+        stream: Response | ResumedStream = response
+        if was_cut:
+            stream = ResumedStream(response, partial(self._open_beside, cursor), self._clock, most=PUSH_TRIES)
+        with closing(stream):
+            async for message in self._messages(stream, cursor):
+                yield message
+
+    async def _messages(self, stream: Response | ResumedStream, cursor: Cursor) -> AsyncGenerator[JsonObject, None]:
+        """Raises: HttpFailure."""
+        parser = EventParser(cursor, largest=self._largest)
+        while (chunk := await stream.readany()) != b"":
+            if chunk is None:
+                parser = EventParser(cursor, largest=self._largest)
+                continue
+            for event in parser.feed(chunk):
+                if isinstance(message := _decoded(event.data), dict):
+                    yield message
 
     def _is_trouble(self, response: Response) -> bool:
         return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
@@ -216,6 +240,20 @@ class HttpWire:
             raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
+    async def _open_beside(self, cursor: Cursor) -> Response | None:
+        """Return another stream from where the cursor stands, or None if the server gives none."""
+        try:
+            async with give_up_after(self._clock, BEST_EFFORT_SECONDS):
+                response = await self._get(cursor)
+        except (HttpFailure, LinkError, TimeoutError) as error:
+            logger.debug("no second stream: %s", error)
+            return None
+        if response.status == 200:
+            return response
+        logger.debug("no second stream: HTTP %s", response.status)
+        response.discard()
+        return None
+
     async def _get(self, cursor: Cursor) -> Response:
         """Raises: HttpFailure."""
         headers = {"accept": "text/event-stream"}
@@ -227,18 +265,17 @@ class HttpWire:
         (await self._http.request("DELETE")).discard()
 
     async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
-        status = response.status
+        status, is_whole = response.status, response.content_type != "text/event-stream"
         try:
             body = await self.body(response)
         except HttpFailure as error:
             if self._http.forwarding_proxy is None:
                 return broken(self.url, error)
-            body = b""  # a proxy may refuse before it has read the request, and hang up: the status says enough
-        message = _rpc_error(body)
-        answered: JsonObject | None = message and message["error"]
+            body, is_whole = b"", False  # a proxy may refuse and hang up before it has read the request
+        message = _rpc_message(body)
+        answered = _rpc_error(message)
         words = str(answered.get("message", "")) if answered else _excerpt(body)
-        is_whole = response.content_type != "text/event-stream"
-        if self.session_id and is_whole and status_says_session_lost(status, words):
+        if self.session_id and is_whole and status_says_session_lost(status, words, message):
             return session_lost(status)
         if status == UNAUTHORIZED:
             return refused(status, (words + through_proxy(self._http)).strip())
@@ -304,18 +341,22 @@ async def best_effort(work: Awaitable[Any], *, what: str, within: float = BEST_E
 def _decoded(data: bytes) -> Any:
     try:
         return decode(data)
-    except Unreadable as error:
+    except ValueError as error:
+        logger.debug("an event cannot be read: %s", error)
         return unreadable(data, error)
-    except ValueError:
-        logger.debug("an event that is not JSON was passed over")
-        return None
 
 
-def _rpc_error(body: bytes) -> JsonObject | None:
-    """The message in an error response, if it is a JSON-RPC error."""
+def _rpc_message(body: bytes) -> JsonObject | None:
+    """The JSON-RPC message in the body of a response with an error status, or None if the body is anything else."""
     message = _decoded(body) if body.lstrip().startswith(b"{") else None
-    error = message.get("error") if isinstance(message, dict) else None
-    return message if isinstance(error, dict) and "code" in error else None
+    if not isinstance(message, dict):
+        return None
+    return message if "jsonrpc" in message or _rpc_error(message) is not None else None
+
+
+def _rpc_error(message: JsonObject | None) -> JsonObject | None:
+    error = message.get("error") if message is not None else None
+    return error if isinstance(error, dict) and "code" in error else None
 
 
 def _excerpt(body: bytes) -> str:

@@ -13,6 +13,7 @@ from emceepee.backends.http1.client import Attempts
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.challenge import Demand, Want, demand_of
+from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.proofs import BadKey, dpop_proof
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.scopes import is_worth_asking
@@ -62,8 +63,8 @@ class Authorizer(TokenSource, Protocol):
         ...
 
     @property
-    def authorization_url(self) -> str | None:
-        """What a person is asked to open just now."""
+    def asked_person(self) -> AskPerson | None:
+        """What a person is asked to open just now, if it was asked for here."""
         ...
 
     @property

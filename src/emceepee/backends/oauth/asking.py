@@ -42,11 +42,10 @@ from emceepee.backends.oauth.grants import (
     identity_request,
     tokens_of,
 )
+from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.settings import Grant
 from emceepee.backends.oauth.tokens import NonceWanted, Refused, Rejected, TokenGrant, Unavailable, read_token_answer
-from emceepee.backends.oauth.well_known import (
-    is_trustworthy,
-)
+from emceepee.backends.oauth.well_known import is_openable, is_trustworthy
 
 INVALID_CLIENT = ("invalid_client", "unauthorized_client")
 
@@ -66,6 +65,8 @@ def ask(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
         case Grant.ENTERPRISE:
             if (provider := terms.settings.identity_provider) is None:
                 return fail("The grant enterprise needs an identity provider in the server's oauth settings")
+            if not is_trustworthy(provider.token_endpoint, terms.server_url):
+                return fail("The token_endpoint of the identity provider is not at an https address")
             state = ExchangingIdentity(terms=terms, grantor=grantor, client=client)
             return state, (Send(identity_request(grantor, provider)),)
         case _:
@@ -75,7 +76,7 @@ def ask(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
 def _ask_browser(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
     request = AuthorizationRequest(
         client=client,
-        redirect_uri=terms.redirect_uri,
+        redirect_uri=redirect_address(terms.redirect_uri, terms.settings, grantor.server),
         resource=grantor.resource,
         scopes=grantor.scopes,
         verifier=terms.verifier,
@@ -110,7 +111,7 @@ def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> 
         case Refused():
             return _refuse(state.grantor, state.client, found)
         case DeviceCode():
-            if not is_trustworthy(found.verification_uri, issuer):
+            if not is_openable(found.verification_uri, issuer):
                 return fail(f"{issuer} wants the code to be entered at an address that is not https")
             waiting = AwaitingDevice(grantor=state.grantor, client=state.client, device=found)
             return waiting, (show(waiting), StartTimer(found.interval))
@@ -121,11 +122,11 @@ def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> 
 def show(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
     """What a person is asked while the login waits in this state."""
     if isinstance(state, AwaitingBrowser):
-        return AskPerson(state.url)
+        return AskPerson(state.url, state.grantor.server.issuer)
     device, issuer = state.device, state.grantor.server.issuer
     complete = device.complete_uri
-    url = complete if complete and is_trustworthy(complete, issuer) else device.verification_uri
-    return AskPerson(url, device.user_code, device.expires_at)
+    url = complete if complete and is_openable(complete, issuer) else device.verification_uri
+    return AskPerson(url, issuer, device.user_code, device.expires_at)
 
 
 def poll(state: AwaitingDevice, now: datetime) -> Step:

@@ -10,10 +10,12 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.exchange import OAuthError, plain
 from emceepee.backends.oauth.metadata import ServerMetadata
+from emceepee.backends.oauth.redirect_address import digest_in_path
 from emceepee.backends.oauth.scopes import OFFLINE, Scopes
 
 S256 = "S256"
 LONGEST_REDIRECT = 16 << 10
+WHOLE_ADDRESS = "Paste the whole address that the browser ended at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +92,17 @@ def state_in(redirect_url: str) -> str | None:
 
 def read_redirect(redirect_url: str, request: AuthorizationRequest, server: ServerMetadata) -> RedirectOutcome:
     """What the browser came back with. Its issuer is checked before anything else of it is believed (RFC 9207)."""
-    found = _parameters(redirect_url)
+    found, path = _parameters(redirect_url), _path(redirect_url)
     state = found.get("state")
     if state is None:
-        return Stray("The address has no state. Paste the whole address that the browser ended at")
+        return Stray(f"The address has no state. {WHOLE_ADDRESS}")
     if not hmac.compare_digest(state.encode(), request.state.encode()):
         return Stray("The address belongs to another login, or to one that is over. Begin again")
+    expected = digest_in_path(_path(f"{request.redirect_uri}?"))
+    if expected and not path:
+        return Stray(f"The address has no path. {WHOLE_ADDRESS}")
+    if digest_in_path(path) != expected:  # a proxy may change the rest of the address
+        return Forged(f"The answer came to the address of another authorization server than {server.issuer}")
     issuer = found.get("iss")
     if issuer is not None and issuer != server.issuer:
         return Forged(f"The answer comes from {plain(issuer)}, and {server.issuer} was asked")
@@ -105,7 +112,7 @@ def read_redirect(redirect_url: str, request: AuthorizationRequest, server: Serv
         return Denied(OAuthError(plain(error), plain(found.get("error_description", ""))))
     if code := found.get("code"):
         return Code(code)
-    return Stray("The address has no code. Paste the whole address that the browser ended at")
+    return Stray(f"The address has no code. {WHOLE_ADDRESS}")
 
 
 def _parameters(url: str) -> dict[str, str]:
@@ -116,3 +123,12 @@ def _parameters(url: str) -> dict[str, str]:
         return {name: values[0] for name, values in parse_qs(query, max_num_fields=100).items()}
     except ValueError:
         return {}
+
+
+def _path(url: str) -> str:
+    """Return the path of an address, or an empty string if it is a query alone."""
+    text = url.strip()[:LONGEST_REDIRECT]
+    try:
+        return urlsplit(text).path if "?" in text else ""
+    except ValueError:
+        return ""

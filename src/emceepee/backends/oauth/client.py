@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from emceepee.backends.oauth.metadata import Malformed, ServerMetadata, read_object
+from emceepee.backends.oauth.redirect_address import document_address
 from emceepee.backends.oauth.scopes import Scopes, parse_scopes
 from emceepee.backends.oauth.settings import GRANT_TYPES, Grant, OAuthSettings
 from emceepee.codec import encode
@@ -87,15 +88,23 @@ def identify(
     registrations: Mapping[str, Registration],
     *,
     redirect_uri: str,
+    by_hand: str,
+    own_document: str | None,
     scopes: Scopes,
     registered_scopes: Scopes,
     now: datetime,
 ) -> Identity:
-    """The client that was registered by hand, else our metadata document, else a dynamic registration, else nobody."""
+    """The client that was registered by hand, else our metadata document, else a dynamic registration, else nobody.
+
+    `by_hand` is the redirect address of clients that are registered by hand.
+    """
     if settings.client_id is not None:
         return _configured(settings, settings.client_id, server)
-    if settings.client_metadata_url is not None and _takes_documents(server):
-        return Client(client_id=settings.client_metadata_url)
+    if server.accepts_client_documents:
+        if settings.client_metadata_url is not None:
+            return Client(client_id=settings.client_metadata_url)
+        if own_document is not None:
+            return Client(client_id=document_address(own_document, settings, server))
     known = registrations.get(server.issuer)
     if known is not None and known.serves(redirect_uri=redirect_uri, grant=settings.grant, scopes=scopes, now=now):
         return known.client
@@ -105,7 +114,7 @@ def identify(
         return Register(server.registration_endpoint, body, bare)
     return NoClient(
         f"The authorization server {server.issuer} registers no clients by itself. Register emceepee there by hand,"
-        f" with the redirect address {redirect_uri}, and put client_id (and client_secret) into the server's oauth"
+        f" with the redirect address {by_hand}, and put client_id (and client_secret) into the server's oauth"
         " settings"
     )
 
@@ -179,11 +188,6 @@ def _agreed(server: ServerMetadata, *, has_secret: bool) -> AuthMethod:
         return AuthMethod.BASIC
     fallback = AuthMethod.NONE if AuthMethod.NONE in supported else AuthMethod.BASIC
     return next((method for method in WITH_SECRET if method in supported), fallback)
-
-
-def _takes_documents(server: ServerMetadata) -> bool:
-    methods = server.auth_methods_supported
-    return server.takes_client_documents and (methods is None or AuthMethod.NONE in methods)
 
 
 def _registration_body(grant: Grant, server: ServerMetadata, redirect_uri: str, scopes: Scopes) -> bytes:

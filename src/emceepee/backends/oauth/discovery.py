@@ -29,11 +29,13 @@ from emceepee.backends.oauth.metadata import (
     read_resource_metadata,
     read_server_metadata,
 )
+from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.scopes import join, scopes_to_ask, with_offline_access
 from emceepee.backends.oauth.settings import GRANT_TYPES, Grant
 from emceepee.backends.oauth.well_known import (
     canonical_resource,
     covers,
+    is_openable,
     is_trustworthy,
     origin_of,
     resource_metadata_urls,
@@ -44,7 +46,9 @@ from emceepee.backends.oauth.well_known import (
 
 def begin(terms: LoginTerms) -> Step:
     urls = resource_metadata_urls(terms.server_url, terms.demand.resource_metadata)
-    first, *left = [url for url in urls if is_trustworthy(url, terms.server_url)]
+    first, *left = [url for url in urls if is_trustworthy(url, terms.server_url)] or [""]
+    if not first:  # a Unix socket has no address at which it could publish metadata
+        return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
     return FindingResource(terms=terms, asked=first, left=tuple(left)), (Send(get(first)),)
 
 
@@ -152,7 +156,9 @@ def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: S
         terms.settings,
         server,
         terms.registrations,
-        redirect_uri=terms.redirect_uri,
+        redirect_uri=redirect_address(terms.redirect_uri, terms.settings, server),
+        by_hand=terms.redirect_uri,
+        own_document=terms.own_document,
         scopes=grantor.scopes,
         registered_scopes=join(grantor.scopes, offered),
         now=now,
@@ -181,7 +187,8 @@ def _objection(terms: LoginTerms, server: ServerMetadata) -> str | None:
         "device_authorization_endpoint": server.device_authorization_endpoint,
     }
     for name, url in endpoints.items():
-        if url is not None and not is_trustworthy(url, terms.server_url):
+        is_fit = is_openable if name == "authorization_endpoint" else is_trustworthy
+        if url is not None and not is_fit(url, terms.server_url):
             return f"The {name} of the authorization server {server.issuer} is not at an https address"
     supported = server.grant_types_supported
     if supported is not None and GRANT_TYPES[grant] not in supported:
@@ -223,7 +230,7 @@ def register(state: Registering, answer: HttpAnswer) -> Step:
         registration = read_registration(
             answer.body,
             issuer=issuer,
-            redirect_uri=terms.redirect_uri,
+            redirect_uri=redirect_address(terms.redirect_uri, terms.settings, grantor.server),
             grant=terms.settings.grant,
             server=grantor.server,
         )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from emceepee.backends.http1.address import Address
 from emceepee.backends.oauth.authorization import AuthorizationRequest
 from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.client import Client, Registration
@@ -32,6 +33,7 @@ class LoginTerms:
     asked_before: Scopes = ()
     registrations: Mapping[str, Registration] = field(default_factory=dict)
     pinned_issuer: str | None = None
+    own_document: str | None = None  # where emceepee serves its own client document, if it does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,11 +199,31 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """To open an address, and to enter the code there if there is one. What the login waits in is to be kept first."""
+    """To open an address, and to enter the code there if there is one. What the login waits in is to be kept first.
+
+    `link` leads there by way of emceepee, and is what the person opens if it is there.
+    """
 
     url: str = field(repr=False)
+    issuer: str
     user_code: str | None = None
     expires_at: datetime | None = None
+    link: str | None = field(default=None, repr=False)
+
+    @property
+    def opens(self) -> str:
+        """The address that the person opens."""
+        return self.link or self.url
+
+    @property
+    def host(self) -> str:
+        """The host of the page that the person is sent to."""
+        return Address.of(self.url).authority
+
+    @property
+    def issuer_host(self) -> str:
+        """The host of the authorization server, which gets the code."""
+        return Address.of(self.issuer).authority
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ class ServerMetadata:
     sends_issuer: bool = False
     is_guessed: bool = False
 
+    @property
+    def accepts_client_documents(self) -> bool:
+        """Whether a client may be known by the address of its metadata document, without a secret."""
+        methods = self.auth_methods_supported
+        return self.takes_client_documents and (methods is None or "none" in methods)
+
 
 def read_resource_metadata(body: bytes) -> ResourceMetadata:
     """Raises: Malformed."""

@@ -11,6 +11,7 @@ from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
 from emceepee.backends.oauth.flow import Answered, Unanswered
 from emceepee.backends.oauth.login_tls import login_tls
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
+from emceepee.backends.oauth.reach import LoginReach
 from emceepee.clock import Clock
 
 EXCHANGE_SECONDS = 15.0  # for one answer: an authorization server that takes longer is in trouble
@@ -19,15 +20,13 @@ LARGEST_ANSWER = 256 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSender:
-    """`owner`, `is_public`, `server_url` and `tls` are those of the server that the login is for."""
+    """`owner`, `reach` and `tls` are those of the server that the login is for."""
 
     pool: ConnectionPool
     clock: Clock
     owner: str = ""
-    is_public: bool = False
-    server_url: str = ""
+    reach: LoginReach = LoginReach()
     tls: TlsSettings | None = None
-    issuer: str | None = None  # that is configured
 
     async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered:
         try:
@@ -35,7 +34,9 @@ class OAuthSender:
                 answer = await self._exchange(request, dpop_key)
         except TimeoutError:
             return Unanswered(f"no answer within {EXCHANGE_SECONDS:g} s")
-        except (HttpFailure, BadKey) as error:
+        except HttpFailure as error:
+            return Unanswered(self.reach.words_for(error))
+        except BadKey as error:
             return Unanswered(str(error))
         except ValueError:  # its text may hold the header that HTTP cannot carry
             return Unanswered("the request cannot be sent")
@@ -48,8 +49,9 @@ class OAuthSender:
             form = request.with_field("client_assertion", assertion)
         if Missing.PROOF in request.missing and dpop_key is not None:
             headers["dpop"] = dpop_proof(dpop_key, method=request.method, url=request.url, now=now, nonce=request.nonce)
-        tls = login_tls(self.tls, request.url, server_url=self.server_url, issuer=self.issuer)
-        http = HttpClient(self.pool, request.url, headers, owner=self.owner, is_public=self.is_public, tls=tls)
+        tls = login_tls(self.tls, request.url, server_url=self.reach.server_url, issuer=self.reach.issuer)
+        is_public = await self.reach.needs_public_address(request.url, self.pool.connector)
+        http = HttpClient(self.pool, request.url, headers, owner=self.owner, is_public=is_public, tls=tls)
         response = await http.request(request.method, form.encoded_body())
         body = await response.read(LARGEST_ANSWER)
         return HttpAnswer(status=response.status, headers=response.headers, body=body)

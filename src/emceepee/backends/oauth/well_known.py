@@ -1,13 +1,16 @@
 """Where the documents lie that tell how to log in, and which addresses they may lead to."""
 
+import re
+from ipaddress import ip_address
 from urllib.parse import urlsplit, urlunsplit
 
-from emceepee.backends.http1.address import Address
+from emceepee.backends.http1.address import Address, is_unix_url
 
 _RESOURCE = "/.well-known/oauth-protected-resource"
 _OAUTH = "/.well-known/oauth-authorization-server"
 _OPENID = "/.well-known/openid-configuration"
 LONGEST_URL = 8192
+_PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
 def resource_metadata_urls(server_url: str, named: str | None) -> tuple[str, ...]:
@@ -58,15 +61,42 @@ def same_issuer(document: str, asked: str) -> bool:
 
 
 def is_trustworthy(url: str, server_url: str) -> bool:
-    """Whether secrets may go there, or a person: HTTPS, or HTTP where the server itself is spoken to in HTTP."""
+    """Return whether a login may send secrets to `url`: it has TLS, or neither it nor the server has.
+
+    Only http and https count. Anything else, such as a Unix socket, is on this machine, and metadata may not name it.
+    """
     try:
         parts, own = urlsplit(url), urlsplit(server_url)
-        Address.of(url)
+        is_web = not is_unix_url(url) and Address.of(url).origin.socket_path is None
     except ValueError:
         return False
-    if parts.username or parts.password or len(url) > LONGEST_URL or not url.isprintable():
+    if parts.username or parts.password or len(url) > LONGEST_URL or not url.isprintable() or "\\" in url:
+        return False  # browsers read a backslash as a slash, so the host that they open would be another one
+    return is_web and (parts.scheme == "https" or own.scheme == "http")
+
+
+def is_openable(url: str, server_url: str) -> bool:
+    """Return whether a person may be sent to `url`.
+
+    Beyond loopback a page needs TLS, because passwords are typed there. The host of a server without TLS is excepted:
+    everything that is sent to that server can be read on the way already.
+    """
+    if not is_trustworthy(url, server_url):
         return False
-    return parts.scheme == "https" or own.scheme == "http"
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if _PLAIN_HOST.fullmatch(host) is None:
+        return False  # a browser may open another host than the one that the question names
+    return parts.scheme == "https" or is_loopback_host(host) or host == urlsplit(server_url).hostname
+
+
+def is_loopback_host(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def is_client_metadata_url(url: str) -> bool:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,13 +12,14 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.guardian import STRAY_SECONDS
 from emceepee.backends.process.kept_process import KeptProcess
+from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
 from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.futures import resolve
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
-from emceepee.state.ring import Ring
+from emceepee.search_path import find_program
 
 # What a child may know of our environment: enough to find programs, caches, certificates and a proxy. Secrets are given
 # by name in the server's own `env`.
@@ -36,10 +36,8 @@ KILL_GRACE = STRAY_SECONDS + 2.0  # then it is not asked; what it left gets a mo
 STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE
 DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
 EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
-STDERR_LINES_KEPT = 50
-TAIL_LINES = 10
 STDERR_LINE_BYTES = 64 << 10
-_LAST_WORDS = "; its stderr ends: "
+_STDERR_MARK = "; its stderr"
 
 OnLine = Callable[[bytes | TooLongLine], None]
 
@@ -68,7 +66,7 @@ class Child(asyncio.SubprocessProtocol):
         self._end_timer: Handle | None = None
         self.exited: asyncio.Future[int] = self._loop.create_future()
         self.ended: asyncio.Future[str] = self._loop.create_future()
-        self.stderr_tail: Ring[str] = Ring(STDERR_LINES_KEPT)
+        self.stderr = StderrLines()
         self.pid = 0
 
     @property
@@ -125,7 +123,7 @@ class Child(asyncio.SubprocessProtocol):
             text = f"(a line over {STDERR_LINE_BYTES} bytes)"
         else:
             text = line.decode("utf-8", "replace")
-        self.stderr_tail.append(text)
+        self.stderr.append(text)
         self._on_stderr(text)
 
     def _check_end(self) -> None:
@@ -174,7 +172,7 @@ class Child(asyncio.SubprocessProtocol):
         return None if pipe is None or pipe.is_closing() else cast(asyncio.ReadTransport, pipe)
 
     def describe_end(self) -> str:
-        """How it went, for a person: exit code or signal, and the last lines of stderr."""
+        """How it went, for a person: exit code or signal, and an excerpt of stderr."""
         code = self.exit_code
         if code is None:
             how = "closed its standard input or output"
@@ -182,9 +180,7 @@ class Child(asyncio.SubprocessProtocol):
             how = f"was ended by signal {-code} ({_signal_name(-code)})"
         else:
             how = f"exited with code {code}"
-        tail = self.stderr_tail.last(TAIL_LINES)
-        last_words = f"{_LAST_WORDS}{' | '.join(tail)[-2000:]}" if tail else "; its stderr was empty"
-        return f"{self._command} {how}{last_words}"
+        return f"{self._command} {how}; {self.stderr.sentence()}"
 
     def facts(self) -> JsonObject:
         """The process as events and status replies show it."""
@@ -193,7 +189,7 @@ class Child(asyncio.SubprocessProtocol):
         if code is None:
             return facts
         facts |= {"exitCode": code} if code >= 0 else {"signal": _signal_name(-code)}
-        return facts | {"stderrTail": self.stderr_tail.last(TAIL_LINES)}
+        return facts | {"stderrTail": self.stderr.excerpt()}
 
     async def stop(self) -> None:
         """End the process and everything that it started; returns when they are gone."""
@@ -258,9 +254,9 @@ async def _stop_unwanted(starting: "asyncio.Future[None]", child: Child) -> None
         await child.stop()
 
 
-def without_last_words(reason: str) -> str:
+def without_stderr(reason: str) -> str:
     """How a process ended, for those who must not see what it wrote on stderr: that may hold anything."""
-    return reason.partition(_LAST_WORDS)[0]
+    return reason.partition(_STDERR_MARK)[0]
 
 
 def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
@@ -272,7 +268,7 @@ def _program(target: StdioTarget, environment: Mapping[str, str]) -> str:
         raise LinkError(Failure.UNREACHABLE, f"the working directory {target.cwd} does not exist")
     if os.sep in target.command:
         return target.command
-    found = shutil.which(target.command, path=environment.get("PATH"))
+    found = find_program(target.command, environment.get("PATH"))
     if found is None:
         raise LinkError(Failure.UNREACHABLE, f"there is no program {target.command!r} on the PATH")
     return found

@@ -9,12 +9,13 @@ from emceepee.backends.process.child import Child, start_child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, give_up_after
-from emceepee.codec import encode
+from emceepee.codec import Unreadable, encode
 from emceepee.framing import TooLongLine
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
+TOO_LONG = Unreadable("longer than the longest line that is read")
 UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
 ANSWERS_UNREAD = "it sent more requests than are served at once, and did not read the answers"
 
@@ -49,9 +50,10 @@ class StdioLink(DuplexLink):
         await self._tasks.close()
 
     @property
-    def is_running(self) -> bool:
-        """Whether there is a process, or is about to be: also after `closed`, until it has ended."""
-        return self._child is None or not self._child.ended.done()
+    def process_ended(self) -> "asyncio.Future[str]":
+        """Resolves when the process is gone, which is some time after `closed`."""
+        assert self._child is not None  # the link was started
+        return self._child.ended
 
     def process(self) -> JsonObject | None:
         return None if self._child is None else self._child.facts()
@@ -69,6 +71,8 @@ class StdioLink(DuplexLink):
             self._listener.handle_output("(a line too long to be read)", "stdout")
             if line.may_be_an_answer:
                 self._fail_request(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
+            elif line.message_id is not None:
+                self._inbound.receive({"id": line.message_id, "method": TOO_LONG}, None)
         elif line.strip():
             self._receive(line)
             if self._inbound.is_crowded and self._child is not None and not self._is_paused:

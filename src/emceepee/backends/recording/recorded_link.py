@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.process.child import without_last_words
+from emceepee.backends.process.child import without_stderr
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
 from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
 from emceepee.backends.recording.recorder import Recorder
@@ -190,4 +190,4 @@ def _call_of(origin: object | None) -> object | None:
 
 def _short(text: str) -> str:
     """Without what may be secret. Some servers take their token in the path, so a place is all that is left of it."""
-    return _PATH_OF_ADDRESS.sub(r"\1/…", public_url(without_last_words(text)))[:LONGEST_TEXT]
+    return _PATH_OF_ADDRESS.sub(r"\1/…", public_url(without_stderr(text)))[:LONGEST_TEXT]

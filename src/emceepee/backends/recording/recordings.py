@@ -12,7 +12,7 @@ from weakref import WeakSet
 from emceepee.backends.http1.address import place_of
 from emceepee.backends.recording.entries import EntryKind, is_header
 from emceepee.backends.recording.recorder import Put, Recorder
-from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
 from emceepee.codec import decode, encode_text
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -112,7 +112,7 @@ class Recordings:
 
 def _place(spec: BackendSpec) -> str:
     """Of an address without its path: some servers take their token there."""
-    if isinstance(spec.target, StdioTarget):
+    if not isinstance(spec.target, HttpTarget):
         return spec.target.label
     return f"{urlsplit(spec.target.url).scheme}://{place_of(spec.target.url)}"
 

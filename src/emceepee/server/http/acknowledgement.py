@@ -1,8 +1,8 @@
-"""Whether a caller's system has taken what was written, and closing a connection once it has.
+"""Whether a caller's system has acknowledged a response, and closing a connection once it has.
 
-A system may wait 40 ms or more before it acknowledges what it took, and from another machine the acknowledgement is a
-round trip away. Whoever closes right after a response would therefore find bytes that nobody has acknowledged, though
-they are about to be read.
+A system may wait 40 ms or more before it acknowledges data, and from another machine the acknowledgement takes a round
+trip. A server that closes right after a response would therefore find unacknowledged bytes although the caller is about
+to read them.
 """
 
 import fcntl
@@ -16,12 +16,10 @@ MOST_CHECKS = 20  # a second in all: also for one that is far away and lost a pa
 
 
 def is_unread(transport: BaseTransport) -> bool:
-    """Whether the other side has not taken all that was sent: its system refused it, or has not acknowledged it."""
+    """Return whether bytes of the response are unacknowledged. Linux reports them even after a reset."""
     sock: socket.socket = transport.get_extra_info("socket")
     try:
-        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            return True
-        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")  # on a socket: bytes not acknowledged
+        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")  # on a socket: unacknowledged bytes
     except OSError:
         return False
     return bool(struct.unpack("i", waiting)[0])

@@ -3,11 +3,15 @@
 It also is the disconnect check: whether a response has somebody to go to, and whether it got there.
 
     request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s and all acknowledged: it was read
-                          │ yes            └─ connection lost before that; we ourselves close when all is acknowledged
-                          │                   ├─ by a reset (SO_ERROR), or with bytes that were never acknowledged
-                          │                   │  (TIOCOUTQ): nobody read it, so `if_unread` reports
-                          │                   └─ in order, with all acknowledged: it was read
+                          │ yes            └─ connection lost before that (we close only when all is acknowledged)
+                          │                   ├─ with unacknowledged bytes (TIOCOUTQ): unread, `if_unread` reports it
+                          │                   ├─ in order, with all acknowledged: read
+                          │                   └─ by a reset, with all acknowledged: read if a proxy took the response,
+                          │                      unread if the caller itself sent the reset
                           └─ nothing is written; `give_up_response` tells uvicorn that this is no mistake
+
+A system resets a connection that a program closes with unread data, so a caller's reset means that it did not read the
+response. A proxy's reset does not: HAProxy resets its own connection when its client leaves after reading.
 
 asyncio closes the transport as soon as it reads an EOF or an error, which is a turn of the loop before uvicorn lets
 `receive` report it. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
@@ -22,9 +26,11 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from emceepee.codec import encode
+from emceepee.guard.forwarding import is_forwarded
 from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.joined_writes import joined_writes
+from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
 
 PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
@@ -54,6 +60,7 @@ class ServerConnection(HttpToolsProtocol):
         self._head_bytes = 0  # of a head that is not complete yet
         self._ticks = 0  # since the caller last did what it is waited for
         self._unsent = 0
+        self._line: ClientLine | None = None
 
     def __repr__(self) -> str:
         reading = "head" if self._in_head else "body" if self._in_body else "nothing"
@@ -64,6 +71,15 @@ class ServerConnection(HttpToolsProtocol):
 
     def is_gone(self) -> bool:
         return self.transport.is_closing()
+
+    def is_idle(self) -> bool:
+        return self._serving is None and not self.is_gone()
+
+    @property
+    def line(self) -> ClientLine:
+        if self._line is None:
+            self._line = ClientLine(self)
+        return self._line
 
     def give_up_response(self) -> None:
         if self._serving is not None:
@@ -243,9 +259,17 @@ class ServerConnection(HttpToolsProtocol):
         else:
             self.transport.close()
 
+    def _was_read(self, exc: Exception | None) -> bool:
+        """Return whether the last response was read before the connection was lost."""
+        if not self.cycle.response_complete or self.flow.write_paused or is_unread(self.transport):
+            return False
+        return exc is None or is_forwarded(tuple(name for name, _ in self.headers))
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._table.leave(self)
-        if self._unconfirmed and exc is None and self.cycle.response_complete and not is_unread(self.transport):
+        if self._line is not None:
+            self._line.carrier = None
+        if self._unconfirmed and self._was_read(exc):
             self._confirm()
         unconfirmed = self._unconfirmed
         super().connection_lost(exc)

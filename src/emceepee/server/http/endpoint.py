@@ -17,6 +17,7 @@ from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
+from emceepee.server.http.login_pages import LoginPages, is_page
 from emceepee.server.http.request_reading import MCP_PATH, Message, find_misdirection, read_message, send_rejection
 from emceepee.server.http.routing import ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
@@ -34,7 +35,6 @@ from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import STREAM, Header, Headers, Receive, Scope, Send, accepts, respond, respond_json
-from emceepee.web.callback import CALLBACK_PATH, CLIENT_PATH, PAGE_HEADERS, callback_page
 
 if TYPE_CHECKING:
     from emceepee.guard.oauth import OAuthCheck
@@ -88,6 +88,7 @@ class HttpEndpoint:
         services = parts.kernel, parts.tools, parts.directory, parts.policy
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
+        self._login_pages = None if parts.logins is None else LoginPages(parts.logins, parts.gate)
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
         parts.directory.on_end = self._end_connections_of
         parts.directory.on_load = self._connections.restore
@@ -117,25 +118,15 @@ class HttpEndpoint:
                 await respond(send, 204, b"", *PREFLIGHT)
             else:
                 await self._mcp(scope, headers, receive, send)
-        elif path in (CALLBACK_PATH, CLIENT_PATH) and self._parts.logins is not None and scope["method"] == "GET":
-            await self._login_page(self._parts.logins, path, scope, send)
+        elif (pages := self._login_pages) is not None and is_page(path):
+            if not await pages.serve(scope, headers, receive, send):
+                await respond_json(send, 405, {"error": "This page is not used in this way."})
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
         elif path == METRICS_PATH and self._parts.metrics is not None:
             await self._parts.metrics.serve(scope, headers, send)
         elif (fallback := self._parts.fallback) is None or not await fallback.serve(scope, headers, receive, send):
             await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
-
-    async def _login_page(self, logins: ServerLogins, path: str, scope: Scope, send: Send) -> None:
-        """A browser comes back from a login to a server; or an authorization server wants to know who we are."""
-        if path == CALLBACK_PATH:
-            query = scope["query_string"].decode("latin-1")
-            problem = await logins.receive(f"{CALLBACK_PATH}?{query}")
-            await respond(send, 200 if problem is None else 400, callback_page(problem), *PAGE_HEADERS)
-        elif (document := await logins.client_document()) is not None:
-            await respond_json(send, 200, document)
-        else:
-            await respond_json(send, 404, {"error": "emceepee was started without --public-url."})
 
     # Shutting down.
 
@@ -308,5 +299,5 @@ class HttpEndpoint:
         if path == "/readyz" and self.directory.state_problem is not None:  # callers are served all the same
             body["state"] = "not saved"
         if path == "/readyz" and self.directory.has_configuration_problem:
-            body["configuration"] = "not reloaded: the file has a mistake, which the log names"
+            body["configuration"] = "the file has a mistake, which the log names"
         await respond_json(send, 200 if is_ready else 503, body)

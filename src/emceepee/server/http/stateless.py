@@ -1,11 +1,12 @@
 """The 2026-07-28 era over HTTP: every request brings all that is to be known of its caller."""
 
 from emceepee.errors import EmceepeeError
+from emceepee.guard.forwarding import is_forwarded
 from emceepee.guard.identity import CallerIdentity
 from emceepee.json_rpc import Request, client_label, error_message, result_message
 from emceepee.json_types import JsonObject
 from emceepee.protocol import INVALID_PARAMS, INVALID_REQUEST
-from emceepee.server.dispatch import SESSION_ARGUMENT, Tools
+from emceepee.server.dispatch import Tools
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.http.stateless_requests import accept_request, http_status
@@ -13,10 +14,12 @@ from emceepee.server.kernel import Kernel
 from emceepee.server.listening import LISTEN, end_listens
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
+from emceepee.sessions.conversations import Conversations
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.session import Session
 from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.tools.aliases import SESSION_ARGUMENT
 from emceepee.tools.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
 from emceepee.web.asgi import STREAM, accepts, respond_json
@@ -44,6 +47,8 @@ class StatelessEndpoint:
     async def post(self, value: object, http: HttpRequest) -> None:
         """Serve one decoded body. Raises: SessionElsewhere, before anything is answered."""
         request = await accept_request(value, http, self._observe_refusal)
+        if request is not None:
+            http.connection.line.note(request.request_id)
         if request is not None and request.method == LISTEN and not accepts(http.headers, STREAM):
             words = f"{LISTEN} is answered with text/event-stream"
             await self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
@@ -76,6 +81,12 @@ class StatelessEndpoint:
             return
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
         context.surface, context.headers = http.surface, http.headers
+        if session is not None and session.conversations is not None:
+            line = None if is_forwarded(tuple(http.headers)) else http.connection.line
+            meta = (request.params or {}).get("_meta")
+            context.conversation = session.conversations.find(
+                context.client, line, request.request_id, meta if isinstance(meta, dict) else {}
+            )
         context.channel = exchange = StatelessExchange(
             http, clock=self._directory.clock, tasks=self._requests.tasks, on_gone=context.detach
         )
@@ -117,6 +128,8 @@ class StatelessEndpoint:
         if key is None:
             return None
         session = await self._directory.find_or_open(key, may_guess=http.may_guess)
+        if key.kind is KeyKind.DEFAULT and session.conversations is None:
+            session.conversations = Conversations()
         if session.profile.label is None:
             session.update_profile(label=client_label(request.params))
         return session

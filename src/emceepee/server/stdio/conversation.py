@@ -59,7 +59,7 @@ class Conversation:
         try:
             value = decode(line)
         except ValueError as error:
-            self.send(_parse_error(line, error))
+            self._refuse_unreadable(line, error)
             return
         if isinstance(value, list):
             self._start_batch(value)
@@ -74,6 +74,16 @@ class Conversation:
             case Response() as response:
                 if self._asked is not None:
                     self._asked.receive(response)
+
+    def _refuse_unreadable(self, line: bytes, error: ValueError) -> None:
+        """Under the id of the request, if it can be found. A question whose answer is unreadable is asked elsewhere."""
+        ends = TooLongLine.of(line)
+        why = error if isinstance(error, Unreadable) else "not JSON"
+        if ends.is_an_answer and self._asked is not None:
+            self._asked.receive(Response(ends.message_id, {}))
+        else:
+            key = ends.message_id if ends.is_a_request else None
+            self.send(error_message(key, PARSE_ERROR, f"Parse error: the line is {why}"))
 
     async def finish(self, *, within: float) -> None:
         """Let what is running come to its end, but not for longer than `within` seconds. Who only listens is let go."""
@@ -164,9 +174,3 @@ class Conversation:
             self.send(replies)
         for context in contexts:
             context.confirm()
-
-
-def _parse_error(line: bytes, error: ValueError) -> JsonObject:
-    if isinstance(error, Unreadable):  # it was meant for us, and whoever asked waits for this id
-        return error_message(TooLongLine.of(line).message_id, PARSE_ERROR, f"Parse error: the line is {error}")
-    return error_message(None, PARSE_ERROR, "Parse error: the line is not JSON")

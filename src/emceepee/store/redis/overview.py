@@ -10,6 +10,7 @@ from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Call, Unknown
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.opening import Access, reach
+from emceepee.store.redis.plain_servers import plain_servers
 from emceepee.store.redis.replica_scripts import ROSTER
 from emceepee.store.redis.slot_lease import read_roster
 from emceepee.store.store import StoreError
@@ -23,6 +24,7 @@ class RedisOverview:
     replicas: Sequence[Replica]
     sessions: int
     servers: int
+    plain_servers: int  # without encryption
     logins: int
 
 
@@ -51,5 +53,6 @@ async def _read(access: Access) -> RedisOverview:
         replicas=[roster.alive[slot] for slot in sorted(roster.alive)],
         sessions=sum([await commands.execute("ZCARD", f"{tag}:expiry") for tag in names.tags]),
         servers=sum([await commands.execute("HLEN", names.servers(each)) for each in principals]),
+        plain_servers=len(await plain_servers(commands, names)),
         logins=await commands.execute("HLEN", names.logins),
     )

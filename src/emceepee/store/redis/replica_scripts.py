@@ -73,8 +73,8 @@ CHANGE_SHARED = Script(
     """
 local kind, field, value = ARGV[3], ARGV[4], ARGV[5]
 local there = redis.call('HGET', KEYS[1], field)
-if kind == 'add' then
-  if there then return 0 end
+if kind == 'add' or kind == 'add over plain' then
+  if there and (kind == 'add' or not string.match(there, '^%d+ p')) then return 0 end
   redis.call('HSET', KEYS[1], field, string.format('%d', redis.call('INCR', KEYS[3])) .. ' ' .. value)
   redis.call('SADD', KEYS[4], ARGV[6])
 elseif kind == 'replace' then
@@ -92,4 +92,16 @@ return 1
 """
 )
 
-OF_REPLICAS = (CLAIM_SLOT, RENEW_SLOT, LEAVE_SLOT, ROSTER, CHANGE_SHARED)
+# KEYS: the servers of a principal, revision. ARGV: channel, who tells, name, the entry that must be there, the new one.
+# Returns 1 if it was there.
+SEAL_SERVER = Script(
+    """
+if redis.call('HGET', KEYS[1], ARGV[3]) ~= ARGV[4] then return 0 end
+redis.call('HSET', KEYS[1], ARGV[3], ARGV[5])
+redis.call('INCR', KEYS[2])
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+return 1
+"""
+)
+
+OF_REPLICAS = (CLAIM_SLOT, RENEW_SLOT, LEAVE_SLOT, ROSTER, CHANGE_SHARED, SEAL_SERVER)

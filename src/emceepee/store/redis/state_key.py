@@ -1,6 +1,5 @@
 """The key for secrets that all replicas share. Redis has a check value of it, so a wrong one is told at the start."""
 
-import hashlib
 import hmac
 import secrets
 
@@ -8,11 +7,10 @@ from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.commands import Commands
 from emceepee.store.redis.faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.secret_box import KEY_BYTES, VARIABLE, SecretBox, Tampered, decode_key, how_to_make_key
+from emceepee.store.secret_box import KEY_BYTES, SIGNING, VARIABLE, SecretBox, Tampered, decode_key, how_to_make_key
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable, secret_place
 
 _WITHOUT = b"no key"  # stands for the check value
-_SIGNING = b"emceepee replicas"
 
 
 class SharedKey:
@@ -21,12 +19,12 @@ class SharedKey:
     def __init__(self, address: RedisAddress, given: str | None) -> None:
         """Raises: StoreUnusable."""
         self._address = address
-        self._key = None if given is None else decode_key(given)
-        if given is not None and self._key is None:
+        key = None if given is None else decode_key(given)
+        if given is not None and key is None:
             raise unusable_because(
                 address, f"needs {KEY_BYTES} bytes in URL-safe base64 in the variable {VARIABLE}", how_to_make_key()
             )
-        self.box = None if self._key is None else SecretBox(self._key)
+        self.box = None if key is None else SecretBox(key)
 
     async def check(self, commands: Commands, names: KeyNames, *, is_alone: bool) -> None:
         """Whether the others have the same. Raises: StoreUnusable.
@@ -36,25 +34,35 @@ class SharedKey:
         mine = _WITHOUT if self.box is None else self.box.check_value
         await commands.execute("SET", names.key_check, mine, "NX")
         found = bytes(await commands.execute("GET", names.key_check) or mine)
-        if hmac.compare_digest(found, mine):
-            return
-        if found == _WITHOUT and is_alone:
+        if found == _WITHOUT != mine and is_alone:
             await commands.execute("SET", names.key_check, mine)
-        elif found == _WITHOUT:
+        elif found == _WITHOUT != mine:
             what = f"is used by replicas without {VARIABLE}"
             raise unusable_because(self._address, what, "Stop them, and give all the same")
-        elif self.box is None:
+        else:
+            self._compare(found)
+
+    async def verify(self, commands: Commands, names: KeyNames) -> None:
+        """Check that Redis has no check value of another key. Raises: StoreUnusable."""
+        found = await commands.execute("GET", names.key_check)
+        if found is not None and bytes(found) != _WITHOUT:
+            self._compare(bytes(found))
+
+    def _compare(self, found: bytes) -> None:
+        mine = _WITHOUT if self.box is None else self.box.check_value
+        if hmac.compare_digest(found, mine):
+            return
+        if self.box is None:
             raise unusable_because(
                 self._address,
                 "has secrets that cannot be read without their key",
                 f"Give it in the variable {VARIABLE}; every replica needs the same",
             )
-        else:
-            raise unusable_because(
-                self._address,
-                f"has secrets under another key than that in the variable {VARIABLE}",
-                "Give the right key; every replica needs the same",
-            )
+        raise unusable_because(
+            self._address,
+            f"has secrets under another key than that in the variable {VARIABLE}",
+            "Give the right key; every replica needs the same",
+        )
 
     def sealed(self, server: ServerConfiguration) -> bytes | None:
         """None: it may be stored as it is. Raises: NoKey."""
@@ -96,7 +104,7 @@ class SharedKey:
         raise StoreUnavailable(f"A login in Redis at {self._address} cannot be read. Log out there, and in again.")
 
     async def signing_secret(self, commands: Commands, names: KeyNames) -> bytes:
-        if self._key is not None:
-            return hmac.new(self._key, _SIGNING, hashlib.sha256).digest()
+        if self.box is not None:
+            return self.box.derive(SIGNING)
         await commands.execute("SET", names.secret, secrets.token_bytes(KEY_BYTES), "NX")
         return bytes(await commands.execute("GET", names.secret))

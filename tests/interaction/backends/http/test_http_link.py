@@ -267,20 +267,39 @@ async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dia
         assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"[" * 300 + b"]" * 300, "the answer is nested deeper than 200 levels"),
+        (b"1" * 5000, "the answer is JSON with a number of more than 4300 digits"),
+    ],
+    ids=["deep", "digits"],
+)
 @pytest.mark.parametrize("streams", [True, False])
-async def test_an_answer_that_is_nested_too_deeply_is_named_as_such(
-    streams: bool, dialer: Dialer, server: RawServer
+async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
+    streams: bool, value: bytes, words: str, dialer: Dialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         key = json.loads((await peer.request()).body)["id"]
-        body = b'{"jsonrpc":"2.0","id":%d,"result":{"a":%b}}' % (key, b"[" * 300 + b"]" * 300)
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"a":%b}}' % (key, value)
         if streams:
             peer.send(STREAM + event(body))
         else:
             peer.answer(body, "content-type: application/json")
         failure = await failure_of(call)
-        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is nested deeper than 200 levels")
+        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, words)
+
+
+async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_stream_stays_open(
+    dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server) as (link, peer):
+        call = asking(link)
+        key = json.loads((await peer.request()).body)["id"]
+        peer.send(STREAM + event(b"no message") + event(b'{"jsonrpc":"2.0","id":%d,"result":{"a":}}' % key))
+        failure = await failure_of(call)
+        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is not JSON")
 
 
 async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dialer, server: RawServer) -> None:

@@ -79,6 +79,39 @@ async def test_known_words_on_a_stream_are_no_lost_session(dialer: Dialer, serve
         assert (error.failure, error.may_have_run) == (Failure.REFUSED, True)
 
 
+@pytest.mark.parametrize("words", ["Session not found", ""])
+async def test_a_404_with_known_words_or_without_json_rpc_is_a_lost_session(
+    words: str, dialer: Dialer, server: RawServer
+) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        await peer.request()
+        peer.answer(an_error(None, words) if words else b"{}", JSON, status="404 Not Found")
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.SESSION_LOST, False)
+
+
+async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(dialer: Dialer, server: RawServer) -> None:
+    """The tool may have run, so the call must not be sent again."""
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        peer.answer(an_error(number_of(await peer.request()), "no such page"), JSON, status="404 Not Found")
+        error = await refused(call)
+        assert (str(error), error.status) == ("no such page", 404)
+        ping = await peer.request()
+        peer.answer(a_result(number_of(ping)), JSON)
+        await idle_again(dialer)
+        assert not link.closed.done()
+
+
+async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: Dialer, server: RawServer) -> None:
+    async with a_link(dialer, server, SESSION) as (link, peer):
+        call = asking(link)
+        peer.answer(a_result(number_of(await peer.request())), JSON, status="404 Not Found")
+        error = await failure_of(call)
+        assert (error.failure, error.may_have_run) == (Failure.REFUSED, True)
+
+
 async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
     dialer: Dialer, server: RawServer, clock: FakeClock
 ) -> None:
@@ -132,12 +165,14 @@ async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: Raw
 # A server that has words of its own for a lost session.
 
 
-async def with_own_words(link: Link, dialer: Dialer, server: RawServer, ping: bytes, status: str) -> None:
-    """A call is refused with status 400, and then the ping that looks into it as given."""
+async def with_own_words(
+    link: Link, dialer: Dialer, server: RawServer, ping: bytes, status: str, *, refusal: str = "400 Bad Request"
+) -> None:
+    """Refuse a call with an error status, then answer the ping that follows as given."""
     peer = server.accepted[0]
     call = asking(link)
     await peer.request()
-    peer.answer(an_error(None, "No active session"), JSON, status="400 Bad Request")
+    peer.answer(an_error(None, "No active session"), JSON, status=refusal)
     assert str(await refused(call)) == "No active session"
     request = await peer.request()
     assert json.loads(request.body)["method"] == "ping"
@@ -145,11 +180,12 @@ async def with_own_words(link: Link, dialer: Dialer, server: RawServer, ping: by
     await idle_again(dialer)
 
 
+@pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found"])
 async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_session(
-    dialer: Dialer, server: RawServer
+    status: str, dialer: Dialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, _):
-        await with_own_words(link, dialer, server, an_error(None, "No active session"), "400 Bad Request")
+        await with_own_words(link, dialer, server, an_error(None, "No active session"), status, refusal=status)
         async with asyncio.timeout(10):
             assert (await link.closed).reason == "the server no longer knows our session"
         assert link.resumption is None

@@ -19,6 +19,7 @@ from emceepee.backends.oauth.flow import (
     LoginTerms,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
+from emceepee.backends.oauth.reach import LoginReach
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenType
@@ -168,7 +169,7 @@ async def test_an_abandoned_login_ends(server: AuthorizationServer, sender: OAut
 async def test_a_private_address_is_not_asked_for_a_remote_caller(
     server: AuthorizationServer, sender: OAuthSender
 ) -> None:
-    public = replace(sender, is_public=True)
-    with pytest.raises(LoginFailed, match="private network"):
+    public = replace(sender, reach=LoginReach(is_public=True, server_url=server.resource))
+    with pytest.raises(LoginFailed, match="public addresses with TLS"):
         await Login(Host(), public, SystemClock()).run(terms(server))
     assert server.registrations == []

@@ -7,6 +7,7 @@ import pytest
 from emceepee.server.http.connection_records import ConnectionRecord, write_connection
 from emceepee.server.http.handshake_connection import RESTARTED
 from emceepee.sessions.records import RecordKind
+from emceepee.state.attendance import READING_SECONDS
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import Commit, RecordKey
 from support.fakes.clock import settle
@@ -215,6 +216,7 @@ async def test_a_caller_that_takes_questions_is_asked_as_before(is_modern: bool)
         else:
             request = line.events[-1].message or {}
             assert request["method"] == "elicitation/create"
+            await place.clock.advance(READING_SECONDS)
             await caller.answer(request["id"], action="decline")
             assert await waiting == {"action": "decline"}
         call.reply(content=[])

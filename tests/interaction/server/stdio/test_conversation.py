@@ -81,12 +81,22 @@ async def test_a_result_of_a_backend_passes_through_without_loss(client: StdioCl
     assert backend_part((await client.next())["result"]) == result
 
 
-async def test_a_request_that_is_nested_too_deeply_is_refused_under_its_own_id(client: StdioClient) -> None:
-    deep = b"[" * 300 + b"]" * 300
-    await client.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % deep)
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (b"[" * 300 + b"]" * 300, "deeper than 200 levels"),
+        (b"1" * 5000, "more than 4300 digits"),
+        (b'"a\tb"', "not JSON"),
+    ],
+    ids=["deep", "digits", "a raw tab"],
+)
+async def test_a_request_that_cannot_be_read_is_refused_under_its_own_id(
+    client: StdioClient, value: bytes, words: str
+) -> None:
+    await client.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % value)
     answer = await client.next()
     assert code(answer) == (7, -32700)
-    assert "deeper than 200 levels" in answer["error"]["message"]
+    assert words in answer["error"]["message"]
 
 
 async def test_answers_and_notifications_from_the_caller_are_not_answered(client: StdioClient) -> None:

@@ -3,24 +3,34 @@
 import pytest
 
 from emceepee.backends.http.session_loss import says_session_lost, status_says_session_lost
+from emceepee.json_types import JsonObject
+
+
+def an_error(words: str, *, code: int = -32000, key: int | None = None) -> JsonObject:
+    return {"jsonrpc": "2.0", "id": key, "error": {"code": code, "message": words}}
 
 
 @pytest.mark.parametrize(
-    ("status", "words", "is_lost"),
+    ("status", "words", "message", "is_lost"),
     [
-        (404, "anything", True),
-        (400, "Bad Request: No valid session ID provided", True),
-        (400, "Invalid or missing session ID\n", True),
-        (400, "Bad Request: No valid session ID provided.", False),
-        (400, "your session expired", False),
-        (401, "Session not found", False),
-        (500, "Session not found", False),
+        (404, "anything", None, True),
+        (404, "no such page", an_error("no such page"), False),
+        (404, "Session not found", an_error("Session not found", key=7), True),
+        (404, "Not Found", an_error("Not Found", code=-32001), True),
+        (404, "Not Found", an_error("Not Found", code=-32001, key=7), False),
+        (404, "", {"jsonrpc": "2.0", "id": 7, "result": {}}, False),
+        (400, "Bad Request: No valid session ID provided", None, True),
+        (400, "Invalid or missing session ID\n", None, True),
+        (400, "Bad Request: No valid session ID provided.", None, False),
+        (400, "your session expired", an_error("your session expired", code=-32001), False),
+        (401, "Session not found", None, False),
+        (500, "Session not found", None, False),
     ],
 )
-def test_a_status_says_that_a_session_is_lost_only_with_the_exact_words_of_known_servers(
-    status: int, words: str, is_lost: bool
+def test_a_session_is_lost_by_a_bare_404_or_by_the_error_of_known_servers(
+    status: int, words: str, message: JsonObject | None, is_lost: bool
 ) -> None:
-    assert status_says_session_lost(status, words) is is_lost
+    assert status_says_session_lost(status, words, message) is is_lost
 
 
 def test_words_that_only_speak_of_a_session_say_nothing() -> None:

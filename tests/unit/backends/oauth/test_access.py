@@ -48,7 +48,6 @@ class Keeper:
     renewal: Renewal | None = None
     asked: list[str] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
-    authorization_url: str | None = None
     trouble: str | None = None
     is_logging_in: bool = False
 

@@ -37,6 +37,7 @@ from emceepee.codec import decode
 from support.backends.scripted_login import (
     ISSUER,
     ISSUER_URL,
+    OWN_REDIRECT,
     REDIRECT,
     RESOURCE_URL,
     SERVER,
@@ -65,7 +66,7 @@ def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> 
         "tenant": "1",
         "response_type": "code",
         "client_id": "registered",
-        "redirect_uri": REDIRECT,
+        "redirect_uri": OWN_REDIRECT,
         "code_challenge": "7w_YNF9DSfIdPf_pRjSq646_kPr-2-o9NAl16JGghdM",
         "code_challenge_method": "S256",
         "state": "the state",
@@ -76,7 +77,7 @@ def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> 
     assert login.form == {
         "grant_type": "authorization_code",
         "code": "the-code",
-        "redirect_uri": REDIRECT,
+        "redirect_uri": OWN_REDIRECT,
         "code_verifier": "v" * 43,
         "resource": SERVER,
         "client_id": "registered",
@@ -152,7 +153,7 @@ def test_the_next_authorization_server_is_asked_where_the_first_has_no_document(
 
 def test_one_where_emceepee_is_registered_is_asked_first(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://other.example", ISSUER])
-    known = Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,))
+    known = Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(OWN_REDIRECT,))
     login.begin(terms(registrations={ISSUER: known}))
     assert login.urls == [RESOURCE_URL, ISSUER_URL]
 
@@ -224,6 +225,71 @@ def test_no_endpoint_may_do_without_tls_where_the_server_has_it(login: ScriptedL
     assert "not at an https address" in failed.reason
 
 
+PLAIN = "http://mcp.example/mcp"
+SOCKET = "unix:///run/docker.sock:/v1.43/containers/create"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token_endpoint",
+        "registration_endpoint",
+        "revocation_endpoint",
+        "authorization_endpoint",
+        "device_authorization_endpoint",
+    ],
+)
+def test_no_endpoint_may_be_a_unix_socket(login: ScriptedLogin, name: str) -> None:
+    """Metadata of a server without TLS may name addresses without TLS, but no other kind of address."""
+    login.replies = {
+        "http://mcp.example/.well-known/oauth-protected-resource/mcp": resource_document(resource=PLAIN),
+        ISSUER_URL: issuer_document(**{name: SOCKET}),
+    }
+    failed = login.begin(terms(server_url=PLAIN))
+    assert isinstance(failed, Failed)
+    assert f"The {name} of the authorization server" in failed.reason
+    assert not any(url.startswith("unix") for url in login.urls)
+
+
+def test_neither_metadata_nor_an_issuer_may_be_at_a_unix_socket(login: ScriptedLogin) -> None:
+    resource_url = "http://mcp.example/.well-known/oauth-protected-resource/mcp"
+    login.replies = {resource_url: resource_document(resource=PLAIN, authorization_servers=[SOCKET])}
+    assert isinstance(login.begin(terms(server_url=PLAIN, demand=Demand(resource_metadata=SOCKET))), Failed)
+    assert login.urls == [resource_url]
+
+
+def test_a_server_at_a_unix_socket_cannot_say_where_to_log_in(login: ScriptedLogin) -> None:
+    failed = login.begin(terms(server_url="unix:///run/mcp.sock:/mcp"))
+    assert isinstance(failed, Failed)
+    assert login.urls == []
+
+
+@pytest.mark.parametrize("address", [SOCKET, "http://idp.example/token", "file:///etc/passwd"])
+def test_an_identity_token_goes_to_no_address_without_tls(login: ScriptedLogin, address: str) -> None:
+    provider = IdentityProvider(token_endpoint=address, client_id="me", id_token="secret")
+    settings = OAuthSettings(client_id="me", grant=Grant.ENTERPRISE, identity_provider=provider)
+    failed = login.begin(terms(settings))
+    assert isinstance(failed, Failed)
+    assert "token_endpoint of the identity provider" in failed.reason
+    assert address not in login.urls
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "http://elsewhere.example/enter"])
+def test_a_person_is_asked_to_open_web_pages_only(login: ScriptedLogin, address: str) -> None:
+    issuer = "http://login.example"
+    login.replies = {
+        "http://mcp.example/.well-known/oauth-protected-resource/mcp": resource_document(
+            resource=PLAIN, authorization_servers=[issuer]
+        ),
+        f"{issuer}/.well-known/oauth-authorization-server": issuer_document(issuer=issuer),
+        f"{ISSUER}/register": reply(201, client_id="registered"),
+        f"{ISSUER}/device": reply(device_code="d", user_code="ABCD", verification_uri=address),
+    }
+    failed = login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE), server_url=PLAIN))
+    assert isinstance(failed, Failed)
+    assert not any(isinstance(effect, AskPerson) for effect in login.effects)
+
+
 def test_a_grant_that_is_not_offered_is_named(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(grant_types_supported=["client_credentials"])
     failed = login.begin(terms())
@@ -240,7 +306,7 @@ def test_a_registration_says_what_kind_of_program_asks(login: ScriptedLogin) -> 
     (sent,) = [request for request in login.sent if request.url == f"{ISSUER}/register"]
     assert decode(sent.body or b"") == {
         "client_name": "emceepee",
-        "redirect_uris": [REDIRECT],
+        "redirect_uris": [OWN_REDIRECT],
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
         "token_endpoint_auth_method": "none",
@@ -248,7 +314,7 @@ def test_a_registration_says_what_kind_of_program_asks(login: ScriptedLogin) -> 
         "scope": "read write",
     }
     (kept,) = [effect for effect in login.effects if isinstance(effect, KeepRegistration)]
-    assert kept.registration == Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,))
+    assert kept.registration == Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(OWN_REDIRECT,))
 
 
 def test_a_hosted_emceepee_registers_as_a_web_application(login: ScriptedLogin) -> None:
@@ -272,7 +338,7 @@ def test_a_hosted_emceepee_registers_as_a_web_application(login: ScriptedLogin) 
 def test_a_registration_is_used_again_while_it_serves(
     login: ScriptedLogin, change: dict[str, Any], expected: bool
 ) -> None:
-    known = replace(Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(REDIRECT,)), **change)
+    known = replace(Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(OWN_REDIRECT,)), **change)
     login.begin(terms(demand=Demand(scopes=("read",)), registrations={known.issuer: known}))
     assert (f"{ISSUER}/register" in login.urls) is expected
 
@@ -537,7 +603,7 @@ def begin_device(login: ScriptedLogin, **changes: Any) -> AwaitingDevice:
 def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     assert login.effects[-2:] == [
-        AskPerson(f"{ISSUER}/enter?code=ABCD-EFGH", "ABCD-EFGH", START + timedelta(seconds=60)),
+        AskPerson(f"{ISSUER}/enter?code=ABCD-EFGH", ISSUER, "ABCD-EFGH", START + timedelta(seconds=60)),
         StartTimer(2),
     ]
     login.replies[f"{ISSUER}/token"] = reply(400, error="authorization_pending")
@@ -588,7 +654,7 @@ def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: Scrip
 def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert isinstance(waiting, AwaitingBrowser)
-    assert resume(waiting) == (waiting, (AskPerson(waiting.url),))
+    assert resume(waiting) == (waiting, (AskPerson(waiting.url, ISSUER),))
     device = begin_device(login)
     again, effects = resume(replace(device, is_polling=True))
     assert again == device
@@ -598,7 +664,7 @@ def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> N
 def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert isinstance(waiting, AwaitingBrowser)
-    asking, effects = step(waiting, BrowserReturned(f"{REDIRECT}?code=c&state=the%20state"))
+    asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"))
     assert isinstance(asking, AskingForToken)
     assert resume(asking) == (asking, effects)
     assert isinstance(effects[0], Send)
@@ -609,7 +675,7 @@ def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin)
 
 EVENTS: list[FlowEvent] = [
     Unanswered("reset"),
-    BrowserReturned(f"{REDIRECT}?code=c&state=the%20state"),
+    BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"),
     TimerFired(START),
     Abandoned("nobody wants it"),
     *(
@@ -646,7 +712,7 @@ def test_no_secret_is_in_the_words_of_a_state(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/register"] = reply(201, client_id="c", client_secret="canary-secret")
     login.replies[f"{ISSUER}/token"] = reply(access_token="canary-access", refresh_token="canary-refresh")
     waiting = login.begin(terms(verifier="canary-verifier", state="canary-state"))
-    asking, effects = step(waiting, BrowserReturned(f"{REDIRECT}?code=canary-code&state=canary-state"))
+    asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=canary-code&state=canary-state"))
     done = login.come_back(waiting, code="canary-code", state="canary-state")
     assert isinstance(done, Granted)
     for each in (waiting, asking, effects, done, login.effects, login.sent):

@@ -13,6 +13,7 @@ from emceepee.backends.oauth.well_known import (
     canonical_resource,
     covers,
     is_client_metadata_url,
+    is_openable,
     is_trustworthy,
     resource_metadata_urls,
     same_issuer,
@@ -104,11 +105,42 @@ def test_a_client_document_has_an_https_address_with_a_path(url: str) -> None:
         ("https://a/x\n", "https://b/mcp", False),
         ("https://a/" + "x" * 9000, "https://b/mcp", False),
         ("file:///etc/passwd", "http://b/mcp", False),
+        ("unix:///run/docker.sock:/v1.43/containers/create", "http://b/mcp", False),
+        ("UNIX:///run/docker.sock:/x", "http://b/mcp", False),
+        ("unix:///run/docker.sock:/x", "unix:///run/docker.sock:/mcp", False),
+        ("https://a/x", "unix:///run/mcp.sock:/mcp", True),
+        ("https://evil.example\\.a/x", "https://b/mcp", False),
     ],
 )
 def test_a_server_with_tls_never_leads_to_one_without(url: str, server: str, expected: bool) -> None:
     assert is_trustworthy(url, server) is expected
 
 
+@pytest.mark.parametrize(
+    ("url", "server", "expected"),
+    [
+        ("https://a/login", "http://b/mcp", True),
+        ("http://127.0.0.1:9000/login", "http://b/mcp", True),
+        ("http://[::1]/login", "http://b/mcp", True),
+        ("http://localhost/login", "http://b/mcp", True),
+        ("http://b:9000/login", "http://b/mcp", True),
+        ("http://a/login", "http://b/mcp", False),
+        ("http://127.0.0.1.evil.example/login", "http://b/mcp", False),
+        ("http://127.0.0.1/login", "https://b/mcp", False),
+        ("javascript:alert(1)", "http://b/mcp", False),
+        ("file:///etc/passwd", "http://b/mcp", False),
+        ("unix:///run/docker.sock:/x", "http://b/mcp", False),
+    ],
+)
+def test_a_person_is_sent_only_to_pages_with_tls_or_on_this_machine(url: str, server: str, expected: bool) -> None:
+    assert is_openable(url, server) is expected
+
+
 def test_a_resource_has_neither_a_fragment_nor_a_password() -> None:
     assert canonical_resource("HTTPS://me:secret@A.example/mcp?tenant=1#x") == "https://a.example/mcp?tenant=1"
+
+
+@pytest.mark.parametrize("host", ["l\u043egin.example", "login.example%2eevil.example", "login.example%E3%80%82evil"])
+def test_a_person_is_sent_to_no_host_that_a_browser_may_read_differently(host: str) -> None:
+    """The question names the host, so it has to be the one that the browser opens."""
+    assert not is_openable(f"https://{host}/authorize", "https://mcp.example/mcp")

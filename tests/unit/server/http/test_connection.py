@@ -300,6 +300,26 @@ async def test_whoever_wants_to_know_is_told_that_the_last_answer_was_not_read(
     assert told == (["second"] if is_unread else [])
 
 
+@pytest.mark.parametrize("header", [b"x-forwarded-for: 10.0.0.9", b"forwarded: for=10.0.0.9", b"via: 1.1 cache"])
+@pytest.mark.parametrize(
+    ("is_unread", "is_paused", "heard"), [(False, False, "read"), (True, False, "not read"), (False, True, "not read")]
+)
+async def test_a_proxy_that_resets_its_connection_has_read_a_response_that_it_acknowledged(
+    header: bytes, is_unread: bool, is_paused: bool, heard: str
+) -> None:
+    """HAProxy does so when its own client leaves. A paused transport still holds a part of the response."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + header + b"\r\n\r\n")
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    transport.is_unread = is_unread
+    if is_paused:
+        connection.pause_writing()
+    connection.connection_lost(ConnectionResetError())
+    assert told == [heard]
+
+
 async def test_after_two_seconds_an_answer_counts_as_read() -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()

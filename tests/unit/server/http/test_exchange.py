@@ -18,6 +18,7 @@ from emceepee.server.http.exchange import (
     StatelessExchange,
 )
 from emceepee.server.http.replay import Replay
+from emceepee.state.client_line import ClientLine
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION
 from support.fakes.clock import FakeClock, settle
@@ -34,6 +35,7 @@ class Client:
         self.replay = Replay(self.clock, Limits(), self.tasks)
         self.left = asyncio.Event()
         self.given_up: list[str] = []
+        self.line = ClientLine()
         scope, headers = {"extensions": {CONNECTION: self}}, {b"accept": accept.encode()}
         self.http = HttpRequest(scope, headers, self._receive, self.answered.send, CallerIdentity())
 

@@ -9,6 +9,7 @@ export const PHASE_LABELS = {
   call: "Call",
   retry: "Retry",
   waiting: "Waiting for an answer",
+  maybe_waiting: "Maybe waiting",
 };
 
 /** @type {{ [status: string]: string }} */

@@ -25,6 +25,8 @@ export function logLine(log, { where, testid } = {}) {
     h("span", { class: "log-level" }, LEVELS.includes(log.level) ? log.level : singleLine(log.level ?? "–", 12)),
     where && h("span", { class: "log-where" }, where),
     h("span", { class: "log-source" }, bdi(singleLine(log.logger ? `${log.source} ${log.logger}` : log.source, 40))),
+    log.isUnsure === true &&
+      h("span", { class: "tag", title: "Other calls of this server ran at the same time" }, "maybe another call"),
     text,
   );
 }

@@ -7,7 +7,9 @@ import { jsonBlock, prettyJson, textBlock } from "./json-view.js";
 
 const IMAGE_TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
-const NOTICE_KEYS = ["events_since_last_response", "pending_client_action"];
+const NOTICE_KEYS = ["events_since_last_response", "pending_client_action", "session_moved", "state_not_saved"];
+// One line of words may stand before the JSON of a notice.
+const NOTICE = new RegExp(`^(?:[A-Z][^\\n]{0,60}:\\n)?\\{"(?:${NOTICE_KEYS.join("|")})":`);
 
 /**
  * @param {any} result
@@ -31,8 +33,7 @@ export function resultView(result, label = "Result") {
  * @param {any} block
  */
 function isNoticeBlock(block) {
-  if (block?.type !== "text" || typeof block.text !== "string") return false;
-  return NOTICE_KEYS.some((key) => block.text.startsWith(`{"${key}":`));
+  return block?.type === "text" && typeof block.text === "string" && NOTICE.test(block.text);
 }
 
 /**

@@ -2,13 +2,13 @@
 
 import { pluralize } from "../../lib/format.js";
 import { asArray } from "../../lib/safe-json.js";
-import { parseWebAddress } from "../../lib/web-address.js";
+import { loginLink } from "../../lib/web-address.js";
 import { sessionName } from "../../state/session-names.js";
 import { bdi, h, nameLabel, reconcile, setAttribute, setText } from "../../ui/dom.js";
 
 /**
  * @import { Store } from "../../state/store.js"
- * @typedef {{ key: string, session: string, server: string, address: URL | null }} Login
+ * @typedef {{ key: string, session: string, server: string, address: ReturnType<typeof loginLink> }} Login
  */
 
 export class WaitingList {
@@ -57,7 +57,7 @@ export class WaitingList {
       setText(who, `wants a login, for ${sessionName(this.store, session)}`);
       link.hidden = !address;
       setAttribute(link, "href", address?.href);
-      setText(link, address ? `Log in at ${address.host}` : "");
+      setText(link, address?.label ?? "");
     };
     return { element, update };
   }
@@ -75,7 +75,7 @@ function loginsOf(store) {
         key: `${session.id} ${server.name}`,
         session: session.id,
         server: server.name,
-        address: parseWebAddress(server.authorizationUrl),
+        address: loginLink(server),
       })),
   );
 }

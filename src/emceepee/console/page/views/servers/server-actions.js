@@ -43,10 +43,11 @@ export class ServerActions {
   /** @param {ServerGroup} group */
   update(group) {
     this.#group = group;
-    this.element.hidden = !group.isKnown;
     this.edit.hidden = this.toggle.hidden = group.isConfigured;
     this.toggle.textContent = group.isDisabled ? "Enable" : "Disable";
-    this.origin.textContent = group.isConfigured ? "From the configuration file" : "";
+    this.remove.hidden = group.isConfigured && group.isDisabled;
+    const origin = group.isDisabled ? "Disabled in the configuration file" : "From the configuration file";
+    this.origin.textContent = group.isConfigured ? origin : "";
   }
 
   /**

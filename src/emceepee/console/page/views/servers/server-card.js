@@ -4,7 +4,7 @@ import { singleLine, truncate } from "../../lib/display-text.js";
 import { messageOf } from "../../lib/errors.js";
 import { formatCoarse, formatTime } from "../../lib/format.js";
 import { objectKey } from "../../lib/object-key.js";
-import { parseWebAddress } from "../../lib/web-address.js";
+import { loginLink } from "../../lib/web-address.js";
 import { postJson } from "../../net/console-api.js";
 import { serverNow } from "../../state/server-clock.js";
 import { isOwnSession, sessionName } from "../../state/session-names.js";
@@ -33,7 +33,6 @@ import { ServerActions } from "./server-actions.js";
  * @property {string} url
  * @property {boolean} isConfigured It is of the configuration file.
  * @property {boolean} isDisabled
- * @property {boolean} isKnown Some session has it.
  */
 
 const STDERR_LINES = 60;
@@ -164,10 +163,10 @@ export class ServerCard {
       setText(state, STATUS_LABELS[server.status] ?? singleLine(server.status ?? "", 30));
       setText(who, sessionName(this.store, session.id));
       setFactRow(facts, this.#facts(session, server));
-      const address = parseWebAddress(server.authorizationUrl);
+      const address = loginLink(server);
       login.hidden = !address;
       setAttribute(login, "href", address?.href);
-      setText(login, address ? `Log in at ${address.host}` : "");
+      setText(login, address?.label ?? "");
       error.hidden = !server.lastError;
       setText(error, truncate(server.lastError ?? "", 600));
       record.update(server, sessionName(this.store, session.id));

@@ -1,8 +1,9 @@
 // The servers: one card each, with the connection of every session, and tools to try.
 
+import { truncate } from "../../lib/display-text.js";
 import { asArray } from "../../lib/safe-json.js";
 import { button, emptyState, viewHeader } from "../../ui/controls.js";
-import { h, reconcile } from "../../ui/dom.js";
+import { bdi, h, reconcile, replaceContent } from "../../ui/dom.js";
 import { icon } from "../../ui/icons.js";
 import { CallList } from "./call-list.js";
 import { ServerCard } from "./server-card.js";
@@ -41,6 +42,13 @@ export class ServersView {
         ".",
       ),
     );
+    this.missingName = h("h2");
+    this.missing = h(
+      "div",
+      { class: "empty-state", testid: "server-not-found", hidden: true },
+      this.missingName,
+      h("p", null, "Its name may be misspelled, or it was removed."),
+    );
     this.callList = new CallList(store, calls);
     const head = viewHeader("Servers", this.back, this.add);
     this.element = h(
@@ -49,6 +57,7 @@ export class ServersView {
       head,
       this.formPlace,
       this.empty,
+      this.missing,
       h("div", { class: "servers-layout" }, this.cards, this.callList.element),
     );
   }
@@ -87,8 +96,12 @@ export class ServersView {
   #render() {
     const groups = groupByServer(this.store);
     const shown = this.#name ? groups.filter((group) => group.name === this.#name) : groups;
-    if (this.#name && shown.length === 0 && this.store.isReady) shown.push(emptyGroup(this.#name));
-    this.empty.hidden = shown.length > 0 || !this.store.isReady;
+    this.empty.hidden = shown.length > 0 || !this.store.isReady || Boolean(this.#name);
+    // Before there is a session, nobody knows which servers exist.
+    this.missing.hidden = !this.#name || shown.length > 0 || !this.store.isReady || this.store.sessions.size === 0;
+    if (!this.missing.hidden && this.#name) {
+      replaceContent(this.missingName, "No server is called ", bdi(truncate(this.#name, 100)), ".");
+    }
     if (this.store.isReady && this.store.sessions.size === 0) this.parts.catalog.ensureSession();
     reconcile(
       this.cards,
@@ -116,7 +129,6 @@ const emptyGroup = (name) => ({
   url: "",
   isConfigured: false,
   isDisabled: false,
-  isKnown: false,
 });
 
 /**
@@ -127,7 +139,7 @@ function groupByServer(store) {
   /** @type {Map<string, ServerGroup>} */
   const groups = new Map();
   const groupOf = (/** @type {string} */ name, /** @type {string} */ session, url = "") => {
-    const group = groups.get(name) ?? { ...emptyGroup(name), session, url, isKnown: true };
+    const group = groups.get(name) ?? { ...emptyGroup(name), session, url };
     groups.set(name, group);
     return group;
   };
@@ -137,9 +149,11 @@ function groupByServer(store) {
       group.connections.push({ session, server });
       if (server.isConfigured) group.isConfigured = true;
     }
-    for (const { name, url } of asArray(session.disabledServers)) {
+    for (const { name, url, isConfigured } of asArray(session.disabledServers)) {
       const group = groupOf(name, session.id, url);
-      if (group.connections.length === 0) group.isDisabled = true;
+      if (group.connections.length > 0) continue;
+      group.isDisabled = true;
+      group.isConfigured = Boolean(isConfigured);
     }
   }
   return [...groups.values()].sort((a, b) => (a.name < b.name ? -1 : 1));

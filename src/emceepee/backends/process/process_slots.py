@@ -1,0 +1,109 @@
+"""Room for server processes: how many run for each principal, and which idle one gives way to another."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from emceepee.backends.link import Failure, Link, LinkError
+from emceepee.clock import Clock
+from emceepee.futures import resolve
+from emceepee.state.limits import Limits
+
+PATIENCE_SECONDS = 2.0  # that a new process waits while all others are in use
+POLL_SECONDS = 0.1
+
+
+class Occupant(Protocol):
+    """The connection that a process serves."""
+
+    @property
+    def idle_seconds(self) -> float:
+        """Seconds since its session was last used; 0 while stopping the process would lose anything."""
+        ...
+
+    def give_way(self) -> None:
+        """Stop the process until the next use."""
+        ...
+
+
+class ProcessSlot:
+    """One process, from before its start until its end."""
+
+    def __init__(self, principal: str, occupant: Occupant | None) -> None:
+        self.principal, self.occupant = principal, occupant
+        self.link: Link | None = None  # as soon as it is open
+        self.freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.link is not None and self.link.closed.done()
+
+
+class ProcessSlots:
+    """Every principal has a share, and all of them together have a limit.
+
+    At a limit, an idle process stops to make room: at a principal's share, one of its own; at the limit of all, one of
+    the principal with most processes. So nobody is refused because of sessions that their clients have abandoned.
+    """
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self._limits, self._clock = limits, clock
+        self._slots: set[ProcessSlot] = set()
+
+    async def occupy(self, principal: str, occupant: Occupant | None) -> ProcessSlot:
+        """Return a slot for a new process, once there is room. Raises: NoRoom."""
+        give_up_at = self._clock.monotonic() + PATIENCE_SECONDS
+        while owners := self._owners_to_ask(principal):
+            has_asked = self._ask_most_idle(owners)
+            leaving = [slot.freed for slot in self._slots if slot.is_leaving and slot.principal in owners]
+            if leaving:
+                await asyncio.wait(leaving, return_when=asyncio.FIRST_COMPLETED)
+            elif not has_asked:
+                if self._clock.monotonic() >= give_up_at:
+                    raise self._refusal(principal)
+                await self._clock.sleep(POLL_SECONDS)  # a short call may end meanwhile, and leave its process idle
+        slot = ProcessSlot(principal, occupant)
+        self._slots.add(slot)
+        return slot
+
+    def free(self, slot: ProcessSlot) -> None:
+        self._slots.discard(slot)
+        resolve(slot.freed, None)
+
+    def _owners_to_ask(self, principal: str) -> Sequence[str]:
+        """The principals whose idle processes can make room, the largest first; empty if there is room already."""
+        counts = Counter(slot.principal for slot in self._slots)
+        own = counts[principal]
+        if own >= self._limits.processes_per_principal:
+            return [principal]
+        if len(self._slots) < self._limits.processes_in_all:
+            return []
+        return [owner for owner, _ in counts.most_common()]
+
+    def _ask_most_idle(self, owners: Sequence[str]) -> bool:
+        """Ask the process idle longest to give way. False if none is idle."""
+        for owner in owners:
+            occupants = [slot.occupant for slot in self._slots if slot.principal == owner and slot.occupant is not None]
+            longest = max(occupants, key=lambda occupant: occupant.idle_seconds, default=None)
+            if longest is not None and longest.idle_seconds > 0:
+                longest.give_way()
+                return True
+        return False
+
+    def _refusal(self, principal: str) -> LinkError:
+        own = sum(slot.principal == principal for slot in self._slots)
+        is_own = own >= self._limits.processes_per_principal
+        limit = "processes_per_principal" if is_own else "processes_in_all"
+        running = f"{own} server processes run for you" if is_own else f"emceepee runs {len(self._slots)} processes"
+        return NoRoom(
+            f"{running}, which is the limit ({limit}), and none of them is idle. End a session that uses some, or ask "
+            "the operator to raise the limit"
+        )
+
+
+class NoRoom(LinkError):
+    """Too many processes run. The next call may find room."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(Failure.UNREACHABLE, message, may_have_run=False)

@@ -1,0 +1,74 @@
+"""What a process wrote to standard error, cut to the lines that tell why it failed.
+
+The cause often stands far from the end: a stack trace or the whole help text follows it. So an excerpt has the first
+lines, the first ones that look like an error, and the last ones, with a mark where lines are left out.
+"""
+
+import re
+from collections.abc import Sequence
+
+from emceepee.state.ring import Ring
+
+LINES_KEPT = 200
+LONGEST_LINE = 300  # characters; the rest is cut
+LINES_SHOWN = 10
+FIRST_SHOWN = 2
+ERRORS_SHOWN = 3
+_ERROR = re.compile(
+    r"error|exception|fatal|panic|abort|fail|missing|required|invalid|denied|unauthori[sz]ed|forbidden|expired"
+    r"|not (?:found|set|defined|allowed|supported)|no such|cannot|can't|could not|unable",
+    re.IGNORECASE,
+)
+
+
+class StderrLines:
+    """The newest lines. Blank ones are left out."""
+
+    def __init__(self) -> None:
+        self._lines: Ring[str] = Ring(LINES_KEPT)
+        self._count = 0
+
+    def append(self, line: str) -> None:
+        if line.strip():
+            self._lines.append(line if len(line) <= LONGEST_LINE else f"{line[: LONGEST_LINE - 1]}…")
+            self._count += 1
+
+    def excerpt(self) -> list[str]:
+        """Return at most `LINES_SHOWN` lines, and marks for what is left out."""
+        return stderr_excerpt(list(self._lines), before=self._count - len(self._lines))
+
+    def sentence(self) -> str:
+        """Return the excerpt as one line of a message."""
+        lines = self.excerpt()
+        return f"its stderr: {' | '.join(lines)}" if lines else "its stderr was empty"
+
+
+def stderr_excerpt(lines: Sequence[str], *, most: int = LINES_SHOWN, before: int = 0) -> list[str]:
+    """Return at most `most` of the lines, in order. `before` lines came earlier, and are not known any more."""
+    shown = _selected(lines, most, has_start=before == 0)
+    excerpt: list[str] = []
+    left_out = before
+    for number, line in enumerate(lines):
+        if number not in shown:
+            left_out += 1
+            continue
+        if left_out:
+            excerpt.append(f"({left_out} lines left out)" if left_out > 1 else "(1 line left out)")
+            left_out = 0
+        excerpt.append(line)
+    return excerpt
+
+
+def _selected(lines: Sequence[str], most: int, *, has_start: bool) -> set[int]:
+    """Return the numbers of the lines to show."""
+    if len(lines) <= most:
+        return set(range(len(lines)))
+    # An indented line belongs to a stack trace or a quotation: its first line says more.
+    errors = [number for number, line in enumerate(lines) if not line[:1].isspace() and _ERROR.search(line)]
+    shown = set(range(FIRST_SHOWN)) if has_start else set()
+    shown.update(errors[: min(ERRORS_SHOWN, most - FIRST_SHOWN - 1)])
+    for number in reversed(range(len(lines))):
+        if len(shown) >= most:
+            break
+        shown.add(number)
+    return shown

@@ -1,0 +1,138 @@
+"""The command that starts emceepee again, from how it was started now. Rules only."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from emceepee.own_files import OWN_NAME
+
+# Environments of uvx and `pipx run`, which both remove again.
+_OF_UVX = re.compile(r"[/\\](?:archive-v\d+|builds-v\d+|\.cache[/\\]uv|Caches[/\\]uv)[/\\]")
+_OF_PIPX = re.compile(r"[/\\](?:pipx[/\\]\.cache|\.cache[/\\]pipx|Caches[/\\]pipx)[/\\]")
+_ONLY_NOW = ("--refresh", "--reinstall")  # flags that would make every start of a client slow
+_PACKAGE_FILES = (".whl", ".tar.gz", ".zip")
+_RUNNER = re.compile(r"uvx?|pipx|python[\d.]*")
+_PACKAGE = re.compile(r"emceepee(?:(?:\[|==|@).*)?")
+_RUNNER_COMMANDS = ("run", "tool", "uvx")
+# Options of uvx and `pipx run` whose value is the next word.
+_WITH_VALUE = frozenset(
+    {
+        *("--from", "--spec", "--with", "--with-editable", "--with-requirements", "--python", "-p", "-w"),
+        *("--index", "--index-url", "-i", "--default-index", "--extra-index-url", "--find-links", "-f"),
+        *("--constraints", "-c", "--overrides", "--build-constraints", "-b", "--prerelease", "--resolution"),
+        *(
+            "--config-file",
+            "--cache-dir",
+            "--directory",
+            "--project",
+            "--env-file",
+            "--pip-args",
+            "--allow-insecure-host",
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """How this process was started.
+
+    `parent` is the command line of the process that started it, and `origin` the `direct_url.json` of the installed
+    package, which it has if it came from a path or a repository.
+    """
+
+    program: str
+    arguments: Sequence[str] = ()
+    executable: str = sys.executable
+    parent: Sequence[str] = ()
+    origin: str | None = None
+    folder: Path = Path()
+
+
+def own_command(start: Start) -> tuple[str, ...]:
+    """Return what starts emceepee from anywhere.
+
+    A client has no virtual environment and often another PATH, so it is an absolute path, unless uvx or pipx made that
+    for this run alone: then it is their command, with the same package. `-P` keeps the client's working directory off
+    the import path.
+    """
+    path = Path(os.path.abspath(start.program))
+    for place in (str(path), start.executable):
+        if _OF_UVX.search(place):
+            spec = _spec(start.origin)
+            return _runner_of(start) or ("uvx", *(("--from", spec) if spec else ()), OWN_NAME)
+        if _OF_PIPX.search(place):
+            spec = _spec(start.origin)
+            return ("pipx", "run", *(("--spec", spec) if spec else ()), OWN_NAME)
+    if path.name == OWN_NAME and os.access(path, os.X_OK):
+        return (str(path),)
+    beside = Path(start.executable).with_name(OWN_NAME)
+    return (str(beside),) if os.access(beside, os.X_OK) else (start.executable, "-P", "-m", OWN_NAME)
+
+
+def _runner_of(start: Start) -> tuple[str, ...] | None:
+    """The command line of uvx up to the name of the program: what follows is that of the program."""
+    words, count = [word for word in start.parent if word], len(start.arguments)
+    if list(start.arguments) != words[len(words) - count :]:
+        return None
+    words = words[: len(words) - count]
+    runner: tuple[str, ...]
+    name = Path(words[0]).name if words else ""
+    if name == "uv" and words[1:3] == ["tool", "uvx"]:  # what uvx itself becomes
+        runner, words = ("uvx",), words[3:]
+    elif name == "uvx":
+        runner, words = ("uvx",), words[1:]
+    elif name == "uv" and words[1:3] == ["tool", "run"]:
+        runner, words = ("uv", "tool", "run"), words[3:]
+    else:
+        return None
+    if not words:
+        return None
+    return (*runner, *(_from_anywhere(word, start.folder) for word in words if word not in _ONLY_NOW))
+
+
+def _from_anywhere(word: str, folder: Path) -> str:
+    """A relative path as an absolute one."""
+    option, sign, value = word.partition("=") if word.startswith("--") else ("", "", word)
+    is_path = not value.startswith("-") and (value.startswith(".") or "/" in value or value.endswith(_PACKAGE_FILES))
+    if not is_path or "://" in value or not (folder / value).exists():
+        return word
+    return f"{option}{sign}{os.path.normpath(folder / value)}"
+
+
+def _spec(origin: str | None) -> str | None:
+    """The package as pip names it; None if it came from an index."""
+    try:
+        found: Any = json.loads(origin or "null")
+        url, vcs = found["url"], found.get("vcs_info") or {}
+        if urlsplit(url).scheme == "file":
+            return unquote(urlsplit(url).path)
+        revision = vcs.get("requested_revision")
+        kind = f"{vcs['vcs']}+" if vcs else ""
+        below = f"#subdirectory={found['subdirectory']}" if found.get("subdirectory") else ""
+        return f"{kind}{url}{f'@{revision}' if revision else ''}{below}"
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+
+
+def starts_emceepee(command: str, args: Sequence[object]) -> bool:
+    """Whether this is a command that starts emceepee, by its own name or by a program that runs packages."""
+    name = Path(command).name
+    if name in (OWN_NAME, "emceepee-http"):
+        return True
+    if not _RUNNER.fullmatch(name):
+        return False
+    is_value = False
+    for word in args:
+        if not isinstance(word, str):
+            continue
+        if not is_value and not word.startswith("-") and word not in _RUNNER_COMMANDS:
+            return _PACKAGE.fullmatch(word) is not None
+        is_value = not is_value and word in _WITH_VALUE
+    return False

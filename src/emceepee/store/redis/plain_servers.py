@@ -1,0 +1,83 @@
+"""Servers that Redis has without encryption: stored before there was a key, or by someone who does not have it.
+
+Replicas with a key refuse them, because write access to Redis would otherwise suffice to start any command. The
+operator decides: `emceepee state seal` shows each and encrypts it.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from emceepee.clock import Clock
+from emceepee.store.redis.address import RedisAddress
+from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.faults import unusable_because
+from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
+from emceepee.store.redis.opening import reach
+from emceepee.store.redis.replica_scripts import SEAL_SERVER
+from emceepee.store.redis.shared import SEALED, is_sealed
+from emceepee.store.redis.state_key import SharedKey
+from emceepee.store.secret_box import VARIABLE
+from emceepee.store.store import ServerConfiguration, StoreError
+
+_TELLER = "state seal"  # no replica has that name, so all of them are notified
+
+
+@dataclass(frozen=True, slots=True)
+class PlainServer:
+    """`entry` is the whole value in Redis."""
+
+    principal: str
+    name: str
+    entry: bytes
+
+    @property
+    def settings(self) -> bytes:
+        return self.entry.split(b" ", 2)[2]
+
+
+async def plain_servers(commands: Commands, names: KeyNames) -> Sequence[PlainServer]:
+    found: list[PlainServer] = []
+    for principal in sorted(each.decode() for each in await commands.execute("SMEMBERS", names.principals)):
+        flat = await commands.execute("HGETALL", names.servers(principal))
+        fields = zip(flat[::2], flat[1::2], strict=True) if isinstance(flat, list) else flat.items()
+        found += [PlainServer(principal, name.decode(), data) for name, data in fields if not is_sealed(data)]
+    return found
+
+
+def seal_servers(
+    address: RedisAddress, clock: Clock, given: str | None, agree: Callable[[Sequence[PlainServer]], bool]
+) -> int:
+    """Encrypt the servers that `agree` was shown, exactly as they were then; how many. Raises: StoreUnusable."""
+    return asyncio.run(_seal(address, clock, given, agree))
+
+
+async def _seal(
+    address: RedisAddress, clock: Clock, given: str | None, agree: Callable[[Sequence[PlainServer]], bool]
+) -> int:
+    key = SharedKey(address, given)
+    if key.box is None:
+        raise unusable_because(address, "has no key to encrypt with", f"Give it in the variable {VARIABLE}")
+    access = await reach(address, clock, patience=0)
+    commands = access.commands
+    names = KeyNames(address.prefix, CLUSTER_PARTITIONS if commands.is_spread else 1)
+    try:
+        await key.verify(commands, names)
+        found = await plain_servers(commands, names)
+        if not found or not agree(found):
+            return 0
+        calls = [_sealing(names, key, each) for each in found]
+        return sum([int(changed) for changed in await commands.run_all(calls)])
+    except (StoreError, Unknown) as error:
+        raise access.unusable(error) from error
+    finally:
+        await commands.close()
+
+
+def _sealing(names: KeyNames, key: SharedKey, server: PlainServer) -> Call:
+    position, flags, settings = server.entry.split(b" ", 2)
+    sealed = key.sealed(ServerConfiguration(principal=server.principal, name=server.name, settings=settings))
+    assert sealed is not None
+    entry = b" ".join((position, SEALED + flags[1:], sealed))
+    keys = [names.servers(server.principal), names.revision]
+    return Call(SEAL_SERVER, keys, [names.channel, _TELLER, server.name, server.entry, entry])

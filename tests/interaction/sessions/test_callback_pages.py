@@ -1,0 +1,184 @@
+"""What the browser shows after a login: how the login ended, and nothing before it has."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import pytest
+
+from emceepee.app import session_parts
+from emceepee.clock import SystemClock
+from emceepee.config import Config
+from emceepee.sessions import server_logins
+from emceepee.sessions.parts import SessionParts
+from emceepee.store.memory import MemoryStore
+from support.sessions.login_scene import a_login_scene, browse
+from support.sessions.scene import Scene
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.waiting import eventually
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    async with an_authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+async def parts() -> AsyncIterator[SessionParts]:
+    async with session_parts(Config(), SystemClock()) as made:
+        yield made
+
+
+@pytest.fixture
+async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
+    async with a_login_scene(parts) as made:
+        yield made
+
+
+@dataclass
+class Page:
+    status: int
+    text: str
+    title: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.title = self.text.partition("<h1>")[2].partition("</h1>")[0]
+
+
+async def page_of(url: str) -> Page:
+    async with aiohttp.ClientSession() as browser, browser.get(url) as found:
+        return Page(found.status, await found.text())
+
+
+async def login_url(scene: Scene, server: AuthorizationServer, name: str = "tracker") -> str:
+    added = await scene.value("add_server", name=name, url=server.resource)
+    return str(added["server"]["authorizationUrl"])
+
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"answer_changes": {"code": None, "error": "access_denied", "error_description": "<b>no</b>"}}, "access_denied"),
+    ({"answer_changes": {"iss": "https://forged.example"}}, "comes from https://forged.example"),
+    ({"refuses_codes": True}, "invalid_grant"),
+    ({"status": 503}, "HTTP 503"),
+]
+
+
+@pytest.mark.parametrize(("trouble", "words"), REFUSED, ids=[words for _, words in REFUSED])
+async def test_the_page_says_why_there_is_no_login(
+    scene: Scene, server: AuthorizationServer, trouble: dict[str, Any], words: str
+) -> None:
+    for name, value in trouble.items():
+        setattr(server, name, value)
+    page = await page_of(await login_url(scene, server))
+    assert (page.status, page.title) == (400, "Not logged in")
+    assert "emceepee is not logged in to tracker. " in page.text
+    assert words in page.text
+    assert "<b>" not in page.text
+    await eventually(lambda: scene.status("tracker") == "error")
+
+
+async def test_the_page_says_that_there_is_a_login_once_there_are_tokens(
+    scene: Scene, server: AuthorizationServer
+) -> None:
+    url = await login_url(scene, server)
+    server.held.set()
+    loading = asyncio.create_task(page_of(url))
+    await eventually(lambda: bool(server.forms))
+    assert not loading.done()
+    server.go_on.set()
+    page = await asyncio.wait_for(loading, 10)
+    assert (page.status, page.title) == (200, "Logged in")
+
+
+async def test_a_page_that_is_loaded_twice_says_the_same_twice(scene: Scene, server: AuthorizationServer) -> None:
+    ended = await browse(await login_url(scene, server), comes_back=False)
+    server.held.set()
+    loading = [asyncio.create_task(page_of(ended)) for _ in range(2)]
+    await eventually(lambda: bool(server.forms))
+    server.go_on.set()
+    assert [(await asyncio.wait_for(each, 10)).title for each in loading] == ["Logged in", "Logged in"]
+    assert len(server.forms) == 1
+
+
+async def test_a_page_does_not_wait_for_ever_for_the_authorization_server(
+    scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_logins, "OUTCOME_SECONDS", 0.05)
+    url = await login_url(scene, server)
+    server.held.set()
+    page = await page_of(url)
+    assert (page.status, page.title) == (202, "Login not finished")
+    server.go_on.set()
+    await eventually(lambda: scene.status("tracker") == "connected")
+
+
+async def test_a_page_that_is_being_shown_outlives_the_process_that_shows_it(server: AuthorizationServer) -> None:
+    """`emceepee auth login` ends as soon as there are tokens."""
+    async with session_parts(Config(), SystemClock()) as parts:
+        async with a_login_scene(parts) as scene:
+            url = await login_url(scene, server)
+            server.held.set()
+            loading = asyncio.create_task(page_of(url))
+            await eventually(lambda: bool(server.forms))
+        server.go_on.set()
+    assert "emceepee is stopping" in (await asyncio.wait_for(loading, 10)).text
+
+
+class Durable(MemoryStore):
+    """A store that outlives the parts that use it, as far as logins can tell."""
+
+    is_durable = True
+
+
+@asynccontextmanager
+async def two_processes() -> AsyncIterator[tuple[SessionParts, SessionParts]]:
+    store = Durable()
+    async with (
+        session_parts(Config(), SystemClock(), store) as here,
+        session_parts(Config(), SystemClock(), store) as there,
+    ):
+        yield here, there
+
+
+@pytest.mark.parametrize(("refuses", "title"), [(False, "Logged in"), (True, "Not logged in")])
+async def test_another_process_that_gets_the_browser_says_how_the_login_ended(
+    server: AuthorizationServer, refuses: bool, title: str
+) -> None:
+    server.refuses_codes = refuses
+    async with two_processes() as (here, there), a_login_scene(here) as scene:
+        assert there.logins is not None
+        ended = await browse(await login_url(scene, server), comes_back=False)
+        outcome = await asyncio.wait_for(there.logins.receive(ended), 10)
+        assert outcome.title == title
+        assert ("invalid_grant" in outcome.words) is refuses
+
+
+async def test_a_useless_answer_at_another_process_does_not_keep_the_browser_waiting(
+    server: AuthorizationServer,
+) -> None:
+    server.answer_changes = {"code": None}
+    async with two_processes() as (here, there), a_login_scene(here) as scene:
+        assert there.logins is not None
+        ended = await browse(await login_url(scene, server), comes_back=False)
+        outcome = await asyncio.wait_for(there.logins.receive(ended), 10)
+        assert "has no code" in outcome.words
+        assert scene.status("tracker") == "authorizing"
+
+
+async def test_a_browser_that_comes_back_to_nobody_is_told_that_its_answer_is_stored(
+    server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that began the login is gone, and nobody has used the server since."""
+    monkeypatch.setattr(server_logins, "TAKE_SECONDS", 0.05)
+    store = Durable()
+    async with session_parts(Config(), SystemClock(), store) as before, a_login_scene(before) as scene:
+        ended = await browse(await login_url(scene, server), comes_back=False)
+    async with session_parts(Config(), SystemClock(), store) as after:
+        assert after.logins is not None
+        outcome = await after.logins.receive(ended)
+        assert (outcome.status, outcome.title) == (202, "Login not finished")
+        assert "has stored your answer" in outcome.words

@@ -1,0 +1,126 @@
+"""Every command of the parser runs once from the built wheel, in an environment without development dependencies."""
+
+import argparse
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from emceepee.cli.main import build_parser
+from support.distribution import ENVIRONMENT
+from support.system.ports import free_port
+
+pytestmark = pytest.mark.timeout(300)  # packages are fetched and installed
+
+BOUND = 60.0
+TOKEN = "a token of the test"
+SERVE = ("serve", "--port", "{port}", "--state", "sqlite:{home}/state.db", "--token", TOKEN)
+# The arguments with which each command does its least harmful real work, in an order in which each finds its input.
+BESIDE_SERVE = {
+    "logs": ("--url", "http://127.0.0.1:{port}", "--token", TOKEN),
+    "top": ("--once", "--url", "http://127.0.0.1:{port}", "--token", TOKEN),
+}
+ALONE = {
+    "": (),
+    "daemon": ("--idle-exit", "0.01"),
+    "state": ("--state", "sqlite:{home}/state.db"),
+    "state check": ("--state", "sqlite:{home}/state.db"),
+    "state compact": ("--state", "sqlite:{home}/state.db"),
+    "state seal": ("--state", "sqlite:{home}/state.db"),
+    "state forget": ("--state", "sqlite:{home}/state.db", "--older-than", "1d"),
+    "state export": ("--state", "sqlite:{home}/state.db", "{home}/export.json"),
+    "auth list": (),
+    "auth status": ("remote",),
+    "auth login": ("remote", "--no-browser"),
+    "auth logout": ("remote", "--yes"),
+    "import": ("cursor", "--from", "{home}/other.json", "--dry-run"),
+    "install": ("cursor", "--yes"),
+    "undo": ("--all", "--yes"),
+    "doctor": ("demo",),
+    "servers list": (),
+    "servers add": ("--yes", "added", "emceepee-demo"),
+    "servers disable": ("added", "--yes"),
+    "servers enable": ("added", "--yes"),
+    "servers remove": ("added", "--yes"),
+    "config check": (),
+    "config schema": (),
+    "tools": ("demo",),
+    "call": ("demo", "add", "a=2", "b=40", "--record", "{home}/recording.jsonl"),
+    "read": ("demo",),
+    "prompt": ("demo",),
+    "search": ("--server", "demo", "add", "two", "numbers"),
+    "replay": ("{home}/recording.jsonl", "--list"),
+    "version": (),
+    "completion": ("bash",),
+}
+FAILING = {"auth login"}  # nothing listens at the server's address
+
+
+@pytest.fixture
+def home(tmp_path: Path, programs: Path) -> Path:
+    servers = {
+        "demo": {"command": str(programs / "emceepee-demo")},
+        "remote": {"url": f"http://127.0.0.1:{free_port()}"},
+    }
+    config = tmp_path / ".config" / "emceepee" / "config.json"
+    config.parent.mkdir(parents=True)
+    for path in (config, tmp_path / "other.json"):
+        path.write_text(json.dumps({"mcpServers": servers}))
+    return tmp_path
+
+
+def commands_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Every command that runs as it is written, without the name of another command behind it."""
+    nested = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not any(action.required for action in nested):
+        yield " ".join(path)
+    for action in nested:
+        for name, below in action.choices.items():
+            yield from commands_of(below, (*path, name))
+
+
+def test_every_command_of_the_parser_is_run() -> None:
+    assert {*commands_of(build_parser())} == {*ALONE, *BESIDE_SERVE, "serve"}
+
+
+def test_every_command_runs_from_the_wheel_without_a_traceback(programs: Path, home: Path) -> None:
+    port = free_port()
+    environment = {**ENVIRONMENT, "HOME": str(home), "PATH": f"{programs}:{ENVIRONMENT['PATH']}"}
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [programs / "emceepee", *(word.format(home=home, port=port) for word in words)],
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    @contextmanager
+    def serving() -> Iterator[None]:
+        process = start(*SERVE)
+        try:
+            assert process.stderr is not None
+            next(line for line in process.stderr if f":{port}" in line)
+            yield
+        finally:
+            process.terminate()
+            note("serve", process)
+
+    def note(command: str, process: subprocess.Popen[str]) -> None:
+        _, err = process.communicate(timeout=BOUND)
+        if process.returncode != (1 if command in FAILING else 0) or "Traceback" in err:
+            wrong[command] = (process.returncode, err)
+
+    wrong: dict[str, tuple[int, str]] = {}
+    with serving():
+        for command, words in BESIDE_SERVE.items():
+            note(command, start(*command.split(), *words))
+    for command, words in ALONE.items():
+        note(command, start(*command.split(), *words))
+    assert wrong == {}

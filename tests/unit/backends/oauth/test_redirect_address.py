@@ -1,0 +1,131 @@
+"""Which answers of a browser are used: an authorization server cannot pass off another's as its own."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.backends.oauth.flow import AskPerson, BrowserReturned, Failed
+from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.codec import decode
+from support.backends.scripted_login import (
+    ISSUER,
+    ISSUER_URL,
+    REDIRECT,
+    RESOURCE_URL,
+    ScriptedLogin,
+    issuer_document,
+    reply,
+    resource_document,
+    terms,
+)
+
+EVIL = "https://evil.example"
+EVIL_URL = f"{EVIL}/.well-known/oauth-authorization-server"
+OWN_DOCUMENT = "https://emceepee.example/oauth/client.json"
+
+
+@pytest.fixture
+def login() -> ScriptedLogin:
+    """An honest site."""
+    return ScriptedLogin()
+
+
+def evil_login(**changes: Any) -> ScriptedLogin:
+    """A server whose issuer names the login page of another site, and its own token endpoint."""
+    document = {
+        "issuer": EVIL,
+        "authorization_endpoint": f"{ISSUER}/authorize",
+        "registration_endpoint": f"{EVIL}/register",
+        "token_endpoint": f"{EVIL}/token",
+    }
+    return ScriptedLogin(
+        {
+            RESOURCE_URL: resource_document(authorization_servers=[EVIL]),
+            EVIL_URL: issuer_document(**document | changes),
+            f"{EVIL}/register": reply(201, client_id="registered"),
+            f"{EVIL}/token": reply(access_token="access", token_type="bearer"),
+        }
+    )
+
+
+def test_each_issuer_that_does_not_name_itself_gets_a_redirect_address_of_its_own(login: ScriptedLogin) -> None:
+    login.begin(terms())
+    evil = evil_login()
+    evil.begin(terms())
+    ours, theirs = login.asked["redirect_uri"], evil.asked["redirect_uri"]
+    assert ours != theirs
+    assert ours.startswith(f"{REDIRECT}/")
+    assert theirs.startswith(f"{REDIRECT}/")
+    (sent,) = [request for request in evil.sent if request.url == f"{EVIL}/register"]
+    assert decode(sent.body or b"")["redirect_uris"] == [theirs]
+
+
+def test_an_answer_at_the_redirect_address_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
+    """The browser was sent on to the honest site, which answers where its own logins are answered."""
+    login.begin(terms())
+    evil = evil_login(authorization_endpoint=f"{EVIL}/authorize")
+    waiting = evil.begin(terms())
+    for address in (login.asked["redirect_uri"], REDIRECT):
+        failed = evil.happen(waiting, BrowserReturned(f"{address}?code=c&state=the%20state"))
+        assert isinstance(failed, Failed)
+        assert "another authorization server" in failed.reason
+    assert f"{EVIL}/token" not in evil.urls
+
+
+def test_an_answer_to_a_login_at_the_shared_redirect_address_comes_there(login: ScriptedLogin) -> None:
+    login.begin(terms())
+    evil = evil_login()
+    waiting = evil.begin(terms(OAuthSettings(client_id="by-hand")))
+    assert evil.asked["redirect_uri"] == REDIRECT
+    failed = evil.happen(waiting, BrowserReturned(f"{login.asked['redirect_uri']}?code=c&state=the%20state"))
+    assert isinstance(failed, Failed)
+    assert evil.urls[-1] == EVIL_URL
+
+
+def test_a_pasted_query_alone_does_not_tell_who_answered(login: ScriptedLogin) -> None:
+    waiting = login.begin(terms())
+    assert login.happen(waiting, BrowserReturned("code=c&state=the%20state")) == waiting
+
+
+def test_an_issuer_that_names_itself_in_its_answers_keeps_the_shared_redirect_address() -> None:
+    evil = evil_login(authorization_response_iss_parameter_supported=True)
+    waiting = evil.begin(terms())
+    assert evil.asked["redirect_uri"] == REDIRECT
+    for query in ("code=c&state=the%20state", f"code=c&state=the%20state&iss={ISSUER}"):
+        assert isinstance(evil.happen(waiting, BrowserReturned(f"{REDIRECT}?{query}")), Failed)
+
+
+@pytest.mark.parametrize("by_hand", [{"client_id": "me"}, {"client_metadata_url": "https://me.example/c.json"}])
+def test_a_client_that_was_registered_by_hand_keeps_its_redirect_address(
+    login: ScriptedLogin, by_hand: dict[str, Any]
+) -> None:
+    login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
+    login.begin(terms(OAuthSettings(**by_hand)))
+    assert login.asked["redirect_uri"] == REDIRECT
+
+
+def test_what_to_register_by_hand_is_the_address_that_such_a_client_uses(login: ScriptedLogin) -> None:
+    login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
+    failed = login.begin(terms())
+    assert isinstance(failed, Failed)
+    assert f"the redirect address {REDIRECT}, " in failed.reason
+
+
+def test_each_such_issuer_is_shown_a_client_document_of_its_own(login: ScriptedLogin) -> None:
+    """Consent that was given to emceepee for one issuer is then not remembered for another."""
+    login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
+    login.begin(terms(own_document=OWN_DOCUMENT))
+    digest = login.asked["redirect_uri"].rpartition("/")[2]
+    assert login.asked["client_id"] == f"https://emceepee.example/oauth/client/{digest}.json"
+    login.replies[ISSUER_URL] = issuer_document(
+        client_id_metadata_document_supported=True, authorization_response_iss_parameter_supported=True
+    )
+    login.begin(terms(own_document=OWN_DOCUMENT))
+    assert login.asked["client_id"] == OWN_DOCUMENT
+
+
+def test_a_person_is_told_whom_the_login_is_for() -> None:
+    evil = evil_login()
+    evil.begin(terms())
+    [asked] = [effect for effect in evil.effects if isinstance(effect, AskPerson)]
+    assert (asked.host, asked.issuer_host) == ("login.example", "evil.example")

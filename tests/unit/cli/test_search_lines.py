@@ -1,0 +1,29 @@
+"""What `emceepee search` prints."""
+
+import argparse
+from typing import Any, cast
+
+import pytest
+
+from emceepee.cli.server_queries import _search
+from emceepee.cli.tool_caller import ToolCaller
+
+
+class Finds:
+    """Answers each search in the same way."""
+
+    def __init__(self, *results: dict[str, Any]) -> None:
+        self.results = list(results)
+
+    async def value(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        return {"results": self.results}
+
+
+async def test_a_server_is_printed_by_the_name_that_other_commands_take(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Finds(
+        {"server": "time", "name": "now", "module": "time_", "signature": "time_.now(zone?)"},
+        {"server": "github", "name": "list", "signature": "github.list()"},
+    )
+    options = argparse.Namespace(words=["now"], type="tools", limit=5, server=None, json=False, tag=None)
+    assert await _search(options, cast(ToolCaller, found)) == 0
+    assert capsys.readouterr().out.splitlines() == ["time.now(zone?)", "github.list()"]

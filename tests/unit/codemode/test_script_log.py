@@ -1,0 +1,64 @@
+"""The log of a script: its beginning is kept, whatever is written."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.codemode.script_log import EXACT, ScriptLog
+from emceepee.codemode.values import NotJson
+
+
+@given(st.lists(st.text()), st.integers(1, 50))
+def test_a_log_keeps_the_beginning_and_counts_the_rest(texts: list[str], most: int) -> None:
+    log = ScriptLog(most)
+    for text in texts:
+        log.write(text)
+    whole = "".join(texts).encode("utf-8", "replace")
+    kept = log.text.encode("utf-8", "replace")
+    assert whole.startswith(kept)
+    assert len(kept) <= most
+    assert len(kept) + log.dropped == len(whole)
+
+
+def test_a_logged_line_begins_a_line() -> None:
+    log = ScriptLog(100)
+    log.write("a")
+    log.write_line("b")
+    log.write("c")
+    assert log.lines() == ["a", "b", "c"]
+    again = ScriptLog(100, log.text, 7)
+    assert again.lines() == ["a", "b", "c", "… 7 more bytes were not kept"]
+
+
+def test_values_are_logged_as_one_line() -> None:
+    log = ScriptLog(100)
+    log.write("a")
+    log.write_values(["found", 3, {"n": (1, None)}])
+    log.write_values([])
+    assert log.text == "a\nfound 3 {'n': [1, None]}\n\n"
+
+
+def test_a_value_that_is_too_large_for_the_log_says_so_in_its_place() -> None:
+    value: object = 1
+    for _ in range(60):
+        value = [value, value]
+    log = ScriptLog(100_000)
+    log.write_values(["before", value, "after"])
+    log.write_values(["next"])
+    first, second = log.lines()
+    assert first == "before (the rest of the line is not logged: it takes more than 2000 values)"
+    assert second == "next"
+
+
+def test_a_long_text_is_cut_and_a_value_that_json_does_not_have_is_refused() -> None:
+    log = ScriptLog(10)
+    log.write_values(["x" * 50])
+    assert log.lines() == ["x" * 10, "… 41 more bytes were not kept"]
+    with pytest.raises(NotJson):
+        ScriptLog(10).write_values([1 << 20_000])
+
+
+def test_of_an_immense_text_characters_are_counted() -> None:
+    log = ScriptLog(10)
+    log.write("\u20ac" * (EXACT + 13))
+    assert log.dropped == 3 * EXACT + 10

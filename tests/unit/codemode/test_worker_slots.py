@@ -1,0 +1,80 @@
+"""Who gets a worker next, whoever asks first and however often."""
+
+import asyncio
+
+import pytest
+
+from emceepee.codemode.worker_slots import WorkerSlots
+from support.fakes.clock import settle
+
+
+class Line:
+    """Who has got a worker, in that order."""
+
+    def __init__(self, slots: WorkerSlots) -> None:
+        self.slots, self.got = slots, list[str]()
+
+    async def ask(self, *principals: str) -> list["asyncio.Task[None]"]:
+        asking = [asyncio.create_task(self._take(principal)) for principal in principals]
+        await settle()
+        return asking
+
+    async def give_back(self, *principals: str) -> None:
+        for principal in principals:
+            self.slots.give_back(principal)
+        await settle()
+
+    async def _take(self, principal: str) -> None:
+        await self.slots.take(principal)
+        self.got.append(principal)
+
+
+async def test_a_principal_has_at_most_its_share_and_the_rest_is_for_others() -> None:
+    line = Line(WorkerSlots(4, 3))
+    waiting = await line.ask("a", "a", "a", "a", "a")
+    assert line.got == ["a", "a", "a"]
+    await line.ask("b")
+    assert line.got[3:] == ["b"]
+    await line.give_back("a", "b")
+    assert line.got[4:] == ["a"]
+    for task in waiting:
+        task.cancel()
+
+
+@pytest.mark.parametrize(("in_all", "share", "got"), [(1, 3, 1), (2, 3, 1), (3, 3, 2), (8, 3, 3), (4, 1, 1)])
+async def test_a_share_is_never_all_unless_there_is_one(in_all: int, share: int, got: int) -> None:
+    line = Line(WorkerSlots(in_all, share))
+    waiting = await line.ask(*"aaaaaaaaa")
+    assert len(line.got) == got
+    for task in waiting:
+        task.cancel()
+
+
+async def test_principals_take_turns_and_who_has_fewest_comes_first() -> None:
+    line = Line(WorkerSlots(1, 1))
+    await line.ask("a", "a", "a", "b", "c", "b")
+    for _ in range(5):
+        await line.give_back(line.got[-1])
+    assert line.got == ["a", "b", "c", "a", "b", "a"]
+    line = Line(WorkerSlots(3, 2))
+    waiting = await line.ask("a", "a", "b", "a", "b", "c")
+    await line.give_back("a")
+    assert line.got == ["a", "a", "b", "c"]
+    for task in waiting:
+        task.cancel()
+
+
+async def test_a_waiter_that_is_cancelled_loses_its_turn_and_no_slot_with_it() -> None:
+    line = Line(WorkerSlots(1, 1))
+    _, second, third, _ = await line.ask("a", "b", "b", "c")
+    second.cancel()
+    await settle()
+    third.cancel()  # with its turn in the same moment
+    line.slots.give_back("a")
+    await settle()
+    assert line.got == ["a", "c"]
+    (fifth,) = await line.ask("d")
+    line.slots.give_back("c")
+    fifth.cancel()  # its turn has come, and it does not know yet
+    await settle()
+    assert (line.got, line.slots.taken) == (["a", "c"], 0)

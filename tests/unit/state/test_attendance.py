@@ -1,0 +1,40 @@
+"""Whether a person reads what a client is asked."""
+
+import pytest
+
+from emceepee.state.attendance import READING_SECONDS, Attendance, after_answer, is_persons
+
+UNKNOWN, ATTENDED, UNATTENDED = Attendance.UNKNOWN, Attendance.ATTENDED, Attendance.UNATTENDED
+
+
+@pytest.mark.parametrize(
+    ("known", "action", "seconds", "learned"),
+    [
+        (UNKNOWN, "accept", 0.0, ATTENDED),
+        (UNKNOWN, "decline", 0.0, UNATTENDED),
+        (UNKNOWN, "cancel", READING_SECONDS - 0.001, UNATTENDED),
+        (UNKNOWN, "cancel", READING_SECONDS, UNKNOWN),
+        (UNKNOWN, "decline", -0.02, UNATTENDED),
+        (UNKNOWN, "decline", -3600.0, UNKNOWN),
+        (UNKNOWN, "perhaps", 0.0, UNKNOWN),
+        (UNKNOWN, None, 0.0, UNKNOWN),
+        (ATTENDED, "decline", 0.0, ATTENDED),
+        (UNATTENDED, "decline", 5.0, UNATTENDED),
+        (UNATTENDED, "accept", 5.0, ATTENDED),
+    ],
+)
+def test_what_an_answer_tells_of_its_client(
+    known: Attendance, action: object, seconds: float, learned: Attendance
+) -> None:
+    assert after_answer(known, action, seconds) is learned
+
+
+@pytest.mark.parametrize(("known", "is_counted"), [(UNKNOWN, True), (ATTENDED, True), (UNATTENDED, False)])
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+def test_a_dismissal_counts_unless_nobody_is_there(known: Attendance, action: str, is_counted: bool) -> None:
+    assert is_persons(known, action) is is_counted
+
+
+@pytest.mark.parametrize("action", ["accept", "perhaps", None])
+def test_any_other_answer_counts(action: object) -> None:
+    assert is_persons(UNATTENDED, action)

@@ -1,0 +1,26 @@
+"""A connection as another replica hears of it."""
+
+import pytest
+
+from emceepee.state.client_line import ClientLine
+
+
+@pytest.mark.parametrize("first", [None, 0, 17, -3])
+def test_a_line_is_described_to_another_replica(first: int | None) -> None:
+    line = ClientLine(first_id=first)
+    told = ClientLine.from_bytes(line.to_bytes())
+    assert told is not None
+    assert (told.name, told.first_id, told.carrier) == (line.name, first, None)
+
+
+@pytest.mark.parametrize("data", [b"", b" 5", b"name x", b"name 1 2"])
+def test_what_is_no_description_is_none(data: bytes) -> None:
+    assert ClientLine.from_bytes(data) is None
+
+
+def test_the_first_number_stays() -> None:
+    line = ClientLine()
+    for request_id in ("probe", True, 3, 4):
+        line.note(request_id)
+    assert line.first_id == 3
+    assert ClientLine().name != ClientLine().name
