@@ -330,9 +330,9 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         assert not delivery.cursor_lost
         wanted = [*lost, *self.kept[index + 1 :]]
         self.delivered(delivery, wanted[:most], seen=index + 1)
-        for item in wanted[most:]:  # asked for, and not in this reply: undelivered again
+        for item in wanted[most:]:  # asked for, and not in this reply: undelivered again, and known not to be seen
             if item.is_delivered:
-                item.is_delivered = False
+                item.is_delivered, item.was_carried = False, True
                 self.taken = [event_id for event_id in self.taken if event_id != item.event.event_id]
                 self.passed_over.discard(item.event.event_id)
 
