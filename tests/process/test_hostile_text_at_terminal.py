@@ -3,6 +3,7 @@
 import argparse
 import json
 import re
+import signal
 import sys
 import unicodedata
 from collections.abc import AsyncIterator, Iterator
@@ -69,8 +70,8 @@ def arguments(**wish: Any) -> str:
 # Per command, the words of each run. FILES below has the files.
 RUNS: dict[str, list[list[str]]] = {
     "": [["--config", "bad.json"], ["--state", f"redis://{ORDERS}"], ["--attach", "require"]],
-    "serve": [["--config", "bad.json"], ["--config", "broken.json"], ["--host", f"no{ORDERS}"]],
-    "daemon": [["--config", "bad.json"]],
+    "serve": [["--config", "bad.json", "--port", "0"], ["--config", "broken.json"], ["--host", f"no{ORDERS}"]],
+    "daemon": [["--config", "broken.json"]],
     "state": [["--state", f"sqlite:{ORDERS}.db"], ["--config", "bad.json"]],
     "state check": [["--state", f"sqlite:{ORDERS}.db"]],
     "state compact": [["--state", f"sqlite:{ORDERS}.db"]],
@@ -131,6 +132,7 @@ RUNS: dict[str, list[list[str]]] = {
     "completion": [["bash"], [ORDERS]],
 }
 AT_THE_ENDPOINT = ("logs", "top")
+SERVING = ("", "serve")
 CASES = [(command, words) for command, runs in RUNS.items() for words in runs if command not in AT_THE_ENDPOINT]
 
 
@@ -201,6 +203,9 @@ async def test_no_text_from_elsewhere_commands_a_terminal(command: str, words: l
         if words and "elicitation" in words[-1]:
             await terminal.until("may be left empty")
             terminal.type("\x04")
+        if command in SERVING and "bad.json" in words:  # a mistake in an entry disables that server only
+            await terminal.until("Ctrl-C ends it")
+            terminal.process.send_signal(signal.SIGINT)
         await terminal.end()
     check_screen(terminal.shown, words)
 

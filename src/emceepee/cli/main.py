@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from emceepee.cli.auth import add_auth_command, run_auth
@@ -35,6 +35,18 @@ def main(arguments: list[str] | None = None) -> int:
     options, rest = parser.parse_known_args(arguments)
     if left := take_late(options, rest):
         parser.error(f"unrecognized arguments: {' '.join(left)}")
+    try:
+        return _run(options, arguments, parser, closed)
+    except KeyboardInterrupt:  # Ctrl-C came before the command handles signals itself
+        from emceepee.cli.terminal import FAILED, complain
+
+        complain("stopped")
+        return FAILED
+
+
+def _run(
+    options: argparse.Namespace, arguments: list[str] | None, parser: argparse.ArgumentParser, closed: Set[int]
+) -> int:
     match options.command:
         case "state":
             return run_state(options)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.cli.main import USAGE_ERROR, build_parser, main
+from emceepee.cli.terminal import FAILED
 from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
 
 
@@ -107,3 +108,12 @@ def test_a_proxy_that_cannot_be_one_is_told_by_its_variable_and_not_by_its_passw
     assert said.startswith("emceepee: HTTPS_PROXY: expected http://[USER:PASSWORD@]HOST[:PORT]")
     assert "socks5:// are not supported" in said
     assert "s3cret" not in said
+
+
+def test_an_early_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("emceepee.cli.main.run_state", interrupted)
+    assert main(["state"]) == FAILED
+    assert capsys.readouterr().err == "emceepee: stopped\n"
