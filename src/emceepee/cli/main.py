@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from typing import Any
 
 from emceepee.cli.auth import add_auth_command, run_auth
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(
-    options: argparse.Namespace, arguments: list[str] | None, parser: argparse.ArgumentParser, closed: Set[int]
+    options: argparse.Namespace, arguments: list[str] | None, parser: argparse.ArgumentParser, closed: frozenset[int]
 ) -> int:
     match options.command:
         case "state":
