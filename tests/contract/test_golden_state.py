@@ -1,5 +1,6 @@
-"""State that version 0.2 wrote is read by this one: sessions and servers."""
+"""State that version 0.2 wrote is read by this one: sessions, servers, tokens and logins."""
 
+import json
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,53 +10,114 @@ import pytest
 from emceepee.backends.spec import HttpTarget, StdioTarget
 from emceepee.clock import SystemClock
 from emceepee.server.http.handshake_connection import RESTARTED
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.secret_records import SecretRecords
+from emceepee.sessions.token_repository import TokenRepository
+from emceepee.state.events import EventType
+from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite import SqliteStore
+from emceepee.store.store import Store
 from support.in_process.http_endpoint import an_endpoint_of
-from support.programs.write_golden_state import CONNECTION_ID, LATER, NAME, SESSION_ID, golden_records
+from support.programs.write_golden_state import (
+    BACKEND_TASK_ID,
+    CALL_ID,
+    CONNECTION_ID,
+    HANDLE,
+    LATER,
+    LOGIN,
+    NAME,
+    PREFIX,
+    SCRIPT_ID,
+    SESSION_ID,
+    STATE_KEY,
+    TEXT,
+    TOKEN_SET,
+    TOKENS_OF,
+    WORKING_ID,
+    golden_records,
+    load,
+    newer_records,
+)
 from support.sessions.event_delivery import take
 from support.sessions.installation import an_installation
+from support.system.redis_server import redis_server
 
-GOLDEN = Path(__file__).parent / "golden" / "state-1"
+GOLDEN = Path(__file__).parent / "golden"
+FIRST, RELEASED = "state-1", "0.2.0"  # a file from before 0.2.0, and what 0.2.0 writes
+
+
+async def opened(name: str, folder: Path) -> SqliteStore:
+    """A copy: reading a session changes it."""
+    shutil.copytree(GOLDEN / name, folder / "copy")
+    return await SqliteStore.open(folder / "copy" / "state.db", SystemClock())
+
+
+@pytest.fixture(params=["first", "sqlite", "redis"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    found: Store
+    if request.param == "redis":
+        with redis_server() as server:
+            load(server, json.loads((GOLDEN / RELEASED / "redis.json").read_text()))
+            found = await RedisStore.open(parse_address(server.url(PREFIX)), SystemClock(), key=STATE_KEY)
+            yield found
+            await found.close()
+        return
+    found = await opened(FIRST if request.param == "first" else RELEASED, tmp_path)
+    yield found
+    await found.close()
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
-    """A copy: reading a session changes it."""
-    shutil.copytree(GOLDEN, tmp_path / "copy")
-    opened = await SqliteStore.open(tmp_path / "copy" / "state.db", SystemClock())
-    yield opened
-    await opened.close()
+def is_first(request: pytest.FixtureRequest) -> bool:
+    return bool(request.node.callspec.params["store"] == "first")
 
 
-async def test_every_record_is_as_it_was_written(store: SqliteStore) -> None:
+async def test_every_record_is_as_it_was_written(store: Store, is_first: bool) -> None:
     stored = await store.take(NAME)
     assert stored is not None
-    assert dict(stored.records) == golden_records()
+    sealer = await store.sealer()
+    assert sealer is not None
+    newer = {} if is_first else newer_records(sealer)
+    sealed = {key: data for key, data in newer.items() if key.kind in (RecordKind.SCRIPT, RecordKind.BACKEND_TASK)}
+    assert {key: data for key, data in stored.records.items() if key not in sealed} == {
+        key: data for key, data in {**golden_records(), **newer}.items() if key not in sealed
+    }
+    for key, data in sealed.items():  # never sealed alike twice
+        place = (key.kind, "local", SESSION_ID, key.record_id)
+        assert sealer.open(stored.records[key], place=place) == sealer.open(data, place=place)
     assert (stored.head.session_id, stored.head.expires_at, stored.head.due_at) == (SESSION_ID, LATER, LATER)
 
 
-async def test_the_session_goes_on(store: SqliteStore) -> None:
+async def test_the_session_goes_on(store: Store, is_first: bool) -> None:
     async with an_installation(store=store) as place, an_endpoint_of(place) as client:
         assert await client.status(CONNECTION_ID) == 200
         (session,) = client.sessions()
         assert (session.session_id, session.profile.label, session.profile.was_used) == (SESSION_ID, "tests 1", True)
         found = take(session.activity)
         assert [event.data.get("number") for event in found.events[:2]] == [1, 2]
-        assert [str(event.type) for event in found.events[2:]] == ["elicitation_expired", "task_failed"]
+        expired, *others = found.events[2:]
+        assert str(expired.type) == "elicitation_expired"
+        failed = [event.data["taskId"] for event in others if event.type == EventType.TASK_FAILED]
+        assert failed == ([WORKING_ID] if is_first else [WORKING_ID, BACKEND_TASK_ID, CALL_ID])
         assert found.dropped == 2
-        done, lost = session.tasks.all()
-        assert (done.result, lost.status) == ({"content": [{"type": "text", "text": "gold"}]}, "failed")
+        done, *_ = session.tasks.all()
+        assert done.result == {"content": [{"type": "text", "text": "gold"}]}
         assert [timer.message for timer in session.timers.all(include_inactive=False)] == ["tea"]
         connection = session.connection("one")
         assert (connection.settings.log_level, connection.settings.subscriptions) == ("debug", ["file:///a"])
         headers = {"mcp_session_id": CONNECTION_ID, "accept": "text/event-stream"}
-        answered, _ = await client.start("GET", **headers, last_event_id="01KDVDNA00626ZT0Q2R2JPCFS1")
+        answered = await client.ask("GET", **headers, last_event_id="01KDVDNA00626ZT0Q2R2JPCFS1")
         assert RESTARTED in answered.body.decode()
         assert '"id":"seven"' in answered.body.decode()
+        if not is_first:
+            kept = session.results.get(HANDLE)
+            assert await session.results.read(kept, 0, len(TEXT)) == TEXT
+            assert session.tasks.get(SCRIPT_ID).tool == "codemode_execute"
 
 
-async def test_added_servers_are_there_with_their_secrets_and_people_log_in_again(store: SqliteStore) -> None:
+async def test_added_servers_are_there_with_their_secrets(store: Store) -> None:
     registry = ServerRegistry([], store=store)
     await registry.load("local")
     servers = registry.join("local", _Nobody())
@@ -65,7 +127,16 @@ async def test_added_servers_are_there_with_their_secrets_and_people_log_in_agai
     assert isinstance(program, StdioTarget)
     assert (http.url, http.headers) == ("https://example.org/mcp", {"authorization": "Bearer golden"})
     assert (program.args, program.env, servers["program"].timeout) == (("--really",), {"TOKEN": "golden"}, 1.5)
-    assert await store.logins() == []  # without a proof that they were stored with the key
+
+
+async def test_people_stay_logged_in_unless_nothing_proves_that_they_logged_in(store: Store, is_first: bool) -> None:
+    assert await store.logins() == ([] if is_first else [LOGIN])
+
+
+async def test_a_login_to_a_server_holds(store: Store, is_first: bool) -> None:
+    tokens = TokenRepository(SecretRecords(store, SystemClock()), SystemClock())
+    assert await tokens.load(TOKENS_OF) == (None if is_first else TOKEN_SET)
+    await tokens.close()
 
 
 class _Nobody:
