@@ -167,6 +167,7 @@ async def replay_over_http(
 
     endpoint = ReplayEndpoint(converse, clock, Gate(rules))
     try:
-        await serve_http(endpoint, host=host, port=port, limits=Limits(), announce=is_open)
+        limits = Limits(request_body_bytes=LARGEST_BODY)
+        await serve_http(endpoint, host=host, port=port, limits=limits, announce=is_open)
     finally:
         await endpoint.close()

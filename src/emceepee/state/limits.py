@@ -189,9 +189,9 @@ class Limits:
     replay_bytes: int = _bytes(32 << 20, "how large they may be together; beyond it the oldest go sooner")
     request_body_bytes: int = _bytes(4 << 20, "the largest HTTP request body", least=4 << 10)
     request_head_bytes: int = _bytes(
-        64 << 10, "the largest HTTP request head: address and headers together", least=4 << 10
+        64 << 10, "the largest HTTP request head: address and headers together; so too its trailers", least=4 << 10
     )
-    request_headers: int = _count(200, "headers per HTTP request", least=32)
+    request_headers: int = _count(200, "headers per HTTP request, and as many trailers", least=32)
     request_head_seconds: float = _seconds(10, "how long the head of an HTTP request may take to arrive", least=1)
     request_body_seconds: float = _seconds(30, "how long the body of an HTTP request may take to arrive", least=1)
     idle_connection_seconds: float = _seconds(

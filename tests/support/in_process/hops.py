@@ -143,7 +143,8 @@ async def two_replicas(
     holder_key: bytes = KEY,
 ) -> AsyncIterator[Replicas]:
     clock, target, own = FakeClock(), ScriptedHolder(), Replica(slot=1, epoch=7, address="")
-    table, tasks, ready = ConnectionTable(Limits()), TaskOwner("front"), asyncio.Event()
+    limits = Limits(request_body_bytes=BODY_BYTES)
+    table, tasks, ready = ConnectionTable(limits), TaskOwner("front"), asyncio.Event()
     public = listen_on("127.0.0.1", 0)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(tasks.close)
@@ -151,7 +152,7 @@ async def two_replicas(
         holder = Replica(slot=2, epoch=9, address=bound.address)
         parts = HopParts(clock=clock, key=holder_key, own=lambda: holder, endpoint=target, body_bytes=BODY_BYTES)
         holding = await stack.enter_async_context(AsyncExitStack())
-        listener = await holding.enter_async_context(bound.serve(parts, Limits()))
+        listener = await holding.enter_async_context(bound.serve(parts, limits))
         forwarder = await stack.enter_async_context(Forwarder.running(clock, key=KEY, own=lambda: own, tls=client_tls))
         replicas = Replicas(
             url=url_of("127.0.0.1", public),

@@ -34,6 +34,7 @@ from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
 
 PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
+FRAMING_PER_BYTE = 2  # bytes of chunk framing for each byte of a body: chunks of three bytes each pass, of one byte not
 CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # two seconds after a response it counts as read
 LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read the refusal
 Unconfirmed = tuple[Callable[[], None], Callable[[], None] | None]  # called if it was not read, and if it was
@@ -57,7 +58,9 @@ class ServerConnection(HttpToolsProtocol):
         self._unconfirmed: list[Unconfirmed] = []  # who wants to know what became of the last responses
         self._in_head = self._in_body = self._is_done_reading = self._is_closing = False
         self._was_asked = False
-        self._head_bytes = 0  # of a head that is not complete yet
+        self._beside = 0  # bytes that are not body, since the message began or its head ended; not those of that part
+        self._body_bytes = self._trailers = self._trailer_bytes = 0  # of the message that arrives
+        self._ignored_bytes = 0  # that came after the last message that is read
         self._ticks = 0  # since the caller last did what it is waited for
         self._unsent = 0
         self._line: ClientLine | None = None
@@ -116,10 +119,19 @@ class ServerConnection(HttpToolsProtocol):
         view = memoryview(data)
         for start in range(0, len(data), PART_BYTES):
             self._parse(view[start : start + PART_BYTES])
+        if not (self.flow.read_paused or self.transport.is_closing()):  # else libuv might go on for 8 MiB in one turn
+            self.flow.pause_reading()
+            self.loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def _parse(self, part: bytes | memoryview) -> None:
         if self._is_done_reading:
+            self._ignore(len(part))
             return
+        self._beside += len(part)
         try:
             self.parser.feed_data(part)
         except httptools.HttpParserUpgrade:
@@ -128,27 +140,61 @@ class ServerConnection(HttpToolsProtocol):
             why = error.__context__
             self._refuse(why.status if isinstance(why, _Refused) else HTTPStatus.BAD_REQUEST)
             return
-        if self._in_head:
-            self._head_bytes += len(part)
-            if self._head_bytes > self._table.head_bytes or len(self.headers) > self._table.headers:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        if self._beside > self._table.head_bytes or (self._in_head and len(self.headers) > self._table.headers):
+            is_request = self._in_head or self._in_body  # else there are only blank lines
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_request else HTTPStatus.BAD_REQUEST)
+        elif self._beside < 0:
+            self._beside = 0  # no body earns room for trailers that come later
+
+    def _ignore(self, count: int) -> None:
+        self._ignored_bytes += count
+        if self._ignored_bytes > self._table.most_body_bytes:
+            self.transport.abort()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self.scope["extensions"] = {CONNECTION: self}  # type: ignore[dict-item]  # uvicorn knows none of ours
-        self._in_head, self._head_bytes, self._ticks = True, 0, 0
+        self._in_head, self._beside, self._ticks = True, 0, 0
+        self._body_bytes = self._trailers = self._trailer_bytes = 0
         if self._unconfirmed:
             self._confirm()  # who asks again has read what came before
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """As uvicorn does it, but for the head alone: uvicorn would append trailers to the headers it has passed on."""
+        if not self._in_head:
+            self._drop_trailer(len(name) + len(value) + 4)
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+
+    def _drop_trailer(self, size: int) -> None:
+        """Nobody needs it, but it has the bounds of a head."""
+        self._trailers += 1
+        self._trailer_bytes += size
+        if self._trailers > self._table.headers or self._trailer_bytes > self._table.head_bytes:
+            raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def on_body(self, body: bytes) -> None:
+        size = len(body)
+        self._beside -= size * (1 + FRAMING_PER_BYTE)
+        self._body_bytes += size
+        if self._body_bytes > self._table.most_body_bytes:
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        if not self.cycle.response_complete:
+            super().on_body(body)
+
     def on_headers_complete(self) -> None:
         table = self._table
-        is_large = self._head_bytes + PART_BYTES > table.head_bytes  # or may be; hardly any head is
+        is_large = self._beside + PART_BYTES > table.head_bytes  # or may be; hardly any head is
         if len(self.headers) > table.headers or (is_large and self._head_size() > table.head_bytes):
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= table.pipelined:
             self.cycle.keep_alive = False  # the answers up to here go out, and then the connection is closed
             raise _Refused(HTTPStatus.TOO_MANY_REQUESTS)
-        self._in_head, self._in_body, self._was_asked, self._ticks = False, True, True, 0
+        self._in_head, self._in_body, self._was_asked = False, True, True
+        self._beside = self._ticks = 0
         super().on_headers_complete()
 
     def _head_size(self) -> int:
@@ -156,7 +202,8 @@ class ServerConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         super().on_message_complete()
-        self._in_body, self._ticks = False, 0
+        self._in_body = False
+        self._beside = self._ticks = 0
         if not self.pipeline:
             if self._serving is not None:
                 self._table.waiting.pop(self, None)
@@ -229,7 +276,8 @@ class ServerConnection(HttpToolsProtocol):
             if serving.response_started:
                 self.transport.abort()
                 return
-        self.transport.write(self.refusal(status))
+        if not (self._in_body and self.cycle.response_complete):  # one response to each request
+            self.transport.write(self.refusal(status))
         self.transport.write_eof()
         self._wait()
 
@@ -281,7 +329,8 @@ class ServerConnection(HttpToolsProtocol):
 
 
 _ADVICE = {
-    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Send a shorter address and fewer or shorter headers.",
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Send a shorter address, fewer or shorter headers, and larger chunks.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Send a smaller body.",
     HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive whole in time.",
     HTTPStatus.SERVICE_UNAVAILABLE: "All connections are in use; try again later.",
 }

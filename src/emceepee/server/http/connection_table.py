@@ -10,6 +10,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("http")
 TICK_SECONDS = 0.5  # how exact deadlines are
 SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and refused connections
+BODY_SLACK = 1 << 20  # beyond the largest body, so that whoever reads it can refuse it in its own words
 CALM_SHARE = 0.9  # of the limit: below it, reaching the limit is logged again
 
 
@@ -30,6 +31,7 @@ class ConnectionTable:
             limits.request_headers,
             limits.pipelined_requests,
         )
+        self.most_body_bytes = limits.request_body_bytes + BODY_SLACK
         self.head_ticks = _ticks(limits.request_head_seconds)
         self.body_ticks = _ticks(limits.request_body_seconds)
         self.idle_ticks = _ticks(limits.idle_connection_seconds)

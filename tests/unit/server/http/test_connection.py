@@ -1,6 +1,7 @@
 """A connection whose other end the test plays: what is bounded, what is waited for, what is told of the end."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,10 @@ from support.waiting import eventually
 
 GET = b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n"
 POST = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n"
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 class FakeTransport(asyncio.Transport):
@@ -242,6 +247,122 @@ async def test_reading_goes_on_behind_a_large_body_so_that_a_hang_up_is_noticed(
     assert not transport.is_reading_paused
     served.hold.set()
     await settle()
+
+
+# What stands around a request.
+
+CHUNKED = b"POST /x HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("trailers", "status"),
+    [
+        (b"a: " + b"x" * 60_000 + b"\r\n", b"200"),
+        (b"a: " + b"x" * 66_000 + b"\r\n", b"431"),
+        (b"a: " + b"x" * 200_000, b"431"),
+        (b"a:\r\n" * 200, b"200"),
+        (b"a:\r\n" * 201, b"431"),
+        ((b"a: " + b"x" * 1000 + b"\r\n") * 70, b"431"),
+    ],
+    ids=["long", "too long", "too long to end", "many", "too many", "too long together"],
+)
+@pytest.mark.parametrize("piece", [1 << 20, 1000])
+async def test_trailers_have_the_bounds_of_a_head_and_are_no_headers(
+    trailers: bytes, status: bytes, piece: int
+) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    for part in pieces(CHUNKED + b"4\r\nbody\r\n0\r\n" + trailers + b"\r\n", piece):
+        connection.data_received(part)
+    await settle()
+    assert transport.written[9:12] == status
+    assert all([name for name, _ in scope["headers"]] == [b"host", b"transfer-encoding"] for scope in served.seen)
+    assert transport.is_ended == (status == b"431")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"3\r\nxxx\r\n" * 200_000, b"200"),
+        (b"1\r\nx\r\n" * 10_000, b"200"),
+        (b"1\r\nx\r\n" * 60_000, b"431"),
+        (b"1;" + b"x" * 200_000 + b"\r\nx\r\n", b"431"),
+        ((b"1;" + b"x" * 1000 + b"\r\nx\r\n") * 200, b"431"),
+        (b"100000\r\n" + b"x" * 0x100000 + b"\r\n0\r\na: " + b"x" * 200_000, b"431"),
+    ],
+    ids=["small", "tiny", "very many tiny", "an extension", "extensions", "a trailer behind a large body"],
+)
+async def test_what_frames_a_body_is_bounded(body: bytes, status: bytes) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    for part in pieces(CHUNKED + body + b"0\r\n\r\n", 10_000):
+        connection.data_received(part)
+    await settle()
+    assert transport.written[9:12] == status
+
+
+async def test_lines_before_a_request_are_passed_over_but_not_for_ever() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(b"\r\n" * 30_000 + GET)
+    await settle()
+    assert (transport.written[9:12], transport.is_ended) == (b"200", False)
+    for _ in range(4):
+        connection.data_received(b"\r\n" * 10_000)
+    assert b"HTTP/1.1 400 " in transport.written
+    assert transport.is_ended
+
+
+async def test_the_next_head_has_its_own_bound_wherever_the_last_body_ended() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    size = 150_000
+    first = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size
+    for part in pieces(first + GET, len(first) + 10):
+        connection.data_received(part)
+    await settle()
+    assert transport.written.count(b"HTTP/1.1 200 ") == 2
+
+
+async def test_the_body_of_a_refused_request_is_passed_over_but_not_for_ever() -> None:
+    served = Served(request_body_bytes=4 << 10)
+    connection, transport = served.connect()
+
+    async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 401, b"")
+
+    connection.app = cast(Any, turn_away)
+    connection.data_received(POST.replace(b"length: 4", b"length: 9999999") + b"a")
+    await settle()
+    seen = []
+    for _ in range(4):
+        connection.data_received(b"x" * (1 << 20))
+        await settle()
+        seen.append((transport.is_ended, transport.is_closing()))
+    assert seen == [(False, False), (True, False), (True, True), (True, True)]
+    assert transport.written.count(b"HTTP/1.1 ") == 1, "a request has one response"
+
+
+async def test_much_data_at_once_lets_others_have_a_turn_first() -> None:
+    """The transport would go on reading in the same turn for as long as there is something."""
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(CHUNKED)
+    await settle()
+    connection.data_received(b"3\r\nxxx\r\n" * 20_000)
+    was_paused = transport.is_reading_paused
+    await settle()
+    assert (was_paused, transport.is_reading_paused) == (True, False)
+
+
+async def test_a_body_that_is_far_too_large_is_refused_whoever_reads_it() -> None:
+    served = Served(request_body_bytes=4 << 10)
+    connection, transport = served.connect()
+    connection.data_received(POST.replace(b"length: 4", b"length: 9999999"))
+    for _ in range(17):
+        connection.data_received(b"x" * (1 << 16))
+        await settle()
+    assert transport.written[9:12] == b"413"
 
 
 # How many.
