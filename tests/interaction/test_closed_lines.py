@@ -8,6 +8,7 @@ from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import RETURN_SECONDS
 from support.backends.scripted_backend import Asked
 from support.fakes.clock import settle
+from support.figures import record_figure
 from support.in_process.asgi_caller import AsgiCaller, AsgiRequest, an_asgi_caller
 from support.sessions.asking import events_in
 
@@ -292,3 +293,54 @@ async def test_a_closed_session_has_nothing_to_come_back_to(caller: AsgiCaller) 
     await line.served()
     await caller.clock.advance(60)
     assert caller.backend.cancelled == [asked]
+
+
+# Beside a flood.
+
+
+def progresses(caller: AsgiCaller, asked: Asked, count: int) -> None:
+    """The server reports so many steps of the call, at once."""
+    listener = caller.backend.link.listener
+    for step in range(1, count + 1):
+        listener.handle_notification("notifications/progress", {"progressToken": 1, "progress": step}, asked.origin)
+
+
+async def answers_after(caller: AsgiCaller, flood: int, rounds: int) -> int:
+    """How many answers a caller finds when it comes back behind a neighbor's flood."""
+    found = 0
+    for _ in range(rounds):
+        line, asked = await a_call(caller, 2)
+        asked.reply(**DONE)
+        first = (await line.served()).events[0]
+        neighbor = caller.start("execute_tool", server="one", tool="slow", token="t")
+        flooding = await caller.backend.next_asked()
+        progresses(caller, flooding, flood)
+        await settle()
+        back = await caller.come_back(first.event_id).served()
+        found += back.answered.status == 200 and back.message.get("result", {}).get("content") == DONE["content"]
+        flooding.reply(**DONE)
+        await neighbor.served()
+    return found
+
+
+@pytest.mark.parametrize("flood", [900, 1100, 3000])
+async def test_an_answer_that_was_written_is_there_behind_a_flood_of_a_neighbors_progress(
+    caller: AsgiCaller, flood: int
+) -> None:
+    found = await answers_after(caller, flood, rounds=20)
+    record_figure(f"{flood} messages of a neighbor: {found} of 20 callers that come back find their answer")
+    assert found == 20
+
+
+async def test_who_was_cut_early_in_its_own_flood_comes_back_to_the_answer(caller: AsgiCaller) -> None:
+    line = caller.start("execute_tool", server="one", tool="slow", token="t")
+    asked = await caller.backend.next_asked()
+    progresses(caller, asked, 10)
+    await settle()
+    early = line.events[-1]
+    progresses(caller, asked, 3000)
+    asked.reply(**DONE)
+    await line.served()
+    back = await caller.come_back(early.event_id).served()
+    assert back.answered.status == 200
+    assert back.message["result"]["content"] == DONE["content"]

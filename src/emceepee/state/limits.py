@@ -186,7 +186,7 @@ class Limits:
     )
     replay_messages: int = _count(1000, "messages kept per handshake connection, for a caller that comes back for them")
     replay_seconds: float = _seconds(300, "how long they are kept", least=1)
-    replay_bytes: int = _bytes(32 << 20, "how large they may be together; beyond it the oldest go sooner")
+    replay_bytes: int = _bytes(32 << 20, "how large they may be together; beyond it the largest streams lose messages")
     request_body_bytes: int = _bytes(4 << 20, "the largest HTTP request body", least=4 << 10)
     request_head_bytes: int = _bytes(
         64 << 10, "the largest HTTP request head: address and headers together; so too its trailers", least=4 << 10

@@ -39,6 +39,10 @@ class Writing:
         """Whether someone reads it."""
         return not self._is_gone and not self._writer.done()
 
+    def when_ended(self, report: Callable[[], None]) -> None:
+        """Call `report` once nothing more is written, however that came about."""
+        self._writer.add_done_callback(lambda _: report())
+
     def stop(self) -> None:
         """End the response here; whatever its frames would still bring is not written."""
         self._writer.cancel()

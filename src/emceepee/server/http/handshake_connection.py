@@ -24,7 +24,8 @@ from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.http.connection_records import ConnectionRecord, MessageRecord, message_record_id
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
-from emceepee.server.http.message_log import PUSH, Kept
+from emceepee.server.http.message_log import PUSH
+from emceepee.server.http.message_stream import Kept
 from emceepee.server.http.replay import Replay
 from emceepee.server.kernel import Kernel
 from emceepee.server.requests import Requests, error_for
@@ -223,7 +224,7 @@ class HandshakeConnection:
         self._gets += 1
         self.session.open_streams += 1
         try:
-            await self._replay.read(found, http.send, http.receive, self._header)
+            await self._replay.read(found, http.send, http.receive, self._header, connection=http.connection)
         finally:
             self._gets -= 1
             self.used_at = self.session.clock.monotonic()

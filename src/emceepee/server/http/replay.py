@@ -8,12 +8,14 @@ from emceepee.codec import encode
 from emceepee.ids import Ulids
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.server.http.message_log import PUSH, Gap, Kept, MessageLog, MessageRecords
+from emceepee.server.http.message_log import PUSH, Gap, MessageLog, MessageRecords
+from emceepee.server.http.message_stream import Kept
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CallerConnection, Header, Receive, Send
 from emceepee.web.streams import PING, Frames, Writing
 
 RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
+Position = tuple[str, int]  # a stream, and the number of the message behind which it is read
 
 
 class Replay:
@@ -51,8 +53,9 @@ class Replay:
         """Send something that belongs to no request."""
         self.log.append(PUSH, encode(message))
 
-    def find(self, event_id: str) -> Kept | None:
-        return self.log.find(event_id)
+    def find(self, event_id: str) -> Position | None:
+        """Where a caller goes on that comes back with this id."""
+        return self.log.position(event_id)
 
     def open(
         self,
@@ -72,12 +75,22 @@ class Replay:
             send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
         )
         self._readers[stream] = writing
+        self.log.hold(stream)  # before the writer's first step, which comes a turn later
+        writing.when_ended(partial(self.log.release, stream))
         return writing
 
-    async def read(self, found: Kept | None, send: Send, receive: Receive, header: Header) -> None:
-        """Replay and follow the stream of `found` behind it; without, what belongs to no request."""
-        stream, after = (PUSH, self.pushed) if found is None else (found.stream, found.number)
-        writing = self.open(stream, after, send, receive, header)
+    async def read(
+        self,
+        found: Position | None,
+        send: Send,
+        receive: Receive,
+        header: Header,
+        *,
+        connection: CallerConnection | None = None,
+    ) -> None:
+        """Replay and follow a stream from where it was found; without, what belongs to no request."""
+        stream, after = (PUSH, self.pushed) if found is None else found
+        writing = self.open(stream, after, send, receive, header, connection=connection)
         try:
             await writing.wait_until_finished()
         finally:
