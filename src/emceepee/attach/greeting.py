@@ -4,7 +4,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-LONGEST_GREETING = 16 << 10  # bytes
+LONGEST_GREETING = 16 << 10  # bytes, with its end
+LONGEST_WORDS = 1000  # characters of a refusal or a notice: escaped, each may take twelve bytes
 
 
 class BadGreeting(Exception):
@@ -33,7 +34,14 @@ class Welcome:
 
 
 def write_greeting(greeting: Hello | Welcome) -> bytes:
-    return json.dumps({"emceepee": type(greeting).__name__.lower(), **asdict(greeting)}).encode() + b"\n"
+    fields = asdict(greeting)
+    if isinstance(greeting, Welcome):
+        fields |= {"refusal": _cut(greeting.refusal), "notice": _cut(greeting.notice)}
+    return json.dumps({"emceepee": type(greeting).__name__.lower(), **fields}).encode() + b"\n"
+
+
+def _cut(words: str | None) -> str | None:
+    return words if words is None or len(words) <= LONGEST_WORDS else f"{words[: LONGEST_WORDS - 1]}…"
 
 
 def read_hello(line: bytes) -> Hello:
@@ -41,7 +49,7 @@ def read_hello(line: bytes) -> Hello:
     found = _read(line, "hello")
     texts = [found.get(name) for name in ("version", "configuration", "session")]
     if not all(isinstance(text, str) and text for text in texts):
-        raise BadGreeting("the greeting lacks something")
+        raise BadGreeting("it lacks the version, the configuration, or the session")
     version, configuration, session = map(str, texts)
     return Hello(version=version, configuration=configuration, session=session, is_kept=found.get("is_kept") is True)
 
@@ -49,23 +57,36 @@ def read_hello(line: bytes) -> Hello:
 def read_welcome(line: bytes) -> Welcome:
     """Raises: BadGreeting."""
     found = _read(line, "welcome")
-    try:
-        return Welcome(
-            pid=int(found["pid"]),
-            longest_line=int(found["longest_line"]),
-            link_file=found.get("link_file"),
-            refusal=found.get("refusal"),
-            notice=found.get("notice"),
-        )
-    except (KeyError, TypeError, ValueError):
-        raise BadGreeting("the greeting lacks something") from None
+    return Welcome(
+        pid=_number(found, "pid"),
+        longest_line=_number(found, "longest_line"),
+        link_file=_text(found, "link_file"),
+        refusal=_text(found, "refusal"),
+        notice=_text(found, "notice"),
+    )
+
+
+def _number(found: dict[str, Any], name: str) -> int:
+    value = found.get(name)
+    if not isinstance(value, int) or value < 0:
+        raise BadGreeting(f"{name} is not a number from 0")
+    return value
+
+
+def _text(found: dict[str, Any], name: str) -> str | None:
+    value = found.get(name)
+    if value is not None and not isinstance(value, str):
+        raise BadGreeting(f"{name} is not text")
+    return value
 
 
 def _read(line: bytes, kind: str) -> dict[str, Any]:
     try:
         found = json.loads(line)
+    except RecursionError:
+        raise BadGreeting("it is nested too deeply") from None
     except ValueError:
         found = None
     if not isinstance(found, dict) or found.get("emceepee") != kind:
-        raise BadGreeting("no emceepee is at the other end of the socket")
+        raise BadGreeting(f"it is not the {kind} of an emceepee")
     return found

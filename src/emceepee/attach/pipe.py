@@ -17,11 +17,14 @@ from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.terminal_text import printable
 
 READ_BYTES = 1 << 18
+ANSWER_GROWTH = 8  # of the longest line: an answer may hold one twice, as text in JSON with its escapes
 END_SECONDS = 5.0  # for the last answers, when the caller's input has ended
 GONE = (
     "emceepee's daemon has ended while this request was under way; whether its call ran is not known. "
     "The session goes on with the next request."
 )
+
+TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or read the result in parts."
 
 
 class Pipe:
@@ -29,7 +32,8 @@ class Pipe:
 
     def __init__(self, attached: Attached, attach: Callable[[], Attached], *, stdin: int, stdout: int) -> None:
         self._attach, self._stdin, self._stdout = attach, stdin, stdout
-        self._splitter = LineSplitter(attached.welcome.longest_line)
+        self.longest_line = attached.welcome.longest_line
+        self._splitter = LineSplitter(self.longest_line)
         self._writing = threading.Lock()
         self._handshake = Handshake()
         self._line: DaemonLine | None = self._open(attached)
@@ -57,6 +61,8 @@ class Pipe:
         try:
             while True:
                 if self._line is None or self._line.is_lost:
+                    if self._line is not None:
+                        self._line.close(within=END_SECONDS)
                     self._line = self._open(self._attach())
                 if self._line.send(line, keys):
                     break
@@ -146,12 +152,17 @@ class DaemonLine:
         self._is_finishing = True
         with suppress(OSError):
             self._connection.shutdown(socket.SHUT_WR)
+        self.close(within=within)
+
+    def close(self, *, within: float) -> None:
         self._reader.join(within)
+        self._connection.close()
 
     def _read(self) -> None:
-        with self._connection.makefile("rb", READ_BYTES) as lines, suppress(OSError):
-            for line in lines:
-                if line.endswith(b"\n"):
+        splitter = LineSplitter(ANSWER_GROWTH * self._pipe.longest_line)
+        with suppress(OSError):  # a line without its end is dropped
+            while data := self._connection.recv(READ_BYTES):
+                for line in splitter.feed(data):
                     self._pass_on(line)
         with self._lock:
             self.is_lost = True
@@ -161,7 +172,13 @@ class DaemonLine:
             for key in lost:
                 self._pipe.write(error_line(key, GONE))
 
-    def _pass_on(self, line: bytes) -> None:
+    def _pass_on(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            most = f"{ANSWER_GROWTH * self._pipe.longest_line >> 20} MiB"
+            sys.stderr.write(f"emceepee: the daemon wrote a line of more than {most}, which was dropped\n")
+            if line.message_id is None or not line.is_an_answer:
+                return
+            line = error_line(line.message_id, TOO_LARGE.format(most=most)).rstrip()
         keys = answers_in(line)
         with self._lock:
             if self._unheard is not None and self._unheard in keys:
@@ -169,6 +186,6 @@ class DaemonLine:
                 return
             for key in keys:
                 self._waiting.pop(key, None)
-        self._pipe.write(line)
+        self._pipe.write(line + b"\n")
         if keys:
             self._pipe.answered(keys)

@@ -5,13 +5,14 @@ import os
 import select
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 
 from emceepee.attach.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_welcome, write_greeting
-from emceepee.attach.place import LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
+from emceepee.attach.place import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 
 GREETING_SECONDS = 10.0  # for a daemon that is busy
 ENDING_SECONDS = 30.0  # for the one before to let go of its servers
@@ -32,15 +33,16 @@ class Attached:
     welcome: Welcome
 
 
-def reach(folder: Path, hello: Hello) -> Attached | None:
+def reach(folder: Path, hello: Hello, *, now: Callable[[], float] = perf_counter) -> Attached | None:
     """None if no daemon listens there. Raises: NoDaemon if it lets us not in, or is not to be trusted."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    path = folder / SOCKET_NAME
     try:
-        connection.connect(str(folder / SOCKET_NAME))
+        connection.connect(str(path))
         check_peer(connection)
         connection.settimeout(GREETING_SECONDS)
         connection.sendall(write_greeting(hello))
-        line = _read_line(connection)
+        line = _read_line(connection, now)
         if not line:
             connection.close()
             return None  # it was just about to end
@@ -49,7 +51,15 @@ def reach(folder: Path, hello: Hello) -> Attached | None:
     except (FileNotFoundError, ConnectionError):
         connection.close()
         return None
-    except (OSError, UnsafePlace, BadGreeting) as error:
+    except TimeoutError as error:
+        connection.close()
+        end = f"to end it: kill $(cat {folder / LOCK_NAME})"
+        raise NoDaemon(f"the daemon at {path} did not answer within {GREETING_SECONDS:g} s; {end}") from error
+    except BadGreeting as error:
+        connection.close()
+        end = "end the program that listens there, or set XDG_RUNTIME_DIR to another folder"
+        raise NoDaemon(f"{path} did not answer as emceepee's daemon does ({error}); {end}") from error
+    except (OSError, UnsafePlace) as error:
         connection.close()
         raise NoDaemon(str(error) or type(error).__name__) from error
     if welcome.refusal is not None:
@@ -58,10 +68,20 @@ def reach(folder: Path, hello: Hello) -> Attached | None:
     return Attached(connection=connection, welcome=welcome)
 
 
-def _read_line(connection: socket.socket) -> bytes:
-    """Byte by byte: what follows it is the protocol's. Empty if the other end has gone."""
+def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
+    """Byte by byte: the next ones are the protocol's. Empty if the other end has gone.
+
+    Raises: TimeoutError if the line is not complete in time, OSError, BadGreeting.
+    """
     line = bytearray()
-    while not line.endswith(b"\n") and len(line) < LONGEST_GREETING:
+    deadline = now() + GREETING_SECONDS
+    while not line.endswith(b"\n"):
+        if len(line) >= LONGEST_GREETING:
+            raise BadGreeting(f"its first line is longer than {LONGEST_GREETING:,} bytes")
+        left = deadline - now()
+        if left <= 0:  # a timeout of 0 would not wait, and one below is an error
+            raise TimeoutError
+        connection.settimeout(left)
         byte = connection.recv(1)
         if not byte:
             return b""

@@ -12,6 +12,7 @@ from emceepee.attach.greeting import Hello, Welcome
 from emceepee.attach.pipe import Pipe
 from emceepee.attach.place import UnsafePlace, open_folder, runtime_folder
 from emceepee.attach.starting import Attached, NoDaemon, reach, reach_or_start
+from emceepee.bounded_files import read_file
 from emceepee.cli.config_digest import digest
 from emceepee.cli.process_setup import STDIN, STDOUT, greet_person, hide_process
 from emceepee.cli.restarts import CANNOT_START
@@ -20,6 +21,7 @@ from emceepee.own_files import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
 from emceepee.terminal_text import printable
 
 NAME_BYTES = 16
+LONGEST_LINK = 4 << 10  # bytes of the file with the link to the console
 
 
 def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | None:
@@ -81,7 +83,7 @@ def _show_console(welcome: Welcome) -> None:
         complain(f"the daemon (process {welcome.pid}) was started without a console")
         return
     try:
-        link = Path(welcome.link_file).read_text(encoding="utf-8").strip()
-    except OSError:
+        link = read_file(Path(welcome.link_file), LONGEST_LINK).decode("utf-8", "replace").strip()
+    except (OSError, ValueError):
         link = f"an address that will stand in {welcome.link_file}"
     sys.stderr.write(printable(f"emceepee console at {link}\n"))

@@ -11,6 +11,8 @@ from contextlib import suppress
 
 WORKER_VARIABLE = "EMCEEPEE_WORKER"  # set by the parent, for its workers alone
 STOP_SECONDS = 45.0  # for a worker to stop in order, which is more than all its closings are given
+LONGEST_REPORT = 64 << 10  # bytes, with its end
+LONGEST_TEXT = 4000  # characters of a report: escaped, each may take twelve bytes
 READY, LINK, FAILED = "ready", "link", "failed"  # kinds of reports: an address, a link to the console, a sentence
 
 
@@ -27,7 +29,7 @@ class Worker:
     def report(self, kind: str, text: str) -> bool:
         """Whether there was someone to report to."""
         try:
-            self._line.sendall(json.dumps([kind, text]).encode() + b"\n")
+            self._line.sendall(json.dumps([kind, text[:LONGEST_TEXT]]).encode() + b"\n")
         except OSError:
             return False
         return True
@@ -43,6 +45,17 @@ class Worker:
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Event().wait(STOP_SECONDS)
         os._exit(1)
+
+
+def read_report(line: bytes) -> tuple[str, str] | None:
+    """Return its kind and its text, or None if no worker of ours wrote it."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, list) or len(found) != 2 or not all(isinstance(item, str) for item in found):
+        return None
+    return found[0], found[1]
 
 
 def claim_worker(environment: MutableMapping[str, str]) -> Worker | None:

@@ -8,17 +8,16 @@ It loads none of what serves callers, so that it is small and has little that co
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
 from emceepee.cli.restarts import CANNOT_START, WorkerEnd, is_hopeless, pause_before_restart
-from emceepee.cli.worker import FAILED, LINK, READY, STOP_SECONDS, WORKER_VARIABLE
+from emceepee.cli.worker import FAILED, LINK, LONGEST_REPORT, READY, STOP_SECONDS, WORKER_VARIABLE, read_report
 from emceepee.clock import Clock
 from emceepee.config_source import RELOAD_SIGNAL
 from emceepee.lifecycle import TaskOwner
@@ -144,7 +143,7 @@ class Workers:
     async def _run_process(self, seat: _Seat) -> int:
         """The exit code. Raises: OSError."""
         ours, theirs = socket.socketpair()
-        reader, writer = await asyncio.open_connection(sock=ours)
+        reader, writer = await asyncio.open_connection(sock=ours, limit=LONGEST_REPORT)
         try:
             with theirs:
                 seat.process = process = await asyncio.create_subprocess_exec(
@@ -156,8 +155,8 @@ class Workers:
                 )
             if self._stopping.is_set():
                 seat.signal(signal.SIGTERM)
-            while line := await reader.readline():
-                self._hear(seat, *json.loads(line))
+            async for kind, text in reports(reader, seat.index):
+                self._hear(seat, kind, text)
             return await process.wait()
         finally:
             writer.close()
@@ -181,6 +180,25 @@ class Workers:
             if link != told.last_link:
                 told.last_link = link
                 say.link(link)
+
+
+async def reports(reader: asyncio.StreamReader, worker: int) -> AsyncIterator[tuple[str, str]]:
+    """Until the worker's end of the line is closed. A line that is no report must not end all other workers."""
+    is_logged = False
+    while True:
+        try:
+            line = await reader.readline()
+        except ValueError:  # longer than any report; what was read of it is gone
+            report = None
+        else:
+            if not line:
+                return
+            report = read_report(line)
+        if report is not None:
+            yield report
+        elif not is_logged:
+            is_logged = True
+            log.warning("worker_report_unreadable", worker=worker)
 
 
 def reserve_port(host: str, port: int) -> socket.socket:

@@ -6,7 +6,17 @@ import sys
 
 import pytest
 
-from emceepee.cli.worker import LINK, WORKER_VARIABLE, NoWorker, claim_worker, worker_command
+from emceepee.cli.worker import (
+    FAILED,
+    LINK,
+    LONGEST_REPORT,
+    LONGEST_TEXT,
+    WORKER_VARIABLE,
+    NoWorker,
+    claim_worker,
+    read_report,
+    worker_command,
+)
 
 
 def test_without_the_variable_it_is_none() -> None:
@@ -37,3 +47,22 @@ def test_a_worker_is_the_same_command_with_the_port_that_was_reserved() -> None:
     differs = ["--port", "81", "--workers", "1"]
     assert worker_command(["serve", "--workers", "4", "--port", "0"], 81) == [*expected, *differs]
     assert worker_command(None, 81) == [sys.executable, *sys.orig_argv[1:], *differs]
+
+
+def test_a_report_is_cut_so_that_the_parent_can_read_it() -> None:
+    ours, theirs = socket.socketpair()
+    worker = claim_worker({WORKER_VARIABLE: f"0:{theirs.detach()}"})
+    assert worker is not None
+    with ours:
+        assert worker.report(FAILED, "\N{WORRIED FACE}" * 100_000)
+        line = ours.makefile("rb").readline()
+        assert len(line) <= LONGEST_REPORT
+        assert read_report(line) == (FAILED, "\N{WORRIED FACE}" * LONGEST_TEXT)
+    worker._line.close()
+
+
+@pytest.mark.parametrize(
+    "line", [b"\n", b"\xff\n", b"[" * 50_000, b"{}", b'["ready"]', b'["ready", 1]', b'["a", "b", "c"]']
+)
+def test_a_line_that_no_worker_writes_is_no_report(line: bytes) -> None:
+    assert read_report(line) is None

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from emceepee.attach.greeting import BadGreeting, Hello, Welcome, read_hello, write_greeting
+from emceepee.attach.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_hello, write_greeting
 from emceepee.attach.place import UnsafePlace, check_peer
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import encode
 from emceepee.errors import EmceepeeError
-from emceepee.framing import TooLongLine
 from emceepee.guard.identity import LOCAL
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
@@ -29,7 +28,9 @@ from emceepee.store.store import StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("server")
-HELLO_SECONDS = 10.0
+HELLO_SECONDS = 10.0  # until the greeting is complete
+REFUSAL_SECONDS = 1.0  # for a refusal to fit into the buffers of a socket
+HOW_TO_ATTACH = "to attach, run `emceepee --attach require`"
 ACCEPT_PAUSE_SECONDS = 0.5  # after a caller who could not be let in: mostly there are no descriptors, for a moment
 
 
@@ -42,6 +43,10 @@ class Doorkeeper(Protocol):
     def notice(self) -> str | None:
         """What whoever is let in should know."""
         ...
+
+
+class _Refused(Exception):
+    """A caller that is not let in; the text says why, and what to do."""
 
 
 class AttachedCallers:
@@ -96,61 +101,79 @@ class AttachedCallers:
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _serve(self, connection: socket.socket) -> None:
-        lines = SocketLines(self._longest)
         try:
             check_peer(connection)
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: lines, connection)
-            hello = await self._greeting(lines)
-            if hello is not None:
-                await self._attend(hello, lines)
+            await self._answer(connection)
+        except _Refused as refusal:
+            log.info("caller_refused", reason=str(refusal))
+            await self._refuse(connection, str(refusal))
         except (UnsafePlace, OSError) as error:
             log.warning("caller_refused", error=str(error))
-            connection.close()
         finally:
-            lines.close()
+            connection.close()
             self._connections -= 1
             self.on_change()
 
-    async def _greeting(self, lines: SocketLines) -> Hello | None:
-        """Of a caller that is let in."""
-        line: bytes | TooLongLine = b""
-        with suppress(TimeoutError):
-            async with give_up_after(self._clock, HELLO_SECONDS):
-                line = await lines.read()
-        if not isinstance(line, bytes) or not line:
-            return None
+    async def _answer(self, connection: socket.socket) -> None:
+        """Raises: _Refused, OSError."""
+        line, rest = await self._read_greeting(connection)
+        if not line:
+            return
         try:
             hello = read_hello(line)
         except BadGreeting as error:
-            await self._refuse(lines, str(error))
-            return None
+            raise _Refused(f"the daemon cannot read the greeting: {error}; {HOW_TO_ATTACH}") from None
         if (refusal := await self._doorkeeper.refusal(hello)) is not None:
-            log.info("caller_refused", reason=refusal)
-            await self._refuse(lines, refusal)
-            return None
-        return hello
+            raise _Refused(refusal)
+        lines = SocketLines(self._longest, rest)
+        try:
+            await self._attend(hello, connection, lines)
+        finally:
+            lines.close()
 
-    async def _refuse(self, lines: SocketLines, reason: str) -> None:
-        self._write(lines, Welcome(pid=os.getpid(), refusal=reason))
-        await lines.writer.flush(within=FLUSH_SECONDS)
+    async def _read_greeting(self, connection: socket.socket) -> tuple[bytes, bytes]:
+        """The first line, and the bytes behind it; no line if the caller has left. Raises: _Refused, OSError."""
+        loop, read = asyncio.get_running_loop(), bytearray()
+        try:
+            async with give_up_after(self._clock, HELLO_SECONDS):
+                while (end := read.find(b"\n")) < 0:
+                    if len(read) >= LONGEST_GREETING:
+                        raise _Refused(
+                            f"the greeting is longer than {LONGEST_GREETING:,} bytes; {HOW_TO_ATTACH}, with a shorter "
+                            "--session if you pass one"
+                        )
+                    part = await loop.sock_recv(connection, LONGEST_GREETING - len(read))
+                    if not part:
+                        return b"", b""
+                    read += part
+        except TimeoutError:
+            raise _Refused(f"the greeting was not complete within {HELLO_SECONDS:g} s; {HOW_TO_ATTACH}") from None
+        return bytes(read[: end + 1]), bytes(read[end + 1 :])
 
-    def _write(self, lines: SocketLines, welcome: Welcome) -> None:
-        lines.writer.write(write_greeting(welcome).removesuffix(b"\n"))
+    async def _refuse(self, connection: socket.socket, reason: str) -> None:
+        with suppress(OSError):  # a timeout is one
+            async with give_up_after(self._clock, REFUSAL_SECONDS):
+                welcome = Welcome(pid=os.getpid(), refusal=reason)
+                await asyncio.get_running_loop().sock_sendall(connection, write_greeting(welcome))
 
-    async def _attend(self, hello: Hello, lines: SocketLines) -> None:
+    async def _attend(self, hello: Hello, connection: socket.socket, lines: SocketLines) -> None:
+        """Raises: _Refused, OSError."""
         key = SessionKey(LOCAL, KeyKind.NAME, hello.session)
         try:
             session = await self._directory.find_or_open(key)
         except (EmceepeeError, StoreError) as error:
-            await self._refuse(lines, str(error))
-            return
+            raise _Refused(str(error)) from None
         self._holders[key] = self._holders.get(key, 0) + 1
         session.open_streams += 1  # as long as it has a caller, it is neither put to sleep nor forgotten
         try:
             session.update_profile(transport="stdio")
             notice, link_file = self._doorkeeper.notice, self._link_file
             welcome = Welcome(pid=os.getpid(), longest_line=self._longest, link_file=link_file, notice=notice)
-            self._write(lines, welcome)
+            # The transport closes it, once its buffer is written.
+            owned = socket.socket(fileno=connection.detach())
+            owned.setblocking(False)
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: lines, owned)
+            lines.writer.write(write_greeting(welcome).removesuffix(b"\n"))
             await self._converse(session, lines)
         finally:
             session.open_streams -= 1

@@ -9,8 +9,10 @@ from emceepee.server.stdio.pipes import LineReader, LineWriter
 class SocketLines(asyncio.Protocol):
     """The protocol of a connection that was accepted."""
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, longest: int, first: bytes = b"") -> None:
+        """`first`: bytes that were read of the connection before."""
         self._reader, self.writer = LineReader(longest), LineWriter()
+        self._reader.data_received(first)
         self._transport: asyncio.BaseTransport | None = None
         self.closed = asyncio.Event()
 

@@ -8,64 +8,30 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from emceepee.attach import listening as listening_module
-from emceepee.attach.greeting import Hello, read_welcome, write_greeting
+from emceepee.attach.greeting import read_welcome, write_greeting
 from emceepee.attach.listening import listening_socket
 from emceepee.attach.place import LOCK_NAME, SOCKET_NAME
 from emceepee.attach.starting import NoDaemon, reach
-from emceepee.clock import Clock, SystemClock
-from emceepee.server.stdio.attached import ACCEPT_PAUSE_SECONDS, AttachedCallers
+from emceepee.server.stdio.attached import ACCEPT_PAUSE_SECONDS
+from support.callers.daemon_socket import HELLO, listening
 from support.fakes.clock import FakeClock
 from support.waiting import eventually
 
-HELLO = Hello(version="1", configuration="mine", session="one", is_kept=False)
 BOUND = 10.0
-
-
-class Refusing:
-    """Lets nobody in, and so is asked only by those who come so far."""
-
-    notice = None
-
-    async def refusal(self, hello: Hello) -> str | None:
-        return f"not for {hello.session}"
 
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="emc-") as made:  # a socket's path must be short
         yield Path(made)
-
-
-@asynccontextmanager
-async def listening(
-    folder: Path, clock: Clock | None = None, by: Callable[[socket.socket], socket.socket] = socket.socket.dup
-) -> AsyncIterator[None]:
-    """`by` is how the daemon sees its socket."""
-    callers = AttachedCallers(
-        cast(Any, None),
-        cast(Any, None),
-        cast(Any, SimpleNamespace(clock=clock or SystemClock())),
-        Refusing(),
-        longest_line=1 << 20,
-        link_file=None,
-    )
-    with listening_socket(folder) as listener, by(listener) as seen:
-        accepting = asyncio.ensure_future(callers.accept(seen))
-        try:
-            yield
-        finally:
-            accepting.cancel()
-            await callers.close()
 
 
 def be_another_user(patch: pytest.MonkeyPatch) -> None:
