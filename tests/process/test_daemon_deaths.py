@@ -15,10 +15,13 @@ from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.attached_callers import Home, home
 from support.callers.emceepee_process import BOUND, EmceepeeProcess
 from support.callers.http_process import until as until_true
+from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
 from support.system.processes import below, is_alive, servers_of, until
 
 CALLERS = 3
+DEATHS = 3
+STOPPED_SECONDS = 0.1  # mostly enough for a request to be written; if not, the next daemon is found before it is
 SHARED = {"sharing": "shared"}
 
 
@@ -88,6 +91,26 @@ async def test_after_a_kill_of_the_daemon_everyone_is_told_and_goes_on_with_one_
         for caller, timer in zip(callers, timers, strict=True):
             assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
         assert len(backend.calls) == CALLERS  # none was sent again
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not say what was not read")
+async def test_a_call_that_a_daemon_did_not_read_before_its_death_is_made_by_the_next_one() -> None:
+    """A death takes milliseconds, in which callers still write. A daemon that is stopped first reads nothing."""
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        await caller.value("list_timers")
+        timer = {"name": "set_timer", "arguments": {"duration_ms": 3_600_000, "message": "still there"}}
+        answers: list[dict[str, Any]] = []
+        for _ in range(DEATHS):
+            user.kill_daemon(signal.SIGSTOP)
+            both = [asyncio.ensure_future(caller.request(*one)) for one in (("tools/list", {}), ("tools/call", timer))]
+            assert not (await asyncio.wait(both, timeout=STOPPED_SECONDS))[0]
+            user.kill_daemon()
+            answers += await asyncio.gather(*both)
+        failed = sum("error" in answer for answer in answers)
+        record_figure(f"of {len(answers)} requests that a daemon did not read before its death, {failed} fail")
+        assert failed == 0
+        assert len((await caller.value("list_timers"))["timers"]) == DEATHS
 
 
 async def test_a_caller_that_is_killed_in_a_call_leaves_neither_session_nor_call_behind(

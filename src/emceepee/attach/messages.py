@@ -7,6 +7,28 @@ from typing import Any, TypeAlias
 MessageId: TypeAlias = int | str
 LOST = -32000  # the first of those that each program gives a meaning of its own
 INVALID_REQUEST = -32600
+# Requests that leave everything as it is, however often they are made. A call of a tool is one if the tool only reads,
+# and does not wait: a second wait would be longer than the caller asked for.
+REPEATABLE_METHODS = frozenset(
+    (
+        *("initialize", "ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),
+        *("resources/list", "resources/templates/list", "resources/read", "tasks/list", "tasks/get"),
+    )
+)
+REPEATABLE_TOOLS = frozenset(
+    (
+        *(
+            "codemode_search",
+            "complete",
+            "get_elicitations",
+            "get_prompt",
+            "get_sampling_requests",
+            "get_server_status",
+        ),
+        *("get_task", "get_timer", "list_prompts", "list_resource_templates", "list_resources", "list_servers"),
+        *("list_tasks", "list_timers", "list_tools", "read_resource", "read_result"),
+    )
+)
 # As emceepee writes its answers: then the rest, which may be long, need not be read.
 _ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(?:(\d{1,18})|"([\w-]{1,100})"),"(?:result|error)":').match
 
@@ -23,6 +45,25 @@ def parse(line: bytes) -> list[dict[str, Any]]:
 def requests_in(messages: list[dict[str, Any]]) -> list[MessageId]:
     """The ids of those that want an answer."""
     return [item["id"] for item in messages if "method" in item and is_id(item.get("id"))]
+
+
+def canceled_in(messages: list[dict[str, Any]]) -> list[MessageId]:
+    """The ids of requests whose answers are not awaited any more."""
+    found = [item.get("params") for item in messages if item.get("method") == "notifications/cancelled"]
+    return [item["requestId"] for item in found if isinstance(item, dict) and is_id(item.get("requestId"))]
+
+
+def change_nothing(messages: list[dict[str, Any]]) -> bool:
+    """Whether all of them may be made again, even if they were executed."""
+    return bool(messages) and all(map(_changes_nothing, messages))
+
+
+def _changes_nothing(message: dict[str, Any]) -> bool:
+    method, params = message.get("method"), message.get("params")
+    if method == "tools/call":
+        tool = params.get("name") if isinstance(params, dict) else None
+        return isinstance(tool, str) and tool in REPEATABLE_TOOLS
+    return isinstance(method, str) and method in REPEATABLE_METHODS
 
 
 def answers_in(line: bytes) -> list[MessageId]:

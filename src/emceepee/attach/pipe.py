@@ -1,30 +1,35 @@
 """The pipe: lines of the caller to the daemon, lines of the daemon to the caller, in a thread for each direction.
 
-If the daemon is lost, whoever waits for an answer gets an error. The next line finds it again, or starts it: the
-handshake is repeated without the caller, and the session, which the pipe gave its name, goes on.
+If the daemon is lost, the next line finds it again, or starts it: the handshake is repeated without the caller, and the
+session, which the pipe gave its name, goes on. Requests under way are sent again if the lost daemon cannot have
+executed them, or if they change nothing. The others are answered with an error.
 """
 
 import os
-import socket
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
-from emceepee.attach.messages import INVALID_REQUEST, MessageId, answers_in, error_line, parse, requests_in
+from emceepee.attach.daemon_line import ANSWER_GROWTH, READ_BYTES, DaemonLine, Loss, Sent
+from emceepee.attach.messages import (
+    INVALID_REQUEST,
+    MessageId,
+    canceled_in,
+    change_nothing,
+    error_line,
+    parse,
+    requests_in,
+)
 from emceepee.attach.starting import Attached, NoDaemon
 from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.terminal_text import printable
 
-READ_BYTES = 1 << 18
-ANSWER_GROWTH = 8  # of the longest line: an answer may hold one twice, as text in JSON with its escapes
-END_SECONDS = 5.0  # for the last answers, when the caller's input has ended
+END_SECONDS = 5.0  # for the last answers, when the caller's input has ended, or the daemon
 GONE = (
-    "emceepee's daemon has ended while this request was under way; whether its call ran is not known. "
-    "The session goes on with the next request."
+    "emceepee's daemon has ended while this request was under way, and may have executed it. Check its effect before "
+    "you send it again. The session goes on with the next request."
 )
-
-TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or read the result in parts."
 
 
 class Pipe:
@@ -32,9 +37,11 @@ class Pipe:
 
     def __init__(self, attached: Attached, attach: Callable[[], Attached], *, stdin: int, stdout: int) -> None:
         self._attach, self._stdin, self._stdout = attach, stdin, stdout
-        self.longest_line = attached.welcome.longest_line
-        self._splitter = LineSplitter(self.longest_line)
+        self._longest_line = attached.welcome.longest_line
+        self._splitter = LineSplitter(self._longest_line)
         self._writing = threading.Lock()
+        self._turn = threading.Lock()  # of the thread that writes to the daemon, and looks for the next one
+        self._again: deque[Sent] = deque()  # of lost daemons
         self._handshake = Handshake()
         self._line: DaemonLine | None = self._open(attached)
 
@@ -44,8 +51,10 @@ class Pipe:
                 self._take(line)
         if rest := self._splitter.rest():
             self._take(rest)
-        if self._line is not None:
-            self._line.finish(within=END_SECONDS)
+        with self._turn:
+            last = self._line
+        if last is not None:
+            last.finish(within=END_SECONDS)
 
     def _take(self, line: bytes | TooLongLine) -> None:
         if isinstance(line, TooLongLine):
@@ -58,23 +67,60 @@ class Pipe:
         keys = requests_in(messages)
         if messages:  # before it is sent: the answer may be here at once
             self._handshake.note(messages[0].get("method"), line, keys)
-        try:
-            while True:
-                if self._line is None or self._line.is_lost:
-                    if self._line is not None:
-                        self._line.close(within=END_SECONDS)
-                    self._line = self._open(self._attach())
-                if self._line.send(line, keys):
-                    break
-        except NoDaemon as error:
-            sys.stderr.write(printable(f"emceepee: {error}\n"))
-            for key in keys:
-                self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
+        sent = Sent(line=line, keys=tuple(keys), changes_nothing=change_nothing(messages))
+        with self._turn:
+            if self._line is not None:
+                for key in canceled_in(messages):
+                    self._line.forget(key)
+            try:
+                while not self._connected().send(sent):
+                    sent = sent.repeated()
+            except NoDaemon as error:
+                self._refuse(sent, error)
 
-    def _open(self, attached: Attached) -> "DaemonLine":
-        line = DaemonLine(attached.connection, self)
+    def _connected(self) -> DaemonLine:
+        """The line to the daemon, or to the next one. Raises: NoDaemon."""
+        while (line := self._line) is None or line.is_lost:
+            if line is not None:
+                line.wait_until_settled(END_SECONDS)
+                line.close()
+                self._line = None
+            self._line = self._open(self._attach())
+            self._send_again(self._line)
+        return line
+
+    def _open(self, attached: Attached) -> DaemonLine:
+        line = DaemonLine(attached.connection, self, ANSWER_GROWTH * self._longest_line)
         self._handshake.repeat(line)
         return line
+
+    def _send_again(self, line: DaemonLine) -> None:
+        while self._again:
+            sent = self._again.popleft().repeated()
+            if not line.send(sent):
+                self._again.appendleft(sent)
+                return
+
+    def _refuse(self, sent: Sent, error: NoDaemon) -> None:
+        sys.stderr.write(printable(f"emceepee: {error}\n"))
+        for key in sent.keys:
+            self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
+
+    # What a line to a daemon reports.
+
+    def lose(self, loss: Loss) -> None:
+        for key in loss.lost:
+            self.write(error_line(key, GONE))
+        self._again.extend(loss.again)
+
+    def resume(self) -> None:
+        with self._turn:
+            try:
+                while self._again:
+                    self._send_again(self._connected())
+            except NoDaemon as error:
+                while self._again:
+                    self._refuse(self._again.popleft(), error)
 
     def answered(self, keys: list[MessageId]) -> None:
         self._handshake.confirm(keys)
@@ -108,84 +154,8 @@ class Handshake:
     def confirm(self, keys: list[MessageId]) -> None:
         self._is_answered = self._is_answered or self._key in keys
 
-    def repeat(self, line: "DaemonLine") -> None:
+    def repeat(self, line: DaemonLine) -> None:
         if self._opening is not None and self._key is not None and self._is_answered:
-            line.send(self._opening, [], unheard=self._key)
+            line.send(Sent(line=self._opening), unheard=self._key)
             if self._opened is not None:
-                line.send(self._opened, [])
-
-
-class DaemonLine:
-    """One connection to a daemon, and who waits for an answer on it."""
-
-    def __init__(self, connection: socket.socket, pipe: Pipe) -> None:
-        self._connection, self._pipe = connection, pipe
-        self._lock = threading.Lock()
-        self._waiting: dict[MessageId, None] = {}
-        self._unheard: MessageId | None = None  # an answer that the caller has had before
-        self._is_finishing = False
-        self.is_lost = False
-        self._reader = threading.Thread(target=self._read, name="daemon", daemon=True)
-        self._reader.start()
-
-    def send(self, line: bytes, keys: list[MessageId], *, unheard: MessageId | None = None) -> bool:
-        """False if it certainly did not reach the daemon, and may go to the next one."""
-        with self._lock:
-            if self.is_lost:
-                return False
-            self._waiting |= dict.fromkeys(keys)
-            if unheard is not None:
-                self._unheard = unheard
-        try:
-            self._connection.sendall(line + b"\n")
-        except OSError:
-            # Without its end, no line is taken for whole.
-            with self._lock:
-                was_told = any(key not in self._waiting for key in keys)
-                for key in keys:
-                    self._waiting.pop(key, None)
-                self.is_lost = True
-            return was_told
-        return True
-
-    def finish(self, *, within: float) -> None:
-        self._is_finishing = True
-        with suppress(OSError):
-            self._connection.shutdown(socket.SHUT_WR)
-        self.close(within=within)
-
-    def close(self, *, within: float) -> None:
-        self._reader.join(within)
-        self._connection.close()
-
-    def _read(self) -> None:
-        splitter = LineSplitter(ANSWER_GROWTH * self._pipe.longest_line)
-        with suppress(OSError):  # a line without its end is dropped
-            while data := self._connection.recv(READ_BYTES):
-                for line in splitter.feed(data):
-                    self._pass_on(line)
-        with self._lock:
-            self.is_lost = True
-            lost, self._waiting = list(self._waiting), {}
-        if not self._is_finishing:
-            sys.stderr.write("emceepee: the daemon has ended; the next request starts it again\n")
-            for key in lost:
-                self._pipe.write(error_line(key, GONE))
-
-    def _pass_on(self, line: bytes | TooLongLine) -> None:
-        if isinstance(line, TooLongLine):
-            most = f"{ANSWER_GROWTH * self._pipe.longest_line >> 20} MiB"
-            sys.stderr.write(f"emceepee: the daemon wrote a line of more than {most}, which was dropped\n")
-            if line.message_id is None or not line.is_an_answer:
-                return
-            line = error_line(line.message_id, TOO_LARGE.format(most=most)).rstrip()
-        keys = answers_in(line)
-        with self._lock:
-            if self._unheard is not None and self._unheard in keys:
-                self._unheard = None
-                return
-            for key in keys:
-                self._waiting.pop(key, None)
-        self._pipe.write(line + b"\n")
-        if keys:
-            self._pipe.answered(keys)
+                line.send(Sent(line=self._opened))

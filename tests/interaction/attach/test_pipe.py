@@ -2,7 +2,9 @@
 
 import json
 import os
+import select
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from emceepee.attach.daemon_line import ANSWER_GROWTH, MOST_REPEATS
 from emceepee.attach.greeting import Welcome
-from emceepee.attach.pipe import ANSWER_GROWTH, Pipe
+from emceepee.attach.pipe import Pipe
 from emceepee.attach.starting import Attached, NoDaemon
 
 BOUND = 10.0
@@ -32,6 +35,10 @@ class Daemon:
         line = self._lines.readline()
         message: dict[str, Any] = json.loads(line) if line else {}
         return message
+
+    def wait_for_input(self) -> None:
+        """Until something has come, which nobody reads."""
+        assert select.select([self._end], [], [], BOUND)[0]
 
     def say(self, line: bytes) -> None:
         self._end.sendall(line + b"\n")
@@ -119,3 +126,139 @@ def test_an_answer_over_the_limit_is_dropped_and_its_caller_told(
             assert (refused["id"], refused["error"]["message"][:20]) == ("big", "The answer is larger")
         assert caller.hear()["method"] == "after"
     assert "a line of more than" in capsys.readouterr().err
+
+
+# A daemon is lost.
+
+HANDSHAKE = ["initialize", "notifications/initialized"]
+only_on_linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the kernel does not say what was not read"
+)
+
+
+def shake_hands(caller: Caller, daemon: Daemon) -> None:
+    caller.say(id=0, method="initialize")
+    daemon.answer(daemon.hear())
+    assert caller.hear()["id"] == 0
+    caller.say(method="notifications/initialized")
+    assert daemon.hear()["method"] == "notifications/initialized"
+
+
+def heard_by(daemon: Daemon) -> dict[str, Any]:
+    """What comes after the handshake that is repeated."""
+    assert [daemon.hear()["method"] for _ in HANDSHAKE] == HANDSHAKE
+    return daemon.hear()
+
+
+@only_on_linux
+def test_a_call_that_a_dead_daemon_never_read_is_sent_to_the_next_one() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool"})
+        one.wait_for_input()
+        one.die()
+        found = heard_by(two)
+        assert (found["id"], found["params"]) == (1, {"name": "execute_tool"})
+        two.answer(found)
+        assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}  # and not that of the handshake
+
+
+def test_a_call_that_a_daemon_read_before_it_died_is_not_sent_again() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool"})
+        one.hear()
+        one.die()
+        lost = caller.hear()
+        assert (lost["id"], lost["error"]["code"]) == (1, -32000)
+        assert "may have executed it" in lost["error"]["message"]
+        caller.say(id=2, method="ping")
+        assert heard_by(two)["id"] == 2
+
+
+@only_on_linux
+def test_of_two_calls_the_one_that_may_have_been_read_is_lost_and_the_last_one_goes_on() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        for key in (1, 2):
+            caller.say(id=key, method="tools/call", params={"name": "execute_tool"})
+            one.wait_for_input()
+            if key == 1:
+                one.hear()
+        one.die()
+        assert caller.hear()["id"] == 1
+        found = heard_by(two)
+        assert found["id"] == 2
+        two.answer(found)
+        assert caller.hear()["id"] == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "tools/list"},
+        {"method": "ping"},
+        {"method": "resources/read", "params": {"uri": "x:y"}},
+        {"method": "tools/call", "params": {"name": "list_servers"}},
+    ],
+)
+def test_a_request_that_changes_nothing_is_sent_again_though_it_was_read(message: dict[str, Any]) -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, **message)
+        one.hear()
+        one.die()
+        two.answer(heard_by(two))
+        assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_a_handshake_that_was_not_answered_is_made_with_the_next_daemon() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        caller.say(id=0, method="initialize")
+        one.hear()
+        one.die()
+        two.answer(two.hear())
+        assert caller.hear() == {"jsonrpc": "2.0", "id": 0, "result": {}}
+
+
+def test_a_request_that_ends_each_daemon_is_not_sent_for_ever() -> None:
+    daemons = [Daemon() for _ in range(MOST_REPEATS + 2)]
+    with a_caller_of(*daemons) as caller:
+        shake_hands(caller, daemons[0])
+        caller.say(id=1, method="tools/list")
+        assert daemons[0].hear()["id"] == 1
+        daemons[0].die()
+        for daemon in daemons[1:-1]:
+            assert heard_by(daemon)["id"] == 1
+            daemon.die()
+        assert "has ended while" in caller.hear()["error"]["message"]
+        caller.say(id=2, method="ping")
+        assert heard_by(daemons[-1])["id"] == 2
+
+
+def test_a_request_that_was_canceled_is_not_sent_again() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/list")
+        caller.say(method="notifications/cancelled", params={"requestId": 1})
+        for _ in range(2):
+            one.hear()
+        one.die()
+        caller.say(id=2, method="ping")
+        assert heard_by(two)["id"] == 2
+
+
+def test_without_a_next_daemon_a_request_to_be_sent_again_is_answered_with_the_reason() -> None:
+    one = Daemon()
+    with a_caller_of(one) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/list")
+        one.hear()
+        one.die()
+        assert caller.hear()["error"]["message"].endswith("cannot be reached again: none is left")

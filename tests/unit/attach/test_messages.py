@@ -1,0 +1,38 @@
+"""What a pipe knows of the protocol."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.attach.messages import REPEATABLE_METHODS, REPEATABLE_TOOLS, change_nothing
+from emceepee.protocol import CLIENT_METHODS
+from emceepee.tools.catalogue import TOOLS
+
+WAITING_TOOLS = {"await_activity", "get_task_result"}
+
+
+def test_the_tools_that_may_be_called_again_are_those_that_only_read_and_do_not_wait() -> None:
+    assert {tool.name for tool in TOOLS if tool.effect.read_only} - WAITING_TOOLS == REPEATABLE_TOOLS
+
+
+def test_the_methods_that_may_be_used_again_exist() -> None:
+    assert REPEATABLE_METHODS < CLIENT_METHODS
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"method": "tools/call"},
+        {"method": "tools/call", "params": {"name": "execute_tool"}},
+        {"method": "tools/call", "params": {"name": ["list_tools"]}},
+        {"method": "tools/call", "params": ["list_tools"]},
+        {"method": ["ping"]},
+        {"method": "resources/subscribe"},
+        {"id": 1, "result": {}},
+    ],
+)
+def test_whatever_may_change_something_is_not_repeated(message: dict[str, Any]) -> None:
+    assert not change_nothing([message])
+    assert not change_nothing([{"method": "ping"}, message])
+    assert change_nothing([{"method": "ping"}])
+    assert not change_nothing([])
