@@ -119,7 +119,8 @@ class ServerConnection(HttpToolsProtocol):
         view = memoryview(data)
         for start in range(0, len(data), PART_BYTES):
             self._parse(view[start : start + PART_BYTES])
-        if not (self.flow.read_paused or self.transport.is_closing()):  # else libuv might go on for 8 MiB in one turn
+        is_large = len(data) >= PART_BYTES  # then libuv may have 8 MiB more for this turn of the loop
+        if is_large and not (self.flow.read_paused or self.transport.is_closing()):
             self.flow.pause_reading()
             self.loop.call_soon(self._read_on)
 
