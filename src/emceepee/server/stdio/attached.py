@@ -147,7 +147,7 @@ class AttachedCallers:
                         return b"", b""
                     read += part
         except TimeoutError:
-            raise _Refused(f"the greeting was not complete within {HELLO_SECONDS:g} s; {HOW_TO_ATTACH}") from None
+            raise _Refused(f"the greeting did not arrive within {HELLO_SECONDS:g} s; {HOW_TO_ATTACH}") from None
         return bytes(read[: end + 1]), bytes(read[end + 1 :])
 
     async def _refuse(self, connection: socket.socket, reason: str) -> None:

@@ -91,7 +91,7 @@ async def test_a_greeting_that_is_not_complete_in_time_is_refused(folder: Path) 
             writer.write(write_greeting(HELLO)[:-1])
             await eventually(lambda: clock.is_waited_for, what="the daemon waits for the rest")
             await clock.advance(HELLO_SECONDS)
-            assert f"not complete within {HELLO_SECONDS:g} s" in refusal_in(
+            assert f"did not arrive within {HELLO_SECONDS:g} s" in refusal_in(
                 await asyncio.wait_for(reader.readline(), BOUND)
             )
         finally:
