@@ -122,12 +122,9 @@ def _of_the_fullest(candidates: list[tuple[list[Kept], Stream]], room: Room, tot
 
 def _answers(streams: Collection[Stream], room: Room, totals: _Totals) -> Iterator[Evicted]:
     """If there are too many, the oldest; then, if all is too large, the largest."""
-    answers = [
-        (answer, stream)
-        for stream in streams
-        if (answer := stream.answer) is not None and (answer.number <= stream.taken or not stream.readers)
-    ]
-    answers.sort(key=lambda pair: (pair[0].number > pair[1].taken, pair[0].number), reverse=True)
+    answers = [(answer, stream) for stream in streams if (answer := stream.answer) is not None and not stream.readers]
+    # Whether one was taken does not count: an answer that nobody took is kept as a finished task besides.
+    answers.sort(key=lambda pair: pair[0].number, reverse=True)
     while answers and totals.has_too_many:
         totals.remove(answers[-1][0])
         yield answers.pop()

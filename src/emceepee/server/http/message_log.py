@@ -98,13 +98,19 @@ class MessageLog:
 
     def position(self, event_id: str) -> tuple[str, int] | None:
         """The stream that the id is of, and the number to read it from behind; None if its answer is not kept."""
-        if (found := self.find(event_id)) is not None:
-            return found.stream, found.number
+        found = self.find(event_id)
+        name = self._named_by(event_id) if found is None else found.stream
+        stream = None if name is None else self._streams[name]
+        if name is None or stream is None or (stream.newest is None and stream.answer is None):
+            return None
+        return name, stream.number_before(event_id) if found is None else found.number
+
+    def _named_by(self, event_id: str) -> str | None:
+        """The stream that an id names, if it is kept."""
         ulid, _, suffix = event_id.partition("-")
-        for name, stream in self._streams.items():
-            if suffix == _suffix(name) and len(ulid) == ULID_LENGTH and (stream.newest or stream.answer):
-                return name, stream.number_before(event_id)
-        return None
+        if len(ulid) != ULID_LENGTH:
+            return None
+        return next((name for name in self._streams if _suffix(name) == suffix), None)
 
     def hold(self, name: str) -> None:
         """A reader is about to follow the stream: its answer stays until `release`."""

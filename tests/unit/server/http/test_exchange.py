@@ -36,6 +36,7 @@ class Client:
         self.left = asyncio.Event()
         self.given_up: list[str] = []
         self.line = ClientLine()
+        self.is_lost = False
         scope, headers = {"extensions": {CONNECTION: self}}, {b"accept": accept.encode()}
         self.http = HttpRequest(scope, headers, self._receive, self.answered.send, CallerIdentity())
 
@@ -44,7 +45,7 @@ class Client:
         return {"type": "http.disconnect"}
 
     def is_gone(self) -> bool:
-        return self.left.is_set()
+        return self.is_lost or self.left.is_set()
 
     def give_up_response(self) -> None:
         self.given_up.append("response")
@@ -158,3 +159,23 @@ async def test_an_error_with_a_status_of_its_own_is_json_to_whoever_takes_only_a
     async with a_client("text/event-stream") as client:
         assert await client.stateless().answer({"error": {}}, 400)
         assert (client.answered.status, client.answered.body) == (400, b'{"error":{}}')
+
+
+async def test_an_answer_written_to_a_resumed_line_that_is_lost_already_counts_as_unread() -> None:
+    """The connection knows that it was lost a turn before whoever waits for that."""
+    async with a_client() as client, a_client() as back:
+        exchange = client.exchange()
+        exchange.send(NEWS)
+        await settle()
+        client.left.set()
+        await settle()
+        reading = asyncio.create_task(
+            client.replay.read(
+                ("request 1", 1), back.answered.send, back.http.receive, (b"x", b"y"), connection=back.http.connection
+            )
+        )
+        await settle()
+        back.is_lost = True
+        assert not await exchange.answer({"id": 1})
+        assert back.given_up == ["response"]
+        await reading

@@ -379,3 +379,15 @@ async def test_messages_are_evicted_rarely_so_that_a_flood_costs_no_more_a_messa
         log.append("request 1", b"%d" % number)
     record_figure(f"{looked_at / 10_000:.1f} messages looked at for each of 10,000")
     assert looked_at <= 15 * 10_000
+
+
+async def test_answers_that_nobody_comes_back_for_take_no_place_from_a_newer_one() -> None:
+    log = a_log(replay_messages=100)
+    for number in range(200):
+        log.append(f"request {number}", b"", is_final=True)
+    newest = log.append("request 900", b"")
+    log.append("request 900", b"answer", is_final=True)
+    await read(log, "request 900", 0)
+    for number in range(50):
+        log.append(f"request {number + 200}", b"", is_final=True)
+    assert log.position(newest.event_id) is not None
