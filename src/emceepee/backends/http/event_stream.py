@@ -5,8 +5,18 @@ from dataclasses import dataclass
 
 from emceepee.backends.http1.errors import ResponseTooLarge
 
+TURN_BYTES = 32 << 10  # of a stream handled in one turn of the loop: a flood must not hold up timers and other callers
 _LINE_BYTES = 8  # that a line of data takes besides its own
 _RETRY_DIGITS = 9  # more than eleven days of milliseconds is no pause but a mistake
+
+
+def turns(chunk: bytes) -> Iterator[bytes]:
+    """What arrived, in parts. Between two of them, let others run."""
+    if len(chunk) <= TURN_BYTES:
+        yield chunk
+    else:
+        for start in range(0, len(chunk), TURN_BYTES):
+            yield chunk[start : start + TURN_BYTES]
 
 
 @dataclass(slots=True)

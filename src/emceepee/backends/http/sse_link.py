@@ -4,7 +4,7 @@ import asyncio
 from contextlib import closing
 
 from emceepee.backends.duplex_link import DuplexLink
-from emceepee.backends.http.event_stream import Cursor, EventParser
+from emceepee.backends.http.event_stream import Cursor, EventParser, turns
 from emceepee.backends.http.redirects import redirect_words, send
 from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, refused, through_proxy
 from emceepee.backends.http1.address import place_of
@@ -13,6 +13,7 @@ from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.negotiation import Terms
 from emceepee.codec import encode
+from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
 from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
@@ -53,10 +54,13 @@ class SseLink(DuplexLink):
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
                 while chunk := await response.readany():
-                    for event in parser.feed(chunk):
-                        self._handle_event(event.name, event.data)
-                        if self._inbound.is_crowded:
-                            await self._inbound.wait_for_room()
+                    for number, part in enumerate(turns(chunk)):
+                        if number:
+                            await let_others_run()
+                        for event in parser.feed(part):
+                            self._handle_event(event.name, event.data)
+                            if self._inbound.is_crowded:
+                                await self._inbound.wait_for_room()
             self.end(_lost("the server ended the event stream"))
         except HttpFailure as error:
             self.end(_lost(f"the event stream broke: {error}"), broken(self._http.url, error))

@@ -7,7 +7,7 @@ from contextlib import aclosing, closing
 from functools import partial
 from typing import Any
 
-from emceepee.backends.http.event_stream import Cursor, EventParser
+from emceepee.backends.http.event_stream import Cursor, EventParser, turns
 from emceepee.backends.http.redirects import MOST_REDIRECTS, REDIRECTS, follow, redirect_words, send
 from emceepee.backends.http.resumed_stream import PUSH_TRIES, ResumedStream
 from emceepee.backends.http.session_loss import status_says_session_lost
@@ -20,6 +20,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.codec import decode, encode
+from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
@@ -136,9 +137,12 @@ class HttpWire:
                     if chunk is None:
                         parser = EventParser(cursor, largest=self._largest)
                         continue
-                    for event in parser.feed(chunk):
-                        if isinstance(message := _decoded(event.data), dict):
-                            yield message
+                    for number, part in enumerate(turns(chunk)):
+                        if number:
+                            await let_others_run()
+                        for event in parser.feed(part):
+                            if isinstance(message := _decoded(event.data), dict):
+                                yield message
             except ResponseTooLarge as error:
                 stream.close()
                 raise broken(self.url, error) from error
@@ -203,9 +207,12 @@ class HttpWire:
             if chunk is None:
                 parser = EventParser(cursor, largest=self._largest)
                 continue
-            for event in parser.feed(chunk):
-                if isinstance(message := _decoded(event.data), dict):
-                    yield message
+            for number, part in enumerate(turns(chunk)):
+                if number:
+                    await let_others_run()
+                for event in parser.feed(part):
+                    if isinstance(message := _decoded(event.data), dict):
+                        yield message
 
     def _is_trouble(self, response: Response) -> bool:
         return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)

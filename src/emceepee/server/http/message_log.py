@@ -17,6 +17,7 @@ from emceepee.state.limits import Limits
 from emceepee.web.streams import PING_SECONDS
 
 PUSH = ""  # the stream that belongs to no request
+BATCH_MESSAGES, BATCH_BYTES = 100, 256 << 10  # of one stream saved at once: a commit for each would take seconds
 SPARE_SHARE = 0.1  # evicted beyond what is needed, so that eviction does not run for every message
 
 
@@ -137,17 +138,13 @@ class MessageLog:
                 if stream.missed:
                     missed, stream.missed = stream.missed, 0
                     yield Gap(missed)
-                entries = stream.after(after)
+                entries = _batch(stream.after(after))
+                if self._records is not None and entries:
+                    await self._save(self._records, entries, stream)
                 for entry in entries:
-                    if self._records is not None:
-                        if entry.number > stream.taken and not entry.is_final:
-                            self._records.mark(entry.number)
-                        if self._records.is_unsaved:
-                            await self._records.save()
-                        if self._records.is_lost and not entry.is_final:
-                            after = entry.number  # nobody could come back with its id
-                            continue
                     after = entry.number
+                    if self._records is not None and self._records.is_lost and not entry.is_final:
+                        continue  # nobody could come back with its id
                     if entry.is_final:
                         yield entry
                         stream.taken = after  # not before it is written: until then nothing may take its place
@@ -166,6 +163,14 @@ class MessageLog:
                     yield None
         finally:
             stream.readers -= 1
+
+    async def _save(self, records: MessageRecords, entries: list[Kept], stream: Stream) -> None:
+        """Returns when they can be read."""
+        for entry in entries:
+            if entry.number > stream.taken and not entry.is_final:
+                records.mark(entry.number)
+        if records.is_unsaved:
+            await records.save()
 
     # At rest.
 
@@ -219,6 +224,16 @@ class MessageLog:
             self._records.mark(entry.number)
         del self._entries[entry.number]
         self._bytes -= len(entry.data)
+
+
+def _batch(entries: list[Kept]) -> list[Kept]:
+    """The first of them, which are saved and then written together."""
+    size = 0
+    for count, entry in enumerate(entries[:BATCH_MESSAGES]):
+        size += len(entry.data)
+        if size > BATCH_BYTES:
+            return entries[: count + 1]
+    return entries[:BATCH_MESSAGES]
 
 
 def _suffix(stream: str) -> str:

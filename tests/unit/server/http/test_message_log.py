@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
 from emceepee.server.http.message_eviction import FRESH_ROOM, FRESH_SECONDS
-from emceepee.server.http.message_log import PUSH, Gap, MessageLog
+from emceepee.server.http.message_log import BATCH_BYTES, BATCH_MESSAGES, PUSH, Gap, MessageLog
 from emceepee.server.http.message_stream import Kept
 from emceepee.state.limits import Limits
 from support.fakes.clock import FakeClock, settle
@@ -391,3 +391,53 @@ async def test_answers_that_nobody_comes_back_for_take_no_place_from_a_newer_one
     for number in range(50):
         log.append(f"request {number + 200}", b"", is_final=True)
     assert log.position(newest.event_id) is not None
+
+
+class CountingRecords:
+    """Their store takes a while for each commit, in which something else is marked again."""
+
+    is_lost = False
+
+    def __init__(self) -> None:
+        self.is_unsaved = False
+        self.saves = 0
+        self.marked: set[int] = set()
+        self.saved: set[int] = set()
+
+    def mark(self, number: int) -> None:
+        self.is_unsaved = True
+        self.marked.add(number)
+
+    async def save(self) -> None:
+        self.saves += 1
+        self.saved |= self.marked
+        await settle(2)
+        self.is_unsaved = True  # by a neighbor's flood
+
+
+async def test_a_thousand_messages_wait_for_a_few_commits_and_each_is_saved_before_it_is_read() -> None:
+    clock, records = FakeClock(), CountingRecords()
+    log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(replay_messages=2000), records)
+    for number in range(1000):
+        log.append("request 1", b"%d" % number)
+    log.append("request 1", b"answer", is_final=True)
+    heard = 0
+    async with asyncio.timeout(30):
+        async for entry in log.follow("request 1", 0):
+            assert isinstance(entry, Kept)
+            assert entry.number in records.saved
+            heard += 1
+    record_figure(f"{heard} messages, {records.saves} commits")
+    assert heard == 1001
+    assert records.saves <= 1 + 1000 // BATCH_MESSAGES
+
+
+async def test_large_messages_are_saved_a_few_at_once() -> None:
+    clock, records = FakeClock(), CountingRecords()
+    log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), records)
+    for _ in range(10):
+        log.append("request 1", bytes(BATCH_BYTES))
+    log.append("request 1", b"answer", is_final=True)
+    async with asyncio.timeout(30):
+        assert len([entry async for entry in log.follow("request 1", 0)]) == 11
+    assert records.saves >= 5
