@@ -160,16 +160,12 @@ class Child(asyncio.SubprocessProtocol):
 
     def pause_reading(self) -> None:
         """Back-pressure: what it writes waits in the pipe, and then it waits itself."""
-        if (output := self._output()) is not None:
-            output.pause_reading()
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if (output := self._output()) is not None:
-            output.resume_reading()
-
-    def _output(self) -> asyncio.ReadTransport | None:
-        pipe = self._transport.get_pipe_transport(1) if self._transport is not None else None
-        return None if pipe is None or pipe.is_closing() else cast(asyncio.ReadTransport, pipe)
+        if self._transport is not None:
+            self._transport.resume_reading()
 
     def describe_end(self) -> str:
         """How it went, for a person: exit code or signal, and an excerpt of stderr."""

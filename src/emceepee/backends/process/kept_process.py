@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 from contextlib import suppress
+from typing import cast
 
 from emceepee.backends.process import guardian
 from emceepee.futures import reject, resolve
@@ -12,6 +13,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
 STDIN, STDOUT, STDERR, CONTROL = range(guardian.DESCRIPTORS)
+TURN_BYTES = 32 << 10  # read in one turn of the loop: a flood must not hold up timers and other callers
 _MESSAGE_BYTES = 1 + guardian.NUMBER_BYTES
 
 
@@ -60,6 +62,7 @@ class KeptProcess(asyncio.SubprocessTransport):
         self._loop = asyncio.get_running_loop()
         self._control: asyncio.WriteTransport | None = None
         self._pipes: dict[int, asyncio.BaseTransport] = {}
+        self._output: Pipe | None = None
         self._started: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
         self._is_made = False  # whether the protocol can hear of its end
@@ -86,7 +89,9 @@ class KeptProcess(asyncio.SubprocessTransport):
             self._protocol.process_exited()
 
     async def _connect(self, pairs: SocketPairs, number: int) -> None:
-        pipe = _Pipe(self._protocol, number)
+        pipe = Pipe(self._protocol, number)
+        if number == STDOUT:
+            self._output = pipe
         self._pipes[number], _ = await self._loop.create_unix_connection(lambda: pipe, sock=pairs.take(number))
 
     def get_pid(self) -> int:
@@ -97,6 +102,15 @@ class KeptProcess(asyncio.SubprocessTransport):
 
     def get_pipe_transport(self, fd: int) -> asyncio.BaseTransport | None:
         return self._pipes.get(fd)
+
+    def pause_reading(self) -> None:
+        """Back-pressure: what it writes waits in the pipe, and then it waits itself."""
+        if self._output is not None:
+            self._output.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._output is not None:
+            self._output.resume_reading()
 
     def terminate(self) -> None:
         """Ask the process and its group to end."""
@@ -159,15 +173,44 @@ class _ControlProtocol(asyncio.Protocol):
         self._process.handle_disconnect()
 
 
-class _Pipe(asyncio.Protocol):
-    """One of the three, as asyncio's subprocess protocol hears of it."""
+class Pipe(asyncio.BufferedProtocol):
+    """One of the three, as asyncio's subprocess protocol hears of it. In one turn of the loop a bufferful is read."""
 
     def __init__(self, protocol: asyncio.SubprocessProtocol, number: int) -> None:
         self._protocol, self._number = protocol, number
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._is_paused = False  # by whoever handles what is read
 
-    def data_received(self, data: bytes) -> None:
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def get_buffer(self, sizehint: int) -> bytearray:
+        self._buffer = bytearray(TURN_BYTES)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
+        if nbytes == TURN_BYTES and self._transport is not None:
+            # As long as the buffer is filled, uvloop would read on in the same turn, up to 32 times.
+            self._transport.pause_reading()
+            self._loop.call_soon(self._read_on)
         if self._number != STDIN:
             self._protocol.pipe_data_received(self._number, data)
+
+    def pause_reading(self) -> None:
+        self._is_paused = True
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        self._is_paused = False
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if not self._is_paused and self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._protocol.pipe_connection_lost(self._number, exc)

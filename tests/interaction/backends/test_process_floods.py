@@ -1,0 +1,106 @@
+"""A process that writes much at once does not hold up anybody else."""
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvloop
+
+from emceepee.backends.process.kept_process import STDERR, STDIN, STDOUT, TURN_BYTES, Pipe
+from support.fakes.clock import settle
+from support.figures import record_figure
+from support.waiting import eventually
+
+
+class Heard(asyncio.SubprocessProtocol):
+    """What comes out of the pipes, as it comes."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[int, bytes]] = []
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self.parts.append((fd, data))
+
+
+async def what_comes(number: int, data: bytes) -> tuple[int, list[int], list[tuple[int, bytes]]]:
+    """How much fits into the pipe at once, what is read in each turn of the loop, and what is heard of it."""
+    heard, loop = Heard(), asyncio.get_running_loop()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    in_turns = [0]
+
+    def turn() -> None:
+        in_turns.append(sum(len(part) for _, part in heard.parts) - sum(in_turns))
+        loop.call_soon(turn)
+
+    with theirs:
+        sent = theirs.send(data)
+        transport, _ = await loop.create_unix_connection(lambda: Pipe(heard, number), sock=ours)
+        loop.call_soon(turn)
+        if number != STDIN:
+            await eventually(lambda: sum(in_turns) == sent, what="all is read")
+        transport.close()
+    return sent, in_turns, heard.parts
+
+
+def on_uvloop(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """As it is served. asyncio's own loop reads once in a turn, uvloop as long as buffers are filled."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
+
+
+async def check_turns() -> None:
+    data = b"".join(b"%d\n" % number for number in range(60_000))
+    for number in (STDOUT, STDERR):
+        sent, in_turns, parts = await what_comes(number, data)
+        record_figure(f"{sent} bytes are written at once: at most {max(in_turns)} are read in one turn of the loop")
+        assert sent > 2 * TURN_BYTES
+        assert b"".join(part for _, part in parts) == data[:sent]
+        assert {fd for fd, _ in parts} == {number}
+        assert max(in_turns) <= 2 * TURN_BYTES  # uvloop may begin with two
+
+
+async def test_in_one_turn_of_the_loop_a_process_is_read_no_further_than_its_part() -> None:
+    await check_turns()
+
+
+def test_nor_is_it_on_the_loop_that_serves() -> None:
+    on_uvloop(check_turns)
+
+
+async def check_pause() -> None:
+    """Each part of what comes pauses it, until someone says so."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    loop = asyncio.get_running_loop()
+
+    class Pausing(Heard):
+        def pipe_data_received(self, fd: int, data: bytes) -> None:
+            super().pipe_data_received(fd, data)
+            pipe.pause_reading()
+
+    heard = Pausing()
+    pipe = Pipe(heard, STDOUT)
+    with theirs:
+        theirs.send(bytes(3 * TURN_BYTES))
+        transport, _ = await loop.create_unix_connection(lambda: pipe, sock=ours)
+        for count in (1, 2, 3):
+            await eventually(lambda count=count: len(heard.parts) == count, what="a part is read")  # type: ignore[misc]
+            await settle()
+            assert len(heard.parts) == count
+            pipe.resume_reading()
+        transport.close()
+        pipe.resume_reading()
+
+
+async def test_a_pipe_that_is_paused_stays_so_until_it_is_resumed() -> None:
+    await check_pause()
+
+
+def test_so_it_does_on_the_loop_that_serves() -> None:
+    on_uvloop(check_pause)
+
+
+async def test_nothing_is_heard_of_what_comes_out_of_the_input() -> None:
+    assert (await what_comes(STDIN, b"odd"))[2] == []
