@@ -51,6 +51,9 @@ class HopExchange:
     def abort_response(self) -> None:
         self._below.abort_response()
 
+    def hold(self, size: int) -> None:
+        self._below.hold(size)
+
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         assert if_read is None, "a request is passed on once"
         self.reports.append(report)

@@ -197,6 +197,14 @@ class Limits:
     idle_connection_seconds: float = _seconds(
         75, "after which a caller's connection without a request is closed", least=1
     )
+    unread_answer_seconds: float = _seconds(
+        30, "how long a caller may read nothing of an answer; then its connection is closed", least=1
+    )
+    unread_bytes_in_all: int = _bytes(
+        128 << 20,
+        "how large the answers may be that callers are slow to read; beyond it the slowest connections are closed",
+        least=1 << 20,
+    )
     pipelined_requests: int = _count(16, "requests that wait on a connection for earlier ones; then it is closed")
     batch_messages: int = _count(50, "messages per JSON-RPC batch")
     caller_connections: int = _count(

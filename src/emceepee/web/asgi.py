@@ -115,6 +115,10 @@ class CallerConnection(Protocol):
         """Call `report` if the response that is written next turns out not to have been read, else `if_read`."""
         ...
 
+    def hold(self, size: int) -> None:
+        """Count so many more bytes of the response as waiting to be read; a negative size takes them off."""
+        ...
+
     def when_written(self, report: Callable[[], None]) -> None:
         """Call `report` as soon as the response that was written is on its way to the caller itself.
 

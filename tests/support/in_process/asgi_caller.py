@@ -76,6 +76,8 @@ class AsgiRequest:
     def abort_response(self) -> None:
         self.hang_up()
 
+    def hold(self, size: int) -> None: ...
+
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         self._unread.append(report)
 

@@ -17,12 +17,17 @@ MOST_CHECKS = 20  # a second in all: also for one that is far away and lost a pa
 
 def is_unread(transport: BaseTransport) -> bool:
     """Return whether bytes of the response are unacknowledged. Linux reports them even after a reset."""
+    return unacknowledged_bytes(transport) > 0
+
+
+def unacknowledged_bytes(transport: BaseTransport) -> int:
+    """Return how many bytes this system has sent, or holds to send, that the caller's has not acknowledged."""
     sock: socket.socket = transport.get_extra_info("socket")
     try:
-        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")  # on a socket: unacknowledged bytes
+        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
     except OSError:
-        return False
-    return bool(struct.unpack("i", waiting)[0])
+        return 0
+    return int(struct.unpack("i", waiting)[0])
 
 
 def close_when_acknowledged(transport: Transport, loop: AbstractEventLoop) -> None:

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 from emceepee.codec import encode
 from emceepee.guard.forwarding import is_forwarded
-from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread
+from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread, unacknowledged_bytes
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.joined_writes import joined_writes
 from emceepee.state.client_line import ClientLine
@@ -62,7 +62,9 @@ class ServerConnection(HttpToolsProtocol):
         self._body_bytes = self._trailers = self._trailer_bytes = 0  # of the message that arrives
         self._ignored_bytes = 0  # that came after the last message that is read
         self._ticks = 0  # since the caller last did what it is waited for
-        self._unsent = 0
+        self._held_bytes = 0  # of a response, which wait until the transport takes them
+        self._left_bytes = 0  # of what was written, when this was looked at last
+        self.stalled_ticks = 0  # since the caller read some of it
         self._line: ClientLine | None = None
 
     def __repr__(self) -> str:
@@ -94,6 +96,10 @@ class ServerConnection(HttpToolsProtocol):
 
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         self._unconfirmed.append((report, if_read))
+
+    def hold(self, size: int) -> None:
+        self._held_bytes += size
+        self._table.hold(size)
 
     def when_written(self, report: Callable[[], None]) -> None:
         report()
@@ -246,18 +252,50 @@ class ServerConnection(HttpToolsProtocol):
         if (self._in_head or self._in_body) and not self._is_done_reading:
             if self._ticks > (self._table.head_ticks if self._in_head else self._table.body_ticks):
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT)
-        elif (unsent := self.transport.get_write_buffer_size()) != self._unsent:
-            self._unsent, self._ticks = unsent, 0  # it reads the last answer, however slowly
+        elif self.flow.write_paused or self._has_read_some():
+            self._ticks = 0  # it reads the last answer, however slowly, or `tick_writing` sees that it does not
         elif self._ticks > self._patience():
             self.transport.abort()
-        elif self._unconfirmed and self._ticks >= CONFIRMED_TICKS and not unsent and not is_unread(self.transport):
+        elif self._unconfirmed and self._ticks >= CONFIRMED_TICKS and self._is_all_read():
             self._confirm()
 
     def _patience(self) -> int:
         """In ticks, for a caller of whom nothing is expected but that it reads, asks or leaves."""
+        if self._left_bytes:
+            return self._table.write_ticks
         if not self._is_done_reading:
             return self._table.idle_ticks if self._was_asked else self._table.first_ticks
-        return self._table.body_ticks if self._unsent else LINGER_TICKS
+        return LINGER_TICKS
+
+    def _has_read_some(self) -> bool:
+        """Return whether fewer bytes are left than when this was asked last."""
+        unsent = self.transport.get_write_buffer_size()
+        before, self._left_bytes = self._left_bytes, unsent and unsent + unacknowledged_bytes(self.transport)
+        return self._left_bytes < before
+
+    def _is_all_read(self) -> bool:
+        return not self._left_bytes and not is_unread(self.transport)
+
+    # A caller that is slower to read than we are to write.
+
+    @property
+    def unread_bytes(self) -> int:
+        return self.transport.get_write_buffer_size() + self._held_bytes
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._left_bytes = self.stalled_ticks = 0
+        self._table.begin_unread(self)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._table.end_unread(self)
+
+    def tick_writing(self) -> None:
+        """Half a second has passed in which more was to be written than the system takes."""
+        self.stalled_ticks = 0 if self._has_read_some() else self.stalled_ticks + 1
+        if self.stalled_ticks > self._table.write_ticks:
+            self.transport.abort()
 
     def give_way(self) -> None:
         """Others need the place."""
@@ -302,7 +340,9 @@ class ServerConnection(HttpToolsProtocol):
         """In order. If someone wants to know whether the last response was read, its acknowledgement is waited for."""
         if self._is_closing:
             return
-        self._is_closing = True
+        self._is_closing = self._is_done_reading = True
+        if self.cycle is not None:
+            self._wait()  # also for the rest of a response that its application broke off
         if self._unconfirmed and self.cycle.response_complete:
             close_when_acknowledged(self.transport, self.loop)
         else:
@@ -316,6 +356,7 @@ class ServerConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._table.leave(self)
+        self._table.end_unread(self)
         if self._line is not None:
             self._line.carrier = None
         if self._unconfirmed and self._was_read(exc):

@@ -1,17 +1,23 @@
 """All connections of callers over HTTP: how many there may be, and for how long one may be waited for."""
 
+import asyncio
 import resource
+from collections.abc import Mapping
 from math import ceil
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 TICK_SECONDS = 0.5  # how exact deadlines are
+MOST_TICKS_AT_ONCE = 4  # after a halt of this process, during which callers may have sent and read what is not seen yet
 SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and refused connections
 BODY_SLACK = 1 << 20  # beyond the largest body, so that whoever reads it can refuse it in its own words
 CALM_SHARE = 0.9  # of the limit: below it, reaching the limit is logged again
+
+
+_Key = TypeVar("_Key")
 
 
 class Waiting(Protocol):
@@ -22,8 +28,27 @@ class Waiting(Protocol):
     def give_way(self) -> None: ...
 
 
+class Unread(Protocol):
+    """A connection whose caller is slower to read than we are to write."""
+
+    @property
+    def unread_bytes(self) -> int: ...
+
+    @property
+    def stalled_ticks(self) -> int:
+        """Since when the caller has read nothing."""
+        ...
+
+    def tick_writing(self) -> None: ...
+
+    def give_way(self) -> None: ...
+
+
 class ConnectionTable:
-    """One per listening server. Counts ticks, so that a request need not look at a clock."""
+    """One per listening server. Counts ticks, so that a request need not look at a clock.
+
+    `catch_up` is called often, and at irregular times while the process is busy.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self.head_bytes, self.headers, self.pipelined = (
@@ -35,15 +60,66 @@ class ConnectionTable:
         self.head_ticks = _ticks(limits.request_head_seconds)
         self.body_ticks = _ticks(limits.request_body_seconds)
         self.idle_ticks = _ticks(limits.idle_connection_seconds)
+        self.write_ticks = _ticks(limits.unread_answer_seconds)
         self.first_ticks = min(self.head_ticks, self.idle_ticks)  # who connects has something to ask
         self._most = min(limits.caller_connections, _affordable())
         self._count = 0
         self._is_limit_logged = False
         self.waiting: dict[Waiting, None] = {}  # the one that waits longest is first
+        self._unread: dict[Unread, None] = {}
+        self._most_unread_bytes = limits.unread_bytes_in_all
+        self._unread_bytes = 0  # at most: what was read since they were counted is in it
+        self._is_shedding = False
+        self._ticked_at: float | None = None
+
+    def catch_up(self, now: float) -> None:
+        """Make the ticks that are due."""
+        if self._ticked_at is None:
+            self._ticked_at = now
+        due = int((now - self._ticked_at) / TICK_SECONDS)
+        self._ticked_at += due * TICK_SECONDS
+        for _ in range(min(due, MOST_TICKS_AT_ONCE)):
+            self.tick()
 
     def tick(self) -> None:
         for connection in list(self.waiting):
             connection.tick()
+        for unread in list(self._unread):
+            unread.tick_writing()
+        if self._unread_bytes:
+            self._shed()
+
+    # Answers that wait to be read.
+
+    def begin_unread(self, connection: Unread) -> None:
+        self._unread[connection] = None
+        self.hold(connection.unread_bytes)
+
+    def end_unread(self, connection: Unread) -> None:
+        self._unread.pop(connection, None)
+
+    def hold(self, size: int) -> None:
+        """Count so many more unread bytes."""
+        self._unread_bytes += size
+        self._shed_soon()  # the transport may be in the middle of a write
+
+    def _shed_soon(self) -> None:
+        if self._unread_bytes > self._most_unread_bytes and not self._is_shedding:
+            self._is_shedding = True
+            asyncio.get_running_loop().call_soon(self._shed)
+
+    def _shed(self) -> None:
+        """Close one connection, if that is needed: keeping its answer takes a while, so others have a turn first."""
+        self._is_shedding = False
+        unread = {connection: (connection.unread_bytes, connection.stalled_ticks) for connection in self._unread}
+        self._unread_bytes = sum(size for size, _ in unread.values())
+        if (surplus := choose_surplus(unread, self._most_unread_bytes)) is not None:
+            size, ticks = unread[surplus]
+            self._unread_bytes -= size
+            self.end_unread(surplus)
+            log.warning("unread_answer_given_up", bytes=size, seconds=ticks * TICK_SECONDS, of=len(unread))
+            surplus.give_way()
+            self._shed_soon()
 
     def enter(self, connection: Waiting) -> bool:
         """Count it. Where there are too many, the one that waits longest gives way; False if there is none."""
@@ -60,11 +136,23 @@ class ConnectionTable:
         self.waiting[connection] = None
         return True
 
+    # How many there are.
+
     def leave(self, connection: Waiting) -> None:
         self._count -= 1
         self.waiting.pop(connection, None)
         if self._count < self._most * CALM_SHARE:
             self._is_limit_logged = False
+
+
+def choose_surplus(unread: Mapping[_Key, tuple[int, int]], most_bytes: int) -> _Key | None:
+    """Choose the connection to close if all hold more than `most_bytes`. Each has its bytes and its stalled ticks.
+
+    It is the one that takes most room for longest: its bytes count once more for each tick in which none was read.
+    """
+    if sum(size for size, _ in unread.values()) <= most_bytes:
+        return None
+    return max(unread, key=lambda key: unread[key][0] * (1 + unread[key][1]))
 
 
 def _ticks(seconds: float) -> int:

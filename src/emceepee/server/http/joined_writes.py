@@ -1,8 +1,13 @@
-"""Head and body of a response in one write, though uvicorn makes two: one system call less, and one packet."""
+"""Head and body of a response in one write, though uvicorn makes two: one system call less, and one packet.
+
+A large body is written by itself: joining it would copy it.
+"""
 
 import asyncio
 from collections.abc import Callable
 from typing import cast
+
+LARGE_BYTES = 1 << 16
 
 
 class JoinedWrites:
@@ -20,9 +25,12 @@ class JoinedWrites:
             self._is_begun = True
             self._held = data
             asyncio.get_running_loop().call_soon(self.flush)
-        elif self._held:
+        elif self._held and len(data) < LARGE_BYTES:
             self._transport.write(self._held + data)
             self._held = b""
+        elif self._held:
+            self.flush()
+            self._transport.write(data)
         else:
             self._transport.write(data)
 

@@ -65,7 +65,7 @@ class _Totals:
     def may_go(self, entry: Kept) -> bool:
         if self.has_too_many:
             return True
-        return self.is_too_large and (entry.at < self._stale_before or self.bytes > FRESH_ROOM * self._room.bytes)
+        return self.is_too_large and (entry.at <= self._stale_before or self.bytes > FRESH_ROOM * self._room.bytes)
 
     def remove(self, entry: Kept) -> None:
         self.count -= 1

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from emceepee.clock import Clock, within
+from emceepee.clock import Clock, Handle, within
 from emceepee.ids import ULID_LENGTH, Ulids
 from emceepee.json_rpc import RequestId
 from emceepee.server.http.message_eviction import FRESH_SECONDS, Room, surplus
@@ -64,6 +64,7 @@ class MessageLog:
         self._full_at = self._most  # how many messages there may be before any is evicted
         self._heavy_at = self._most_bytes  # and of how many bytes
         self._tidy_at = 0.0  # when to look for what is old
+        self._tidying: Handle | None = None  # while there is too much, all of it fresh
         self._next = 1
 
     @property
@@ -78,6 +79,7 @@ class MessageLog:
             self._records.mark(entry.number)  # what is on the way to an answer is kept once it is about to be read
         if len(self._entries) > self._full_at or self._bytes > self._heavy_at or entry.at >= self._tidy_at:
             self._make_room(entry.at)
+        self._tidy_soon()
         written.wake()
         return entry
 
@@ -197,6 +199,16 @@ class MessageLog:
         if stream is None:
             stream = self._streams[name] = Stream()
         return stream
+
+    def _tidy_soon(self) -> None:
+        """Nothing else may ever be written here."""
+        if self._bytes > self._most_bytes and self._tidying is None:
+            self._tidying = self._clock.call_later(FRESH_SECONDS, self._tidy)
+
+    def _tidy(self) -> None:
+        self._tidying = None
+        self._make_room(self._clock.monotonic())
+        self._tidy_soon()
 
     def _make_room(self, now: float) -> None:
         """Evict what is old, then what is too much."""

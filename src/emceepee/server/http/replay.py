@@ -12,7 +12,7 @@ from emceepee.server.http.message_log import PUSH, Gap, MessageLog, MessageRecor
 from emceepee.server.http.message_stream import Kept
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CallerConnection, Header, Receive, Send
-from emceepee.web.streams import PING, Frames, Writing
+from emceepee.web.streams import PING, Frames, Writing, event_parts
 
 RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
 Position = tuple[str, int]  # a stream, and the number of the message behind which it is read
@@ -126,6 +126,7 @@ async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
         elif isinstance(entry, Gap):
             yield b": %d messages were left out, because they were not read in time\n\n" % entry.count
         elif entry.data:
-            yield b"id: %s\nevent: message\ndata: %s\n\n" % (entry.event_id.encode(), entry.data)
+            for part in event_parts(b"id: %s\nevent: message\ndata: " % entry.event_id.encode(), entry.data):
+                yield part
         else:
             yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)

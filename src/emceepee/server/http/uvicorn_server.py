@@ -15,14 +15,13 @@ import uvicorn
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.http.connection import ServerConnection
-from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Receive, Scope, Send
 
 BACKLOG = 2048
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-TURNS_PER_TICK = round(TICK_SECONDS / 0.1)  # uvicorn looks after its server ten times a second
 
 
 class DrainingApp(Protocol):
@@ -55,8 +54,7 @@ class ListeningServer(uvicorn.Server):
         yield
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % TURNS_PER_TICK == 0:
-            self._table.tick()
+        self._table.catch_up(asyncio.get_running_loop().time())
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

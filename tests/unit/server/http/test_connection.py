@@ -67,7 +67,8 @@ class FakeTransport(asyncio.Transport):
 def acknowledged_as_the_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no socket that could be asked. And checking again takes no time."""
     for module in ("connection", "acknowledgement"):
-        monkeypatch.setattr(f"emceepee.server.http.{module}.is_unread", lambda transport: transport.is_unread)
+        place = f"emceepee.server.http.{module}.unacknowledged_bytes"
+        monkeypatch.setattr(place, lambda transport: int(transport.is_unread))
     monkeypatch.setattr("emceepee.server.http.acknowledgement.CHECK_SECONDS", 0)
 
 
@@ -167,10 +168,85 @@ async def test_whoever_reads_its_answer_slowly_is_not_taken_for_idle_until_it_st
     await settle()
     for unsent in range(5, 0, -1):
         transport.unsent = unsent
-        served.pass_time(70)
+        served.pass_time(29)
         assert transport.closed == ""
-    served.pass_time(10)
+    served.pass_time(2)
     assert transport.closed == "aborted"
+
+
+async def begin_stream(served: Served) -> tuple[ServerConnection, FakeTransport]:
+    """One whose caller has stopped reading."""
+    served.hold.clear()
+    connection, transport = served.connect()
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await served.hold.wait()
+
+    connection.app = cast(Any, stream)
+    connection.data_received(GET)
+    await settle()
+    transport.unsent = 1000
+    connection.pause_writing()
+    return connection, transport
+
+
+async def test_a_stream_that_is_not_read_is_given_up_and_progress_begins_its_time_again() -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    for unsent in (900, 800):
+        served.pass_time(9)
+        transport.unsent = unsent
+        served.pass_time(1)
+        assert transport.closed == ""
+    connection.resume_writing()
+    served.pass_time(100)
+    assert transport.closed == ""
+    connection.pause_writing()
+    served.pass_time(11)
+    assert transport.closed == "aborted"
+    served.hold.set()
+    connection.connection_lost(None)
+
+
+async def test_bytes_that_the_callers_system_acknowledges_are_progress() -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    transport.is_unread = True
+    served.pass_time(9)
+    transport.is_unread = False
+    served.pass_time(9)
+    assert transport.closed == ""
+    served.pass_time(2)
+    assert transport.closed == "aborted"
+    served.hold.set()
+    connection.connection_lost(None)
+
+
+async def test_the_rest_of_a_response_that_broke_off_is_given_up_as_any_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    connection.resume_writing()  # less is left than a transport complains of
+    served.hold.set()
+    await settle()
+    assert transport.closed == "closed"
+    assert [record.message for record in caplog.records] == ["ASGI callable returned without completing response."]
+    served.pass_time(11)
+    assert transport.closed == "aborted"
+    connection.connection_lost(None)
+    assert served.table.waiting == {}
+
+
+async def test_the_connection_that_takes_most_room_gives_way_if_all_take_too_much() -> None:
+    served = Served(unread_bytes_in_all=1 << 20)
+    (_, small), (connection, large) = await begin_stream(served), await begin_stream(served)
+    connection.hold(1 << 20)
+    await settle()
+    assert (small.closed, large.closed) == ("", "aborted")
+    served.hold.set()
 
 
 @pytest.mark.parametrize(("closing", "patience"), [(b"connection: close\r\n", 30)])

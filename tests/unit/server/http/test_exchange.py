@@ -21,6 +21,7 @@ from emceepee.server.http.replay import Replay
 from emceepee.state.client_line import ClientLine
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION
+from emceepee.web.streams import END_SECONDS, PART_BYTES
 from support.fakes.clock import FakeClock, settle
 from support.in_process.asgi_messages import Answered
 
@@ -35,10 +36,17 @@ class Client:
         self.replay = Replay(self.clock, Limits(), self.tasks)
         self.left = asyncio.Event()
         self.given_up: list[str] = []
+        self.held = self.most_held = 0
+        self.can_write = asyncio.Event()
+        self.can_write.set()
         self.line = ClientLine()
         self.is_lost = False
         scope, headers = {"extensions": {CONNECTION: self}}, {b"accept": accept.encode()}
-        self.http = HttpRequest(scope, headers, self._receive, self.answered.send, CallerIdentity())
+        self.http = HttpRequest(scope, headers, self._receive, self._send, CallerIdentity())
+
+    async def _send(self, message: JsonObject) -> None:
+        await self.can_write.wait()
+        await self.answered.send(message)
 
     async def _receive(self) -> JsonObject:
         await self.left.wait()
@@ -49,6 +57,13 @@ class Client:
 
     def give_up_response(self) -> None:
         self.given_up.append("response")
+
+    def hold(self, size: int) -> None:
+        self.held += size
+        self.most_held = max(self.most_held, self.held)
+
+    def abort_response(self) -> None:
+        self.given_up.append("connection")
 
     def if_unread(self, report: Callable[[], None]) -> None: ...
 
@@ -121,6 +136,28 @@ EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake",
 
 def an_exchange(client: Client, *, is_modern: bool) -> Exchange | StatelessExchange:
     return client.stateless() if is_modern else client.exchange()
+
+
+@EACH_ERA
+async def test_a_large_answer_is_written_in_parts_and_held_until_the_last_one(is_modern: bool) -> None:
+    async with a_client("text/event-stream") as client:
+        text = "x" * (3 * PART_BYTES)
+        assert await an_exchange(client, is_modern=is_modern).answer({"text": text})
+        assert b'{"text":"%b"}' % text.encode() in bytes(client.answered.body)
+        assert (client.held, client.most_held >= 3 * PART_BYTES) == (0, True)
+
+
+@EACH_ERA
+async def test_an_answer_that_is_not_read_waits_for_its_caller_to_read_or_leave(is_modern: bool) -> None:
+    """It is the connection that gives a caller up."""
+    async with a_client("text/event-stream") as client:
+        client.can_write.clear()
+        answering = asyncio.create_task(an_exchange(client, is_modern=is_modern).answer({}))
+        done, _ = await asyncio.wait({answering}, timeout=1.5 * END_SECONDS)
+        assert not done
+        client.left.set()
+        assert not await answering
+        assert client.given_up == []
 
 
 @EACH_ERA

@@ -105,6 +105,16 @@ async def test_a_stream_that_goes_on_can_be_taken_up_after_hours_of_silence() ->
     assert await read(log, "a", first.number) == [b"end"]
 
 
+async def test_large_messages_go_though_nothing_else_is_ever_written() -> None:
+    clock = FakeClock()
+    log = a_log(clock, replay_bytes=1000)
+    first, second = (log.append(name, b"x" * 900, is_final=True) for name in ("a", "b"))
+    await clock.advance(FRESH_SECONDS - 1)
+    assert log.numbers == [first.number, second.number]
+    await clock.advance(2)
+    assert log.numbers == [second.number]
+
+
 async def test_large_messages_go_sooner_but_not_before_they_can_be_read() -> None:
     clock = FakeClock()
     log = a_log(clock, replay_bytes=1000)
