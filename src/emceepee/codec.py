@@ -4,6 +4,7 @@ import json
 import random
 import re
 import sys
+from collections.abc import Iterator
 from itertools import accumulate
 from math import isfinite
 from typing import Any
@@ -18,6 +19,8 @@ _TOO_SHORT_TO_BE_DEEP = 2 * DEEPEST  # bytes, as each level takes two
 _TOO_SHORT_FOR_OBJECTS = 5 * DEEPEST  # bytes, as each level that is an object takes five
 _TOO_SHORT_TO_BE_MANY = 2 * MOST_VALUES
 _QUICKLY_COUNTED = 1 << 16  # bytes
+_QUICKLY_READ = 4 << 20  # bytes
+_WINDOW = 1 << 18  # bytes
 _SAMPLES, _SAMPLE_BYTES = 32, 1024
 _strict_decode = msgspec.json.Decoder().decode
 _strict_encode = msgspec.json.Encoder().encode
@@ -61,7 +64,7 @@ def decode(data: bytes | bytearray) -> Any:
         raise
     except ValueError:
         value = _lenient_decode(data)
-    if _may_be_deep(data, value) and _is_deep(data):
+    if _may_be_deep(data, value) and _is_deep(data, value):
         raise Unreadable(TOO_DEEP)
     return value
 
@@ -137,12 +140,29 @@ def _may_be_deep(data: bytes | bytearray, value: Any) -> bool:
     return False
 
 
-def _is_deep(data: bytes | bytearray) -> bool:
+def _is_deep(data: bytes | bytearray, value: Any) -> bool:
     """Of JSON that was read already, so that its quotes and brackets come in pairs."""
-    brackets = _outside_strings(data, _NO_BRACKETS).translate(_ALIKE)
+    if len(data) > _QUICKLY_READ:
+        return _has_deep_parts(value)
+    brackets = b"".join(_outside_strings(data, _NO_BRACKETS)).translate(_ALIKE)
     for _ in range(3):  # most are leaves, and this is quicker than to go over each
         brackets = brackets.replace(b"[]", b"")
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) + 3 > DEEPEST
+
+
+def _has_deep_parts(value: Any) -> bool:
+    """Level by level, as there are not many values, and the strings of a large text take long to look through."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            item
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
+            if type(item) is dict or type(item) is list
+        ]
+        if not level:
+            return False
+    return True
 
 
 def has_too_many_values(data: bytes | bytearray) -> bool:
@@ -157,12 +177,26 @@ def has_too_many_values(data: bytes | bytearray) -> bool:
     found = sample.count(b",") + sample.count(b"[") + sample.count(b"{")
     if found * len(data) // len(sample) <= MOST_VALUES:
         return False
-    return len(_outside_strings(data, _NO_VALUES)) > MOST_VALUES
+    values = 0
+    for marks in _outside_strings(data, _NO_VALUES):
+        values += len(marks)
+        if values > MOST_VALUES:
+            return True
+    return False
 
 
-def _outside_strings(data: bytes | bytearray, unwanted: bytes) -> bytes:
-    """What stands outside of strings, without the bytes that are unwanted."""
-    if b"\\" in data:
-        data = data.replace(rb"\\", b"").replace(rb"\"", b"")
-    marks = bytes(data.translate(None, unwanted).replace(b'""', b""))
-    return _STRING.sub(b"", marks) if b'"' in marks else marks
+def _outside_strings(data: bytes | bytearray, unwanted: bytes) -> Iterator[bytes]:
+    """What stands outside of strings, without the bytes that are unwanted: window by window, to take little memory."""
+    view, begin, is_inside = memoryview(data), 0, False
+    while begin < len(data):
+        window = bytes(view[begin : begin + _WINDOW])
+        begin += len(window)
+        if begin < len(data) and (len(window) - len(window.rstrip(b"\\"))) % 2:  # an escape goes on in the next one
+            begin -= 1
+            window = window[:-1]
+        if b"\\" in window:
+            window = window.replace(rb"\\", b"").replace(rb"\"", b"")
+        marks = (b'"' if is_inside else b"") + window.translate(None, unwanted)
+        marks = _STRING.sub(b"", marks.replace(b'""', b""))
+        is_inside = b'"' in marks
+        yield marks.partition(b'"')[0]

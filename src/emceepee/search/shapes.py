@@ -1,5 +1,6 @@
 """The shape of a result, as short as a type: {total: int, items: [{id: int, title: str}]}."""
 
+from itertools import islice
 from typing import Any
 
 from emceepee.codec import decode
@@ -77,6 +78,6 @@ def _shape(value: Any, depth: int) -> str:
 def _keys(value: JsonObject, depth: int) -> str:
     shown = [
         f"{one_line(str(key), LONGEST_KEY)}: {_shape(item, depth - 1)}"
-        for key, item in zip(value, list(value.values())[:MOST_KEYS], strict=False)
+        for key, item in islice(value.items(), MOST_KEYS)
     ]
     return ", ".join(shown + ["…"] * (len(value) > MOST_KEYS))

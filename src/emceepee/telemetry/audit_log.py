@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import orjson
 
 from emceepee.clock import Clock, iso
@@ -23,6 +24,7 @@ from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 LOOK_SECONDS = 1.0  # between looks whether the file was moved away
 ARGUMENT_BYTES = 64 << 10  # of the arguments of one request, where they are wanted; the rest is cut
 MOST_BYTES = 16 << 20  # waiting to be written: a disk may be slow for a while
+_encode_in_order = msgspec.json.Encoder(order="deterministic").encode
 _UNSEEN = SpanWatch()  # of requests that only ask what there is
 
 
@@ -118,14 +120,15 @@ def digest(arguments: JsonObject) -> str:
     try:
         data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # an integer beyond 64 bits, or the like
-        data = encode(_sorted(arguments))
+        data = _encoded_in_order(arguments)
     return hashlib.sha256(data).hexdigest()
 
 
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+def _encoded_in_order(arguments: JsonObject) -> bytes:
+    try:
+        return _encode_in_order(arguments)
+    except UnicodeEncodeError:  # a lone surrogate, which leaves as the replacement character
+        return _encode_in_order(msgspec.json.decode(encode(arguments)))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from emceepee.telemetry.audit_log import LOOK_SECONDS, AuditLog, digest
 from emceepee.telemetry.journal import Journal, SpanBudget, SpanOwner
 from emceepee.telemetry.spans import SpanKind
 from support.fakes.clock import FakeClock
+from support.figures import record_figure
 
 ARGUMENTS = {"to": "ann", "body": {"password": "hunter2", "text": "hi"}}
 
@@ -111,3 +113,17 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
     assert digest({"a": 1, "b": {"c": 2, "d": 3}}) == digest({"b": {"d": 3, "c": 2}, "a": 1})
     assert digest({"a": 1 << 70, "b": 1}) == digest({"b": 1, "a": 1 << 70})
     assert digest({"a": 1}) != digest({"a": 2})
+    cleaned = {"b": {"c": 2, "d": 1}, "a": "\N{REPLACEMENT CHARACTER}"}
+    assert digest({"a": "\ud800", "b": {"d": 1, "c": 2}}) == digest(cleaned)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("odd", [1 << 70, "\ud800"], ids=["a large number", "a lone surrogate"])
+def test_a_digest_of_very_many_arguments_is_soon_there(odd: object) -> None:
+    keys = {f"key{each}": each for each in range(200_000)}
+    arguments = {"odd": odd, "rows": [{"b": 1, "a": 2}] * 200_000, "keys": keys}
+    began = time.process_time()
+    digest(arguments)
+    took = time.process_time() - began
+    record_figure(f"a digest of a million values: {took * 1000:.0f} ms (wanted: 250)")
+    assert took < 5 * 0.25
