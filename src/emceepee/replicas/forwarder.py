@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 
 from emceepee.backends.http1.errors import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool, most_descriptors
-from emceepee.backends.http1.response import Response
 from emceepee.clock import Clock
 from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
 from emceepee.replicas.passage import FAILED_STATUS, Passage
+from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.signature import Message, Signer
 from emceepee.replicas.wire import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.server.http.exchange import HttpRequest
@@ -83,7 +83,7 @@ class Forwarder:
             passage.break_off()
 
     @asynccontextmanager
-    async def ask(self, replica: Replica, message: Message, identity: CallerIdentity) -> AsyncIterator[Response]:
+    async def ask(self, replica: Replica, message: Message, identity: CallerIdentity) -> AsyncIterator[ProvenResponse]:
         """The response to a request that no caller has made, to be read within the context. Raises: NotAnswered."""
         try:
             link = self._links.get(replica) or self._open_link(replica)

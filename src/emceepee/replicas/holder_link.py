@@ -7,20 +7,20 @@ what was not read goes at once.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
 from emceepee.backends.http1.address import Address, Origin
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.http1.response import Response
 from emceepee.clock import Handle, epoch_milliseconds
 from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
+from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, Message, Signer
-from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, proof_in, settlement
+from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, WISH_LINE, settlement
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection
@@ -61,7 +61,7 @@ class SentHop:
     """A request that was sent, and its response."""
 
     number: int
-    response: Response
+    response: ProvenResponse
     news: News
     """What rode on it."""
 
@@ -87,6 +87,7 @@ class HolderLink:
         connection = self._connections.take() or await self._connections.connect()
         parts, news = self.parts, self._unsettled.take_some()
         number = parts.signer.next_number()
+        message = replace(message, headers=message.headers + WISH_LINE)
         signature = parts.signer.sign(
             message,
             number=number,
@@ -100,17 +101,23 @@ class HolderLink:
             *(message.method, message.target, message.headers),
             *(HOP_HEADER, signature, len(message.body), message.body),
         )
-        return SentHop(number, connection.send(wire), news)
+        proof, has_body = parts.signer.proof(number), message.method != b"HEAD"
+        response = ProvenResponse(connection.send(wire), proof, self._report_changed, has_body=has_body)
+        return SentHop(number, response, news)
 
     def is_answered(self, hop: SentHop) -> bool:
         """Whether the holder itself has answered; if not, it has not even looked at the request."""
-        if self.parts.signer.is_proof(proof_in(hop.response.raw_headers), hop.number):
+        if hop.response.is_proven:
             return True
         if not self._is_refusal_logged and hop.response.status != LEAVING_STATUS:
             self._is_refusal_logged = True
             hint = "the clocks of the machines may differ by more than two minutes"
             log.warning("hop_refused", address=self.holder.address, status=hop.response.status, hint=hint)
         return False
+
+    def _report_changed(self, problem: str) -> None:
+        hint = "a program between the replicas changes what they send; protect the line with --replica-tls"
+        log.warning("hop_response_changed", address=self.holder.address, problem=problem, hint=hint)
 
     # What became of responses.
 

@@ -6,15 +6,15 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from emceepee.clock import Clock, epoch_milliseconds
-from emceepee.json_types import JsonObject
+from emceepee.replicas.proven_answer import PlainAnswer, ProvenAnswer
 from emceepee.replicas.senders import HopExchange, Senders
 from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
 from emceepee.replicas.wire import (
-    CHECKED,
     LEAVING_STATUS,
     LINE_HEADER,
     NOT_HELD_STATUS,
     SETTLE_PATH,
+    WISH_HEADER,
     parse_settlement,
     request_target,
     signed,
@@ -25,6 +25,8 @@ from emceepee.server.http.request_reading import MCP_PATH
 from emceepee.state.client_line import ClientLine
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body
+
+_INTERNAL_HEADERS = frozenset({HOP_HEADER, LINE_HEADER, WISH_HEADER})
 
 
 class HopTarget(Protocol):
@@ -98,7 +100,7 @@ class HopApp:
         if scope.get("raw_path") == SETTLE_PATH:
             news, is_farewell = parse_settlement(body)
             self._senders.settle(hop, news, is_farewell=is_farewell)
-            await _respond(send, 200, (HOP_HEADER, self._verifier.prove(hop)))
+            await _respond(self._answer(hop, scope, send).send, 200)
             return
         exchange = self._senders.begin(hop, connection)
         try:
@@ -108,30 +110,29 @@ class HopApp:
 
     async def _serve(self, hop: Hop, exchange: HopExchange, request: HttpRequest, body: bytes) -> None:
         scope, send = request.scope, request.send
+        answer = self._answer(hop, scope, send, exchange)
         line = next((value for name, value in scope["headers"] if name == LINE_HEADER), b"")
         exchange.line = ClientLine.from_bytes(line) or exchange.line
-        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in (HOP_HEADER, LINE_HEADER)]
+        scope["headers"] = [pair for pair in scope["headers"] if pair[0] not in _INTERNAL_HEADERS]
         scope["extensions"] = {CONNECTION: exchange}
-        proof, is_begun = self._verifier.prove(hop), False
-
-        async def send_proven(message: JsonObject) -> None:
-            nonlocal is_begun
-            if not is_begun:
-                is_begun = True
-                value = proof + CHECKED if exchange.reports else proof
-                message = {**message, "headers": [*message["headers"], (HOP_HEADER, value)]}
-            await send(message)
-
-        rebuilt = HttpRequest(scope, dict(scope["headers"]), request.receive, send_proven, hop.identity)
+        rebuilt = HttpRequest(scope, dict(scope["headers"]), request.receive, answer.send, hop.identity)
         target = self._parts.endpoint if scope["path"] == MCP_PATH else self._parts.console
         try:
             is_held = target is not None and await target.serve_hop(rebuilt, body)
         except Exception:  # the server below logs it
-            if not is_begun:
-                await _respond(send_proven, 500)
+            if not answer.is_begun:
+                await _respond(answer.send, 500)
             raise
         if not is_held:
-            await _respond(send_proven, NOT_HELD_STATUS)
+            await _respond(answer.send, NOT_HELD_STATUS)
+
+    def _answer(
+        self, hop: Hop, scope: Scope, send: Send, exchange: HopExchange | None = None
+    ) -> PlainAnswer | ProvenAnswer:
+        proof = self._verifier.proof(hop)
+        if any(name == WISH_HEADER for name, _ in scope["headers"]):
+            return ProvenAnswer(send, proof, exchange, has_body=scope["method"] != "HEAD")
+        return PlainAnswer(send, proof, exchange)
 
     async def _read(self, receive: Receive) -> bytes | None:
         try:

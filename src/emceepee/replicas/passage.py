@@ -12,7 +12,7 @@ from emceepee import protocol
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.clock import Handle
 from emceepee.replicas.holder_link import HolderLink, SentHop
-from emceepee.replicas.wire import NOT_HELD_STATUS, passed_back, wants_to_know
+from emceepee.replicas.wire import NOT_HELD_STATUS
 from emceepee.server import listening
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
@@ -70,7 +70,7 @@ class Passage:
             if self._request.scope["method"] == "HEAD":
                 response.close()  # its length is that of a body which does not come
                 body = b""
-            elif int(response.headers.get("content-length", WHOLE_BYTES + 1)) <= WHOLE_BYTES:
+            elif response.length is not None and response.length <= WHOLE_BYTES:
                 body = await response.read(WHOLE_BYTES)
         except HttpFailure:
             if self._has_caller_left():
@@ -82,7 +82,7 @@ class Passage:
         if body is None:
             return await self._stream()
         self._stop_watching()
-        if wants_to_know(response.raw_headers):
+        if response.is_checked:
             self._link.expect(self._hop, self._caller)
         await self._begin()
         await self._request.send({"type": "http.response.body", "body": body})
@@ -111,7 +111,7 @@ class Passage:
 
     async def _begin(self) -> None:
         response = self._hop.response
-        start = {"type": "http.response.start", "status": response.status, "headers": passed_back(response.raw_headers)}
+        start = {"type": "http.response.start", "status": response.status, "headers": response.headers}
         await self._request.send(start)
 
     async def _end_early(self, is_between_events: bool) -> Outcome:

@@ -10,7 +10,7 @@ and READ are the numbers of earlier requests whose responses were written to the
 an HMAC-SHA256 of all that, of the method, the path with its query, the headers that are passed on, and a digest
 of the body.
 
-A response proves with the same header that whoever answers has the key, too: `prove`.
+A response proves with the same header that whoever answers has the key, too, and what it answered: `ResponseProof`.
 """
 
 import hmac
@@ -101,9 +101,9 @@ class Signer:
         )
         return b"%b %b" % (fields, _mac(self._key, fields, message))
 
-    def is_proof(self, value: bytes | None, number: int) -> bool:
-        """Whether the response to request `number` comes from one who has the key."""
-        return value is not None and hmac.compare_digest(value, _proof(self._key, self._instance, number))
+    def proof(self, number: int) -> "ResponseProof":
+        """What the response to request `number` must show."""
+        return ResponseProof(self._key, self._instance, number)
 
 
 class Verifier:
@@ -131,8 +131,8 @@ class Verifier:
         news = News(_decode_numbers(written), _decode_numbers(read))
         return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), news)
 
-    def prove(self, hop: Hop) -> bytes:
-        return _proof(self._key, hop.instance, hop.number)
+    def proof(self, hop: Hop) -> "ResponseProof":
+        return ResponseProof(self._key, hop.instance, hop.number)
 
     def _take(self, instance: bytes, number: int, now: float) -> bool:
         numbers = self._seen.get(instance)
@@ -142,6 +142,30 @@ class Verifier:
             numbers = self._seen[instance] = _Numbers()
         numbers.at = now
         return numbers.take(number)
+
+
+class ResponseProof:
+    """The MACs of the response to one request, as both sides compute them. None is that of another response."""
+
+    __slots__ = ("_key", "_name")
+
+    def __init__(self, key: bytes, instance: bytes, number: int) -> None:
+        self._key, self._name = key, b"%b.%d" % (instance, number)
+
+    def of_writer(self) -> bytes:
+        """Covers nothing of the response: for replicas of 0.2.0 and before."""
+        return self._mac(b"answered %b" % self._name)
+
+    def of_content(self, marks: bytes, head: bytes, body: bytes = b"") -> bytes:
+        """`marks` say how the rest of the response is to be read; `head` is its status and headers."""
+        # The digest has a fixed length, so nothing of the head can be taken for the body.
+        return self._mac(b"response %b %b\n%b\n%b" % (self._name, marks, head, sha256(body).digest()))
+
+    def frame_key(self) -> bytes:
+        return hmac.digest(self._key, b"frames %b" % self._name, "sha256")
+
+    def _mac(self, message: bytes) -> bytes:
+        return hmac.digest(self._key, message, "sha256").hex().encode()
 
 
 class _Numbers:
@@ -171,10 +195,6 @@ def _mac(key: bytes, fields: bytes, message: Message) -> bytes:
     body = sha256(message.body).digest()
     whole = b"%b\n%b %b\n%b\r\n%b" % (fields, message.method, message.target, message.headers, body)
     return hmac.digest(key, whole, "sha256").hex().encode()
-
-
-def _proof(key: bytes, instance: bytes, number: int) -> bytes:
-    return hmac.digest(key, b"answered %b.%d" % (instance, number), "sha256").hex().encode()
 
 
 def _encode_numbers(numbers: tuple[int, ...]) -> bytes:

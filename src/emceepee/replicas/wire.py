@@ -1,6 +1,7 @@
 """How a hop looks as HTTP: what both sides must write and read in the same way."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import HOP_HEADER
@@ -9,19 +10,34 @@ from emceepee.web.asgi import Header, Scope
 SETTLE_PATH = b"/replica/settle"
 NOT_HELD_STATUS = 421  # Misdirected Request
 LEAVING_STATUS = 503  # of a replica that stops, before it closes a connection
-CHECKED = b" check"  # behind the proof in a response: the holder wants to know whether it was read
+WHOLE, FRAMED = b"whole", b"framed"  # how the body comes behind a proof of its content
+CHECK = b"check"  # the holder wants to know whether the response was read
+SHORT_BYTES = 16 << 10  # of a body; a larger one comes in frames, whose tags cost less to compute
+# The sender understands proofs of content. A replica of 0.2.0 takes this for a header of the caller, and proves only
+# that it has the key. The line is signed, so nobody on the way can remove it; and a newer replica gives no other proof.
+WISH_LINE = b"emceepee-proof: content\r\n"
+WISH_HEADER = b"emceepee-proof"
+LENGTH_HEADER = b"emceepee-length"  # the caller's Content-Length, if the body comes in frames
 FAREWELL = b"bye"
+CONTENT_LENGTH = b"content-length"
 LINE_HEADER = b"emceepee-line"  # the caller's connection, as a `ClientLine`
 
 _HOP_BY_HOP = frozenset(
     {
         *(b"connection", b"content-length", b"expect", b"http2-settings", b"keep-alive", b"proxy-connection"),
-        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", HOP_HEADER),
+        *(b"te", b"trailer", b"transfer-encoding", b"upgrade", HOP_HEADER, LENGTH_HEADER),
     }
 )
 # Who calls is in the signature, so that no credential has to leave the replica that checked it. And a response comes
 # as it is, because it is not looked into.
-_NOT_PASSED_ON = _HOP_BY_HOP | {b"authorization", b"proxy-authorization", b"cookie", b"accept-encoding", LINE_HEADER}
+_NOT_PASSED_ON = _HOP_BY_HOP | {
+    b"authorization",
+    b"proxy-authorization",
+    b"cookie",
+    b"accept-encoding",
+    LINE_HEADER,
+    WISH_HEADER,
+}
 _NOT_SIGNED = frozenset({HOP_HEADER, b"content-length"})  # besides them, the holder gets what was passed on
 
 
@@ -43,7 +59,12 @@ def signed(headers: Iterable[Header]) -> bytes:
 
 def passed_back(headers: Iterable[Header]) -> list[Header]:
     """The headers of a response that the caller gets; its length is that of what is written."""
-    return [pair for pair in headers if pair[0] == b"content-length" or pair[0] not in _HOP_BY_HOP]
+    return [pair for pair in headers if pair[0] == CONTENT_LENGTH or pair[0] not in _HOP_BY_HOP]
+
+
+def response_head(status: int, headers: Iterable[Header]) -> bytes:
+    """What a proof of content covers besides the body: all of it that the caller gets. `headers`: as `passed_back`."""
+    return b"%d\r\n%b" % (status, b"".join([b"%b: %b\r\n" % pair for pair in headers]))
 
 
 def settlement(news: News, *, is_farewell: bool = False) -> bytes:
@@ -57,14 +78,35 @@ def parse_settlement(body: bytes) -> tuple[News, bool]:
     return News(*(tuple(map(int, some.split())) for some in numbers)), farewell == FAREWELL
 
 
-def proof_in(headers: Iterable[Header]) -> bytes | None:
-    """What a response says of who wrote it."""
-    for name, value in headers:
-        if name == HOP_HEADER:
-            return value.removesuffix(CHECKED)
-    return None
+@dataclass(frozen=True, slots=True)
+class GivenProof:
+    """The header by which a response says who wrote it, and what."""
 
-
-def wants_to_know(headers: Iterable[Header]) -> bool:
+    kind: bytes
+    """How the body comes; empty if the proof does not cover it."""
+    mac: bytes
+    is_checked: bool
     """Whether the holder keeps something until the response was read."""
-    return any(name == HOP_HEADER and value.endswith(CHECKED) for name, value in headers)
+
+
+def proof_value(kind: bytes, mac: bytes, *, is_checked: bool) -> bytes:
+    """As `proof_in` reads it."""
+    value = b"%b %b" % (kind, mac) if kind else mac
+    return b"%b %b" % (value, CHECK) if is_checked else value
+
+
+def marks_of(kind: bytes, *, is_checked: bool) -> bytes:
+    """What a MAC covers of the value."""
+    return b"%b %b" % (kind, CHECK) if is_checked else kind
+
+
+def proof_in(headers: Iterable[Header]) -> GivenProof | None:
+    """None if there is no such header; one that cannot be read proves nothing."""
+    values = [value for name, value in headers if name == HOP_HEADER]
+    if not values:
+        return None
+    words = values[0].split(b" ")
+    kind = words.pop(0) if words[0] in (WHOLE, FRAMED) else b""
+    if len(values) > 1 or words[1:] not in ([], [CHECK]):
+        return GivenProof(kind, b"", is_checked=False)
+    return GivenProof(kind, words[0] if words else b"", is_checked=bool(words[1:]))

@@ -127,11 +127,38 @@ def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
     assert verifier.verify(old, MESSAGE, own=HOLDER, now=later) is None
 
 
+HEAD = b"200\r\ncontent-type: application/json\r\n"
+
+
 def test_a_response_proves_that_its_writer_has_the_key() -> None:
-    signer, hop = Signer(KEY, "a"), Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
-    proof = Verifier(KEY).prove(hop)
-    assert signer.is_proof(proof, 4)
-    assert not signer.is_proof(proof, 5)
-    assert not signer.is_proof(Verifier(b"x" * 32).prove(hop), 4)
-    assert not signer.is_proof(None, 4)
-    assert not Signer(KEY, "b").is_proof(proof, 4)
+    hop = Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
+    written = Verifier(KEY).proof(hop).of_writer()
+    assert Signer(KEY, "a").proof(4).of_writer() == written
+    others = [Signer(KEY, "a").proof(5), Signer(KEY, "b").proof(4), Verifier(b"x" * 32).proof(hop)]
+    assert written not in [other.of_writer() for other in others]
+
+
+def test_a_response_proves_what_it_says_and_to_which_request() -> None:
+    hop = Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
+    proof = Signer(KEY, "a").proof(4)
+    written = Verifier(KEY).proof(hop).of_content(b"whole", HEAD, b"{}")
+    assert proof.of_content(b"whole", HEAD, b"{}") == written
+    changed = [
+        proof.of_content(b"whole check", HEAD, b"{}"),
+        proof.of_content(b"framed", HEAD, b"{}"),
+        proof.of_content(b"whole", HEAD.replace(b"200", b"421"), b"{}"),
+        proof.of_content(b"whole", HEAD + b"set-cookie: a\r\n", b"{}"),
+        proof.of_content(b"whole", HEAD, b"[]"),
+        proof.of_content(b"whole", HEAD + b"{}"),
+        proof.of_writer(),
+        *(other.of_content(b"whole", HEAD, b"{}") for other in (Signer(KEY, "a").proof(5), Signer(KEY, "b").proof(4))),
+        Signer(b"x" * 32, "a").proof(4).of_content(b"whole", HEAD, b"{}"),
+    ]
+    assert written not in changed
+    assert len(set(changed)) == len(changed)
+
+
+def test_each_response_has_frames_of_its_own() -> None:
+    keys = [Signer(KEY, name).proof(number).frame_key() for name in ("a", "b") for number in (1, 2)]
+    assert len(set(keys)) == len(keys)
+    assert Verifier(KEY).proof(Hop(ADA, Sender(1, 7), b"a", 2, NO_NEWS)).frame_key() == keys[1]

@@ -1,15 +1,21 @@
 """What goes over a hop, and what does not."""
 
+import pytest
+
 from emceepee.replicas.settlement import MOST_PER_REQUEST, NO_NEWS, News, Unsettled
 from emceepee.replicas.wire import (
+    FRAMED,
+    WHOLE,
+    GivenProof,
     parse_settlement,
     passed_back,
     passed_on,
     proof_in,
+    proof_value,
     request_target,
+    response_head,
     settlement,
     signed,
-    wants_to_know,
 )
 
 HOST, LENGTH = (b"host", b"here"), (b"content-length", b"2")
@@ -19,6 +25,7 @@ def test_a_request_loses_what_is_between_two_hops_and_every_credential() -> None
     dropped = [
         *((name, b"x") for name in (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")),
         *((name, b"x") for name in (b"expect", b"authorization", b"cookie", b"emceepee-hop", b"accept-encoding")),
+        *((name, b"x") for name in (b"emceepee-proof", b"emceepee-length", b"emceepee-line")),
         LENGTH,
     ]
     assert passed_on([HOST, *dropped, (b"x", b"1"), (b"x", b"2")]) == b"host: here\r\nx: 1\r\nx: 2\r\n"
@@ -40,11 +47,28 @@ def test_a_target_is_what_stood_in_the_request_line() -> None:
     assert request_target({"path": "/mcp"}) == b"/mcp"
 
 
-def test_a_response_says_whether_its_reading_matters() -> None:
-    assert (proof_in([HOST]), wants_to_know([HOST])) == (None, False)
-    plain, checked = (b"emceepee-hop", b"abc"), (b"emceepee-hop", b"abc check")
-    assert (proof_in([plain]), wants_to_know([plain])) == (b"abc", False)
-    assert (proof_in([checked]), wants_to_know([checked])) == (b"abc", True)
+@pytest.mark.parametrize("kind", [b"", WHOLE, FRAMED])
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_response_says_what_is_proven_and_whether_its_reading_matters(kind: bytes, is_checked: bool) -> None:
+    value = proof_value(kind, b"abc", is_checked=is_checked)
+    assert proof_in([HOST, (b"emceepee-hop", value)]) == GivenProof(kind, b"abc", is_checked)
+
+
+def test_without_the_header_nothing_is_said() -> None:
+    assert proof_in([HOST]) is None
+
+
+@pytest.mark.parametrize(
+    "values", [[b""], [b"whole"], [b"abc check check"], [b"abc whole"], [b"abc"] * 2, [b"whole abc check 1"]]
+)
+def test_a_proof_that_cannot_be_read_proves_nothing(values: list[bytes]) -> None:
+    found = proof_in([(b"emceepee-hop", value) for value in values])
+    assert found is not None
+    assert found.mac == b""
+
+
+def test_what_is_proven_of_a_response_is_all_that_its_caller_gets() -> None:
+    assert response_head(200, [LENGTH, HOST]) == b"200\r\ncontent-length: 2\r\nhost: here\r\n"
 
 
 def test_a_settlement_arrives_as_it_was() -> None:

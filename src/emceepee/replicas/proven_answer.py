@@ -1,0 +1,81 @@
+"""A response on its way to the replica that passed the request on: what the application sends, with its proof."""
+
+from emceepee.json_types import JsonObject
+from emceepee.replicas.frames import FrameWriter, framed_length
+from emceepee.replicas.senders import HopExchange
+from emceepee.replicas.signature import HOP_HEADER, ResponseProof
+from emceepee.replicas.wire import (
+    CONTENT_LENGTH,
+    FRAMED,
+    LENGTH_HEADER,
+    SHORT_BYTES,
+    WHOLE,
+    marks_of,
+    passed_back,
+    proof_value,
+    response_head,
+)
+from emceepee.web.asgi import Send
+
+
+class PlainAnswer:
+    """For a sender that understands no proof of content: it is told only who answers."""
+
+    def __init__(self, send: Send, proof: ResponseProof, exchange: HopExchange | None = None) -> None:
+        self._send, self._proof, self._exchange = send, proof, exchange
+        self.is_begun = False
+
+    async def send(self, message: JsonObject) -> None:
+        if not self.is_begun:
+            self.is_begun = True
+            value = proof_value(b"", self._proof.of_writer(), is_checked=_is_checked(self._exchange))
+            message = {**message, "headers": [*message["headers"], (HOP_HEADER, value)]}
+        await self._send(message)
+
+
+class ProvenAnswer:
+    """A short response is proven as a whole, and any other frame by frame."""
+
+    def __init__(
+        self, send: Send, proof: ResponseProof, exchange: HopExchange | None = None, *, has_body: bool = True
+    ) -> None:
+        self._send, self._proof, self._exchange, self._has_body = send, proof, exchange, has_body
+        self.is_begun = False
+        self._held: JsonObject | None = None  # the start, until it is known how the body comes
+        self._frames: FrameWriter | None = None
+
+    async def send(self, message: JsonObject) -> None:
+        if not self.is_begun:
+            self.is_begun = True
+            # The body of a known length follows at once. A stream's head must not wait for its first event.
+            if any(name == CONTENT_LENGTH for name, _ in message["headers"]):
+                self._held = message
+            else:
+                await self._begin(message, FRAMED)
+            return
+        start, self._held = self._held, None
+        body, is_last = message.get("body", b""), not message.get("more_body")
+        if start is not None and (not self._has_body or (is_last and len(body) <= SHORT_BYTES)):
+            await self._begin(start, WHOLE, body=body if self._has_body else b"")
+        elif start is not None:
+            await self._begin(start, FRAMED, length=framed_length(len(body)) if is_last else None)
+        if self._frames is not None:
+            message = {**message, "body": self._frames.write(body, is_last=is_last)}
+        await self._send(message)
+
+    async def _begin(self, start: JsonObject, kind: bytes, *, body: bytes = b"", length: int | None = None) -> None:
+        """`length`: of all frames."""
+        headers, is_checked = passed_back(start["headers"]), _is_checked(self._exchange)
+        head = response_head(start["status"], headers)
+        mac = self._proof.of_content(marks_of(kind, is_checked=is_checked), head, body)
+        if kind == FRAMED:
+            self._frames = FrameWriter(self._proof.frame_key())
+            headers = [(LENGTH_HEADER if name == CONTENT_LENGTH else name, value) for name, value in headers]
+        if length is not None:
+            headers.append((CONTENT_LENGTH, b"%d" % length))
+        headers.append((HOP_HEADER, proof_value(kind, mac, is_checked=is_checked)))
+        await self._send({**start, "headers": headers})
+
+
+def _is_checked(exchange: HopExchange | None) -> bool:
+    return exchange is not None and bool(exchange.reports)
