@@ -9,6 +9,7 @@ from time import perf_counter
 from bench.contestants import EMCEEPEE
 from bench.results import Results
 from bench.settings import Settings, progress
+from emceepee.budget import Budget
 from emceepee.clock import SystemClock
 from emceepee.sessions.kept_results import KeptResults, ResultStorage
 from emceepee.sessions.results import ResultBudget
@@ -80,7 +81,8 @@ async def _times() -> dict[str, float]:
 
         async def path() -> None:
             whole = await results.read(kept, 0, kept.size)
-            assert next(Selection(parse_path("$.rows[-1].id")).of(whole))
+            budget = Budget(max_bytes=8 * kept.size, max_nodes=2_000_000)
+            assert next(Selection(parse_path("$.rows[-1].id"), budget).of(whole))
 
         for name, work in ((READ, read), (GREP, grep), (PATH, path)):
             tries = []

@@ -4,12 +4,12 @@ The text is in the store, in chunks; a session only knows which there are. What 
 memory, and so does what the store cannot take just now. The oldest go first.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from emceepee.clock import Clock
 from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.sessions.long_work import LongWork
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.results import ResultBudget
 from emceepee.sessions.unsaved import Unsaved
@@ -32,7 +32,8 @@ class ResultStorage:
     durable: Store | None = None
     memory: Store = field(default_factory=MemoryStore)
     unwanted: list[tuple[str, KeptResult]] = field(default_factory=list)  # by session, until it is dropped
-    parsing: asyncio.Lock = field(default_factory=asyncio.Lock)  # one whole text in memory at a time
+    parsing: LongWork = field(default_factory=LongWork)  # one whole text in memory at a time
+    outlining: LongWork = field(default_factory=LongWork)
 
     async def write(self, session_id: str, handle: str, text: bytes, *, is_followed: bool) -> bool:
         """Whether it is where the session is stored; else it is in memory."""
@@ -88,7 +89,7 @@ class KeptResults:
         self._session_id, self._storage, self._unsaved, self._new_id = session_id, storage, unsaved, new_id
         self._clock, self._limits = clock, limits
         self._kept: dict[str, KeptResult] = {}
-        self.parsing = storage.parsing
+        self.parsing, self.outlining = storage.parsing, storage.outlining
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -155,6 +156,14 @@ class KeptResults:
         last = -(-(offset + length) // CHUNK_BYTES)
         found = b"".join([part async for part in self.parts(kept, first, last)])
         return found[skipped : skipped + length]
+
+    async def read_whole(self, kept: KeptResult) -> bytearray:
+        """All of it, without a second copy on the way. Raises: EmceepeeError."""
+        whole, position = bytearray(kept.size), 0
+        async for part in self.parts(kept):
+            whole[position : position + len(part)] = part
+            position += len(part)
+        return whole
 
     async def parts(self, kept: KeptResult, first: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """The text from one chunk to another, some chunks at a time. Raises: EmceepeeError."""

@@ -3,21 +3,22 @@
 import re
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import NamedTuple
 
-import msgspec
-
+from emceepee.budget import Budget
 from emceepee.codec import encode_text
 from emceepee.errors import InvalidArguments
-from emceepee.tools.outline import open_list, open_object
+from emceepee.tools.json_members import count, find, kind_of, members
 
 LONGEST_PATH = 1000  # characters
-MOST_KEYS = 20  # that are named where one is missing
+MOST_KEYS, LONGEST_KEY = 20, 60  # that are named where one is missing, and characters of each
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"*\s]+) | (?P<all>\.\*|\[\*\]) | \[(?P<index>-?\d{1,12})\]
     | \[(?P<slice>(?:-?\d{1,12})?:(?:-?\d{1,12})?)\] | \[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""",
     re.VERBOSE,
 )
+_INSTEAD = {"object": "is an object", "list": "is a list: take [*] or [0] first"}
 _SUPPORTED = "There are $.key, ['any key'], [0], [-1], [1:3], [*] and .*"
 
 
@@ -32,7 +33,7 @@ class Match(NamedTuple):
     """A value, as it stands in the text, and where."""
 
     path: str
-    text: bytes | msgspec.Raw
+    text: memoryview
 
 
 def parse_path(text: str) -> list[Step]:
@@ -82,50 +83,57 @@ def _bad(problem: str, position: int) -> InvalidArguments:
 class Selection:
     """The values that a path leads to. After a walk that found none, `note` says where it ended."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self._steps = steps
+    def __init__(self, steps: Sequence[Step], budget: Budget) -> None:
+        self._steps, self._budget = steps, budget
         self._deepest = -1
         self.note: str | None = None
 
-    def of(self, text: bytes) -> Iterator[Match]:
-        """In the order of the text. Raises: ValueError if it is no JSON."""
-        return self._walk("$", text, 0)
+    def of(self, text: bytes | bytearray) -> Iterator[Match]:
+        """In the order of the text. Raises: OverBudget; ValueError if it is no JSON."""
+        return self._walk("$", memoryview(text), 0)
 
-    def _walk(self, path: str, text: bytes | msgspec.Raw, depth: int) -> Iterator[Match]:
+    def _walk(self, path: str, text: memoryview, depth: int) -> Iterator[Match]:
         if depth == len(self._steps):
+            self._budget.spend(len(path))
             yield Match(path, text)
             return
-        step, first = self._steps[depth], bytes(memoryview(text)[:64]).lstrip()[:1]
-        if first == b"{" and not isinstance(step, int | slice):
-            entries = open_object(text)
-            names = list(entries) if step is _All.ALL else [step] if step in entries else []
-            if not names:
-                self._missed(path, depth, f"has the keys {', '.join(list(entries)[:MOST_KEYS])}")
-            for name in names:
-                yield from self._walk(path + _shown_name(str(name)), entries[str(name)], depth + 1)
-        elif first == b"[" and not isinstance(step, str):
-            items = open_list(text)
-            numbers = range(len(items))
-            wanted = numbers if step is _All.ALL else _in_range(numbers, step)
-            if not wanted:
-                self._missed(path, depth, f"has {len(items)} entries")
-            for number in wanted:
-                yield from self._walk(f"{path}[{number}]", items[number], depth + 1)
+        step, kind = self._steps[depth], kind_of(text)
+        if kind == "object" and not isinstance(step, int | slice):
+            yield from self._walk_object(path, text, depth, step)
+        elif kind == "list" and not isinstance(step, str):
+            yield from self._walk_list(path, text, depth, step)
         else:
-            kind = {b"{": "is an object", b"[": "is a list: take [*] or [0] first"}.get(
-                first, "is neither object nor list"
-            )
-            self._missed(path, depth, kind)
+            self._missed(path, depth, _INSTEAD.get(kind, "is neither object nor list"))
+
+    def _walk_object(self, path: str, text: memoryview, depth: int, step: "str | _All") -> Iterator[Match]:
+        is_missing = True
+        if step is _All.ALL:
+            for name, value in members(text, self._budget):
+                is_missing = False
+                yield from self._walk(path + _shown_name(str(name)), value, depth + 1)
+        elif (found := find(text, str(step), self._budget)) is not None:
+            is_missing = False
+            yield from self._walk(path + _shown_name(str(step)), found, depth + 1)
+        if is_missing and depth > self._deepest:
+            names = [str(name)[:LONGEST_KEY] for name, _ in islice(members(text, self._budget), MOST_KEYS)]
+            self._missed(path, depth, f"has the keys {', '.join(names)}")
+
+    def _walk_list(self, path: str, text: memoryview, depth: int, step: "int | slice | _All") -> Iterator[Match]:
+        span = slice(None) if step is _All.ALL else step if isinstance(step, slice) else slice(step, step + 1 or None)
+        if (span.start or 0) < 0 or (span.stop or 0) < 0:
+            span = slice(*span.indices(count(text, self._budget)))
+        first, is_missing = span.start or 0, True
+        for number, (_, item) in enumerate(members(text, self._budget, first), first):
+            if span.stop is not None and number >= span.stop:
+                break
+            is_missing = False
+            yield from self._walk(f"{path}[{number}]", item, depth + 1)
+        if is_missing and depth > self._deepest:
+            self._missed(path, depth, f"has {count(text, self._budget)} entries")
 
     def _missed(self, path: str, depth: int, what: str) -> None:
         if depth > self._deepest:
             self._deepest, self.note = depth, f"{path} {what}"
-
-
-def _in_range(numbers: range, step: Any) -> Sequence[int]:
-    if isinstance(step, slice):
-        return numbers[step]
-    return [numbers[step]] if -len(numbers) <= step < len(numbers) else []
 
 
 def _shown_name(name: str) -> str:

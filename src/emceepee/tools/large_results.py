@@ -6,21 +6,26 @@ else it is the result as JSON, with line breaks. Images and audio are not kept: 
 
 import sys
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import msgspec
 
 from emceepee.codec import encode, encode_text
 from emceepee.json_types import JsonObject
+from emceepee.sessions.long_work import Now
 from emceepee.sessions.session import Session
 from emceepee.state.kept_result import KeptResult
 from emceepee.surface import call_to
 from emceepee.tools.content import LARGE_RESULT, MEDIA, CallResult, result_of, text_block
 from emceepee.tools.declaration import NO_MENTIONS, Mentions, OwnResult
-from emceepee.tools.outline import is_json, preview_of, shape_of
+from emceepee.tools.json_members import OPENED_AT_ONCE, is_json
+from emceepee.tools.outline import Outline
 
 UNLIMITED = sys.maxsize  # for `max_bytes`: the result is not even measured
 SHAPE_CHARACTERS = 400
+LARGEST_PREVIEW = 1 << 20  # bytes
+MOST_INDENTATION = 4  # times the text
 LEAST_HEAD = 200  # bytes, however small the limit is
 _ITEMS = {
     "tools/call": "content",
@@ -48,17 +53,30 @@ async def limited_result(
     has_shape = is_json(document.text)
     kept = await session.results.keep(document.text, is_json=has_shape)
     info: JsonObject = {"handle": kept.handle, "bytes": kept.size}
-    info["shape"] = shape_of(document.text, SHAPE_CHARACTERS) if has_shape else _lines(document.text)
-    room = max(most - len(encode(info)) - LEAST_HEAD, LEAST_HEAD)
     head: Any
     if has_shape:
-        head, end = preview_of(document.text, room), None
+        end, outlined = None, await _outlined(document.text, most - len(encode(info)), session)
+        info["shape"], head = outlined
         words = encode_text(head)
     else:
+        info["shape"] = _lines(document.text)
+        room = max(most - len(encode(info)) - LEAST_HEAD, LEAST_HEAD)
         end = character_boundary(document.text, room)
         head = words = document.text[:end].decode()
     info["next"] = _next(kept, end)
     return _reply(method, result, document, words, info, head, mentions)
+
+
+async def _outlined(text: bytes, room: int, session: Session) -> tuple[str, Any]:
+    """The shape of a JSON text, and a preview of it that both fit."""
+
+    def outlined(now: Now = perf_counter) -> tuple[str, Any]:
+        outline = Outline(text, now=now)
+        shape = outline.shape(SHAPE_CHARACTERS)
+        most = max(room - len(encode({"shape": shape})) - LEAST_HEAD, LEAST_HEAD)
+        return shape, outline.preview(min(most, LARGEST_PREVIEW))
+
+    return outlined() if len(text) <= OPENED_AT_ONCE else await session.results.outlining.run(outlined)
 
 
 def _reply(
@@ -96,7 +114,20 @@ def _document(method: str, result: JsonObject) -> _Document | None:
     if not plain and structured is None:
         return None
     whole = {_ITEMS[method]: plain} | ({} if structured is None else {"structuredContent": structured})
-    return _Document(msgspec.json.format(encode(whole), indent=1), media)
+    return _Document(_in_lines(encode(whole), whole), media)
+
+
+def _in_lines(text: bytes, value: Any) -> bytes:
+    """With line breaks for grep, unless their indentation would take much more than the text."""
+    room = MOST_INDENTATION * len(text)
+    level, depth = [value], 0
+    while level and len(text) > OPENED_AT_ONCE:
+        room -= len(level) * depth
+        if room < 0:
+            return text
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level, depth = [item for items in inner for item in items], depth + 1
+    return bytes(msgspec.json.format(text, indent=1))
 
 
 def _is_media(item: JsonObject) -> bool:

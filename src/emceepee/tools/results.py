@@ -1,24 +1,32 @@
 """The tool that reads large results in parts."""
 
+from collections.abc import Sequence
 from typing import Any, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.codec import decode, encode
+from emceepee.budget import Budget, OverBudget
+from emceepee.codec import TOO_DEEP, Unreadable, decode, encode
+from emceepee.codemode.values import excess
 from emceepee.errors import InvalidArguments
 from emceepee.json_types import JsonObject
+from emceepee.sessions.long_work import Now
 from emceepee.sessions.session import Session
 from emceepee.state.kept_result import KeptResult
 from emceepee.tools.declaration import Params, tool
 from emceepee.tools.grep import LineSearch
 from emceepee.tools.hints import READS_RECORDS, found_by
-from emceepee.tools.json_path import Match, Selection, parse_path
+from emceepee.tools.json_path import Match, Selection, Step, parse_path
 from emceepee.tools.large_results import SHAPE_CHARACTERS, character_boundary
-from emceepee.tools.outline import preview_of, shape_of
+from emceepee.tools.outline import Outline
 from emceepee.tools.patterns import compile_line_pattern
 
+_OTHER_WAYS = "grep finds text at any depth; offset and limit read bytes."
 LARGEST_PART = 1 << 20  # bytes
 LONGEST_CHARACTER = 4  # bytes
+MOST_VISITED = 4_000_000  # values that one path looks at
+MOST_SECONDS = 5.0  # for that; on an idle machine it takes three
+TIMES_READ = 8  # as each level that is opened reads its bytes again
 
 
 class ReadResult(Params):
@@ -51,7 +59,7 @@ class FoundValue(TypedDict):
 
 class ResultPart(TypedDict):
     """`bytes` is the size of the whole text. With `nextOffset` there is more, from there on: a byte, or with `jsonpath`
-    the number of a value. `note` says why a path leads nowhere."""
+    the number of a value. `note` says why a path leads nowhere, or why its search ended early."""
 
     handle: str
     bytes: int
@@ -102,29 +110,46 @@ async def _values(path: str, kept: KeptResult, offset: int, room: int, session: 
     steps = parse_path(path)
     if not kept.is_json:
         raise InvalidArguments("jsonpath: this result is no JSON object or list; use grep, or offset and limit.")
-    async with session.results.parsing:
-        text = await session.results.read(kept, 0, kept.size)
-        return _selected(Selection(steps), text, offset, room)
+    return await session.results.parsing.run_on(
+        lambda: session.results.read_whole(kept), lambda text, now: _selected(steps, text, offset, room, now)
+    )
 
 
-def _selected(selection: Selection, text: bytes, offset: int, room: int) -> JsonObject:
+def _selected(steps: Sequence[Step], text: bytearray, offset: int, room: int, now: Now) -> JsonObject:
+    most = TIMES_READ * max(len(text), LARGEST_PART)
+    budget = Budget(max_bytes=most, max_nodes=MOST_VISITED, seconds=MOST_SECONDS, now=now)
+    selection = Selection(steps, budget)
     values: list[JsonObject] = []
     found = 0
-    for number, match in enumerate(selection.of(text)):
-        found += 1
-        if number < offset:
-            continue
-        entry = _found_value(match, room)
-        room -= len(encode(entry))
-        if values and room < 0:
-            return {"values": values, "nextOffset": number}
-        values.append(entry)
+    try:
+        for number, match in enumerate(selection.of(text)):
+            found += 1
+            if number < offset:
+                continue
+            entry = _found_value(match, room, now, budget)
+            room -= len(encode(entry))
+            if values and room < 0:
+                return {"values": values, "nextOffset": number}
+            values.append(entry)
+    except OverBudget as error:
+        return {"values": values, "note": _ended_early(error, found)}
+    except (Unreadable, RecursionError):
+        raise InvalidArguments(f"jsonpath: the result is {TOO_DEEP} there. {_OTHER_WAYS}") from None
     return {"values": values} | ({"note": selection.note} if not found and selection.note else {})
 
 
-def _found_value(match: Match, room: int) -> JsonObject:
-    data = bytes(memoryview(match.text))
-    if len(data) <= room:
-        return {"path": match.path, "value": decode(data)}
-    shape = shape_of(data, SHAPE_CHARACTERS)
-    return {"path": match.path, "bytes": len(data), "shape": shape, "preview": preview_of(data, max(room, 1))}
+def _ended_early(error: OverBudget, found: int) -> str:
+    return (
+        f"The search ended after {found} matches, because it takes {excess(error)}. Matches that come later in the "
+        f"text are missing. Pass a path that leads to fewer values. {_OTHER_WAYS}"
+    )
+
+
+def _found_value(match: Match, room: int, now: Now, budget: Budget) -> JsonObject:
+    found: JsonObject = {"path": match.path}
+    if len(match.text) <= room:
+        return found | {"value": decode(bytes(match.text))}
+    outline = Outline(match.text, now=now)
+    shape, preview = outline.shape(SHAPE_CHARACTERS), outline.preview(max(room, 1))
+    budget.spend(nodes=outline.nodes)
+    return found | {"bytes": len(match.text), "shape": shape, "preview": preview}

@@ -9,6 +9,7 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.sessions.kept_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
+from emceepee.tools import results
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import a_call, a_task, hush, task_id
 from support.sessions.machine import Machine
@@ -290,3 +291,41 @@ async def test_a_handle_is_of_no_use_in_another_session() -> None:
         assert denied["structuredContent"]["error"]["code"] == "ERR_RESULT_NOT_FOUND"
         await one.close()
         assert kept.is_stored
+
+
+DEEP = '{"a": ' + "[" * 250 + "]" * 250 + ', "b": "' + "x" * 3000 + '"}'
+WIDE = json.dumps([[]] * 4000 + [{"id": 7}])
+
+
+async def test_a_search_that_ends_early_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "MOST_VISITED", 3000)
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, content=[text(WIDE)]))["handle"]
+        part = await scene.value("read_result", handle=handle, jsonpath="$[*].id")
+        assert part["values"] == []
+        assert part["note"].startswith("The search ended after 0 matches, because it takes more than 3000 values.")
+        assert part["note"].endswith("grep finds text at any depth; offset and limit read bytes.")
+        assert "nextOffset" not in part
+        few = await scene.value("read_result", handle=handle, jsonpath="$[*]", limit=300)
+        assert few["nextOffset"] == len(few["values"]) > 1
+
+
+async def test_a_value_that_is_nested_too_deeply_is_refused_in_words() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        result = info(await called(scene, content=[text(DEEP)]))
+        assert result["head"]["a"] == "…"
+        error = await scene.error("read_result", handle=result["handle"], jsonpath="$.a")
+        assert error["message"].startswith("jsonpath: the result is nested deeper than 200 levels there. grep finds")
+        part = await scene.value("read_result", handle=result["handle"], jsonpath="$.b", limit=5000)
+        assert part["values"] == [{"path": "$.b", "value": "x" * 3000}]
+
+
+async def test_a_result_whose_line_breaks_would_outweigh_it_is_kept_on_one_line() -> None:
+    inner: Any = [0] * 60_000
+    for _ in range(150):
+        inner = [inner]
+    async with a_scene(one=ScriptedBackend()) as scene:
+        deep = info(await called(scene, structuredContent={"a": inner}))
+        assert deep["bytes"] < 200_000
+        flat = info(await called(scene, structuredContent={"a": [0] * 60_000}))
+        assert flat["bytes"] > 200_000

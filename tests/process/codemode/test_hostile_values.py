@@ -1,34 +1,24 @@
 """Values that are made to be costly where they cross the border of the sandbox. Nobody else waits for them."""
 
 import asyncio
-import http.client
-import json
-import re
-import threading
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
-from support.backends.http_backend import HELLO
+from support.backends.big_backend import big_backend
+from support.callers.cost_for_others import LONGEST_WAIT, MOST_GROWTH, cost_for_others
 from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpProcess, http_process
 from support.figures import record_figure
-from support.system.processes import memory_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-ROOM = 5  # for a busy machine, over what is promised: 0.25 s and 64 MB
-LONGEST_WAIT, MOST_GROWTH = 0.25 * ROOM, (64 << 20) * ROOM
 COMPUTE = 5  # seconds for which a script computes
 BOUND = 60.0  # seconds for one script
-PAUSE = 0.01
 SHARED = "def untyped(x: Any) -> Any: return x\nx = untyped([])\nfor _ in range(45): x = [x, x]\nx = untyped(x)\n"
 EACH = """
 async def told(call):
@@ -130,101 +120,26 @@ WAITING = {
 TABLE = RESULTS | ARGUMENTS | LINES | ANSWERS | WAITING
 
 
-class Answers:
-    """The bodies of the answers to calls, by the tool."""
-
-    def __init__(self) -> None:
-        values = "[" + "[]," * 300_000 + "[]]"
-        keys = ",".join(f'"{n}":{n}' for n in range(200_000))
-        block = '{"type":"resource_link","uri":"a:b","name":"n"}'
-        self.results = {
-            "echo": '{"content":[]}',
-            "slow": '{"content":[]}',
-            "values": f'{{"content":[],"structuredContent":{{"values":{values}}}}}',
-            "keys": f'{{"content":[],"structuredContent":{{{keys}}}}}',
-            "text": f'{{"content":[{{"type":"text","text":"{"t" * (20 << 20)}"}}]}}',
-            "half": f'{{"content":[{{"type":"text","text":"{"h" * (5 << 20)}"}}]}}',
-            "failure": f'{{"isError":true,"content":[{",".join([block] * 60_000)}]}}',
-        }
-
-    async def serve(self, request: web.Request) -> web.Response:
-        if request.method != "POST":
-            return web.Response(status=405)
-        start = (await request.read())[:2000].decode()  # all of it would be read in the loop of the test
-        found = re.search(r'"id":\s*(\d+|"[^"]*")', start)
-        if found is None:
-            return web.Response(status=202)
-        if '"initialize"' in start:
-            result = json.dumps(HELLO)
-        elif '"tools/call"' in start:
-            name = re.search(r'"name":\s*"(\w+)"', start)
-            assert name is not None, start
-            if name[1] == "slow":
-                await asyncio.Event().wait()
-            result = self.results[name[1]]
-        else:
-            result = '{"tools":[]}'
-        body = f'{{"jsonrpc":"2.0","id":{found[1]},"result":{result}}}'.encode()
-        return web.Response(body=body, content_type="application/json")
-
-
-@asynccontextmanager
-async def big_backend() -> AsyncIterator[str]:
-    application = web.Application(client_max_size=1 << 30)
-    application.router.add_route("*", "/mcp", Answers().serve)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    finally:
-        await runner.cleanup()
-
-
-@dataclass(slots=True)
-class Cost:
-    """What everyone else notices of a script."""
-
-    longest_wait: float = 0.0
-    growth: int = 0  # bytes, at the highest
-
-
-@contextmanager
-def cost_for_others(endpoint: HttpProcess) -> Iterator[Cost]:
-    """In a thread: the loop of the test has work of its own."""
-    pid, cost, left = endpoint.process.pid, Cost(), threading.Event()
-    Path(f"/proc/{pid}/clear_refs").write_text("5")  # resets the peak
-    before = memory_of(pid)
-    host, port = re.findall(r"//([^:/]+):(\d+)", endpoint.origin)[0]
-
-    def watch() -> None:
-        connection = http.client.HTTPConnection(host, int(port), timeout=BOUND)
-        is_last = False
-        while not is_last:
-            is_last = left.is_set()
-            began = time.monotonic()
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-            cost.longest_wait = max(cost.longest_wait, time.monotonic() - began)
-            left.wait(PAUSE)
-        connection.close()
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
-        yield cost
-    finally:
-        left.set()
-        watching.join(BOUND)
-        peak = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-        assert peak is not None
-        cost.growth = (int(peak[1]) << 10) - before
+def answers() -> dict[str, str]:
+    """The results of calls, by the tool."""
+    values = "[" + "[]," * 300_000 + "[]]"
+    keys = ",".join(f'"{n}":{n}' for n in range(200_000))
+    block = '{"type":"resource_link","uri":"a:b","name":"n"}'
+    return {
+        "echo": '{"content":[]}',
+        "slow": '{"content":[]}',
+        "values": f'{{"content":[],"structuredContent":{{"values":{values}}}}}',
+        "keys": f'{{"content":[],"structuredContent":{{{keys}}}}}',
+        "text": f'{{"content":[{{"type":"text","text":"{"t" * (20 << 20)}"}}]}}',
+        "half": f'{{"content":[{{"type":"text","text":"{"h" * (5 << 20)}"}}]}}',
+        "failure": f'{{"isError":true,"content":[{",".join([block] * 60_000)}]}}',
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def endpoint() -> AsyncIterator[HttpProcess]:
     limits = {"script_compute_seconds": COMPUTE}
-    async with big_backend() as url, http_process(env=configured({"big": {"url": url}}, **limits)) as running:
+    async with big_backend(answers()) as url, http_process(env=configured({"big": {"url": url}}, **limits)) as running:
         caller = await running.caller()
         await caller.value(
             "codemode_execute", code="await mcp.call_tool('big', 'echo', {})"

@@ -3,6 +3,8 @@ from typing import Any
 
 import pytest
 
+from emceepee.budget import Budget, OverBudget
+from emceepee.codec import encode
 from emceepee.errors import InvalidArguments
 from emceepee.tools.json_path import Selection, parse_path
 
@@ -14,8 +16,12 @@ DOCUMENT: Any = {
 TEXT = json.dumps(DOCUMENT).encode()
 
 
+def selection_of(path: str) -> Selection:
+    return Selection(parse_path(path), Budget(max_bytes=1 << 20, max_nodes=1000))
+
+
 def found(path: str) -> dict[str, Any]:
-    return {match.path: json.loads(bytes(memoryview(match.text))) for match in Selection(parse_path(path)).of(TEXT)}
+    return {match.path: json.loads(bytes(memoryview(match.text))) for match in selection_of(path).of(TEXT)}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,7 @@ def test_a_path_leads_to_values(path: str, values: dict[str, Any]) -> None:
     ],
 )
 def test_a_path_that_leads_nowhere_says_where_it_ended(path: str, note: str) -> None:
-    selection = Selection(parse_path(path))
+    selection = selection_of(path)
     assert list(selection.of(TEXT)) == []
     assert selection.note == note
 
@@ -70,3 +76,27 @@ def test_what_is_not_supported_is_refused_with_the_place(path: str, problem: str
         parse_path(path)
     assert problem in str(refused.value)
     assert "There are $.key" in str(refused.value)
+
+
+@pytest.mark.parametrize("path", ["$.*.*.*", "$.items[*].nothing", "$.items[-1]"])
+def test_a_search_ends_with_its_budget(path: str) -> None:
+    text = encode({"items": [{"id": number} for number in range(10_000)]})
+    with pytest.raises(OverBudget):
+        list(Selection(parse_path(path), Budget(max_bytes=1 << 30, max_nodes=500)).of(text))
+    with pytest.raises(OverBudget):
+        list(Selection(parse_path(path), Budget(max_bytes=60_000, max_nodes=1 << 30)).of(text))
+
+
+@pytest.mark.parametrize(
+    ("path", "numbers"),
+    [("[-2:]", [8, 9]), ("[:-8]", [0, 1]), ("[-3:-1]", [7, 8]), ("[-20:1]", [0]), ("[8:99]", [8, 9]), ("[-11]", [])],
+)
+def test_positions_count_from_either_end(path: str, numbers: list[int]) -> None:
+    selection = Selection(parse_path(f"${path}"), Budget(max_bytes=1 << 20, max_nodes=1000))
+    assert [match.path for match in selection.of(encode([*range(10)]))] == [f"$[{number}]" for number in numbers]
+
+
+def test_long_keys_are_cut_where_they_are_named() -> None:
+    selection = Selection(parse_path("$.x"), Budget(max_bytes=1 << 20, max_nodes=1000))
+    assert list(selection.of(encode({"k" * 10_000: 1}))) == []
+    assert selection.note == "$ has the keys " + "k" * 60
