@@ -159,6 +159,20 @@ async def test_a_daemon_that_is_told_to_stop_leaves_its_sessions_to_the_next() -
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
 
 
+async def test_a_call_that_comes_while_its_daemon_stops_is_made_by_the_next_one() -> None:
+    async with home() as user, user.attached() as caller:
+        await caller.initialize()
+        activity = {"name": "await_activity", "arguments": {}}
+        waiting = asyncio.ensure_future(caller.request("tools/call", activity))  # for which it stops slowly
+        await caller.value("list_servers")  # so the one before it has arrived
+        stopped = user.kill_daemon(signal.SIGTERM)
+        await until(lambda: not (user.place / "daemon.sock").exists(), what="the daemon is not to be found any more")
+        timer = await caller.value("set_timer", duration_ms=3_600_000, message="late")
+        await waiting
+        assert user.daemon not in (None, stopped)
+        assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "late"
+
+
 async def test_whoever_comes_while_a_daemon_ends_gets_the_next_one() -> None:
     async with home({"one": stdio_server("deaf")}) as user, user.attached() as first:
         await first.initialize()

@@ -1,6 +1,7 @@
 """One connection to a daemon: what was sent on it, and which of that may go to the next daemon if this one is lost.
 
 sent ──▶ answered
+  ├────▶ refused, as the daemon stops                sent again
   └────▶ lost ─┬▶ the daemon never read it all      sent again
                ├▶ it changes nothing (a list, …)    sent again
                └▶ anything else                     an error: it may have been executed
@@ -14,11 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from emceepee.attach.messages import MessageId, answers_in, error_line
+from emceepee.attach.messages import MessageId, answers_in, error_line, is_not_begun
 from emceepee.framing import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
 ANSWER_GROWTH = 8  # of the longest line: an answer may hold one twice, as text in JSON with its escapes
+KEPT_BYTES = 64 << 10  # of a line that may change something, until it is answered
 MOST_REPEATS = 2  # of one line: a request that ends each daemon must not do so for ever
 TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or read the result in parts."
 
@@ -45,17 +47,22 @@ class Loss(NamedTuple):
 
 
 def settle_loss(waiting: Mapping[MessageId, Sent | None], unread: Sent | None) -> Loss:
-    """`waiting` has a line only for requests that change nothing. `unread` certainly did not reach the daemon."""
+    """`waiting` has no line for large requests. `unread` certainly did not reach the daemon."""
     again: list[Sent] = []
     lost: list[MessageId] = []
     for key, sent in waiting.items():
-        found = unread if unread is not None and key in unread.keys else sent
-        # Of a batch that was answered in part, the rest cannot be sent alone.
-        if found is None or found.repeats >= MOST_REPEATS or any(other not in waiting for other in found.keys):
+        is_unread = unread is not None and key in unread.keys
+        found = unread if is_unread else sent
+        if found is None or not (is_unread or found.changes_nothing) or not _is_repeatable(found, waiting):
             lost.append(key)
         elif found not in again:
             again.append(found)
     return Loss(again, lost)
+
+
+def _is_repeatable(sent: Sent, waiting: Mapping[MessageId, Sent | None]) -> bool:
+    """Of a batch that was answered in part, the rest cannot be sent alone."""
+    return sent.repeats < MOST_REPEATS and all(key in waiting for key in sent.keys)
 
 
 class Owner(Protocol):
@@ -84,6 +91,7 @@ class DaemonLine:
         self._lock = threading.Lock()
         self._waiting: dict[MessageId, Sent | None] = {}
         self._last: Sent | None = None  # until it is answered
+        self._refused: list[tuple[Sent, bytes]] = []  # as the daemon stops, and its answers
         self._unheard: MessageId | None = None  # an answer that the caller has had before
         self._is_sending = self._is_finishing = self._was_reset = False
         self._is_read_out = False  # no answer comes any more
@@ -99,7 +107,7 @@ class DaemonLine:
                 return False
             self._last, self._is_sending = sent, True
             for key in sent.keys:
-                self._waiting[key] = sent if sent.changes_nothing else None
+                self._waiting[key] = sent if sent.changes_nothing or len(sent.line) <= KEPT_BYTES else None
             if unheard is not None:
                 self._unheard = unheard
         is_written = False
@@ -127,6 +135,7 @@ class DaemonLine:
         """Its caller has canceled it."""
         with self._lock:
             self._waiting.pop(key, None)
+            self._refused = [pair for pair in self._refused if key not in pair[0].keys]
 
     def wait_until_settled(self, within: float) -> None:
         """Until each answer of a lost daemon was passed on, and the owner knows of the other requests."""
@@ -164,8 +173,12 @@ class DaemonLine:
                 self._waiting = {key: waiting.pop(key) for key in last.keys if key in waiting}
                 last = None
             self._is_read_out = True
-        if not self._is_finishing:
+        if self._is_finishing:
+            for _, answer in self._refused:
+                self._owner.write(answer + b"\n")
+        else:
             loss = settle_loss(waiting, last if self._was_reset else None)
+            loss = Loss([*(sent for sent, _ in self._refused), *loss.again], loss.lost)
             starting = "it is started again" if loss.again else "the next request starts it again"
             sys.stderr.write(f"emceepee: the daemon has ended; {starting}\n")
             self._owner.lose(loss)
@@ -183,10 +196,13 @@ class DaemonLine:
             if self._unheard is not None and self._unheard in keys:
                 self._unheard = None
                 return
-            for key in keys:
-                self._waiting.pop(key, None)
+            found = [self._waiting.pop(key, None) for key in keys]
             if self._last is not None and not self._is_sending and not self._waiting.keys() & self._last.keys:
                 self._last = None
+        if is_not_begun(line) and found[0] is not None and len(found[0].keys) == 1 and found[0].repeats < MOST_REPEATS:
+            with self._lock:
+                self._refused.append((found[0], line))  # for the next daemon, once this one has ended
+            return
         self._owner.write(line + b"\n")
         if keys:
             self._owner.answered(keys)

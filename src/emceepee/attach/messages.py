@@ -5,6 +5,8 @@ import re
 from typing import Any, TypeAlias
 
 MessageId: TypeAlias = int | str
+# The end of what a daemon answers that stops, to requests that it did not begin.
+_NOT_BEGUN = b'"error":{"code":-32600,"message":"The server is shutting down."}}'
 LOST = -32000  # the first of those that each program gives a meaning of its own
 INVALID_REQUEST = -32600
 # Requests that leave everything as it is, however often they are made. A call of a tool is one if the tool only reads,
@@ -71,6 +73,11 @@ def answers_in(line: bytes) -> list[MessageId]:
     if (found := _ANSWER(line)) is not None:
         return [int(found[1]) if found[1] is not None else found[2].decode()]
     return [item["id"] for item in parse(line) if "method" not in item and is_id(item.get("id"))]
+
+
+def is_not_begun(line: bytes) -> bool:
+    """Whether an answer says that nothing was done, because the daemon stops."""
+    return line.endswith(_NOT_BEGUN)
 
 
 def is_id(value: Any) -> bool:

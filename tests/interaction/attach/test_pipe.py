@@ -12,13 +12,16 @@ from typing import Any
 
 import pytest
 
-from emceepee.attach.daemon_line import ANSWER_GROWTH, MOST_REPEATS
+from emceepee.attach.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
 from emceepee.attach.greeting import Welcome
 from emceepee.attach.pipe import Pipe
 from emceepee.attach.starting import Attached, NoDaemon
+from emceepee.codec import encode
+from emceepee.json_rpc import SHUTTING_DOWN, error_message
+from emceepee.protocol import INVALID_REQUEST
 
 BOUND = 10.0
-LONGEST_LINE = 1000
+LONGEST_LINE = 100_000
 
 
 class Daemon:
@@ -56,6 +59,7 @@ class Caller:
     """Speaks through a pipe to one daemon after the other."""
 
     def __init__(self, daemons: list[Daemon]) -> None:
+        self._input: int | None
         self._stdin, self._input = os.pipe()
         output, self._stdout = os.pipe()
         self._output = os.fdopen(output, "rb")
@@ -71,14 +75,20 @@ class Caller:
         return self._daemons.pop(0).attached
 
     def say(self, **message: Any) -> None:
+        assert self._input is not None
         os.write(self._input, json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
     def hear(self) -> dict[str, Any]:
         message: dict[str, Any] = json.loads(self._output.readline())
         return message
 
+    def end_input(self) -> None:
+        if self._input is not None:
+            os.close(self._input)
+            self._input = None
+
     def close(self) -> None:
-        os.close(self._input)
+        self.end_input()
         self._running.join(BOUND)
         assert not self._running.is_alive()
         self._output.close()
@@ -252,6 +262,58 @@ def test_a_request_that_was_canceled_is_not_sent_again() -> None:
         one.die()
         caller.say(id=2, method="ping")
         assert heard_by(two)["id"] == 2
+
+
+def refuse(daemon: Daemon, message: dict[str, Any]) -> None:
+    """As a daemon does that stops."""
+    daemon.say(encode(error_message(message["id"], INVALID_REQUEST, SHUTTING_DOWN)))
+
+
+def test_a_call_that_a_daemon_refuses_because_it_stops_is_made_by_the_next_one() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool"})
+        refuse(one, one.hear())
+        one.die()
+        two.answer(heard_by(two))
+        assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+
+
+def test_a_call_that_was_refused_and_then_canceled_is_not_made() -> None:
+    one, two = Daemon(), Daemon()
+    with a_caller_of(one, two) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool"})
+        refuse(one, one.hear())
+        one.say(b'{"jsonrpc":"2.0","method":"after"}')
+        assert caller.hear()["method"] == "after"
+        caller.say(method="notifications/cancelled", params={"requestId": 1})
+        one.hear()
+        one.die()
+        caller.say(id=2, method="ping")
+        assert heard_by(two)["id"] == 2
+
+
+def test_a_refusal_is_passed_on_if_the_caller_waits_for_no_other_daemon() -> None:
+    one = Daemon()
+    with a_caller_of(one) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool"})
+        refuse(one, one.hear())
+        caller.end_input()
+        assert one.hear() == {}
+        one.die()
+        assert caller.hear()["error"]["message"] == SHUTTING_DOWN
+
+
+def test_a_large_call_is_not_kept_for_the_next_daemon() -> None:
+    one = Daemon()
+    with a_caller_of(one) as caller:
+        shake_hands(caller, one)
+        caller.say(id=1, method="tools/call", params={"name": "execute_tool", "arguments": "x" * KEPT_BYTES})
+        refuse(one, one.hear())
+        assert caller.hear()["error"]["message"] == SHUTTING_DOWN
 
 
 def test_without_a_next_daemon_a_request_to_be_sent_again_is_answered_with_the_reason() -> None:

@@ -15,7 +15,7 @@ BATCH = Sent(line=b"batch", keys=(3, "4"), changes_nothing=True)
 
 
 def test_requests_that_change_nothing_go_on_once_each_and_the_others_are_lost() -> None:
-    waiting: dict[MessageId, Sent | None] = {1: None, 2: LIST, 3: BATCH, "4": BATCH}
+    waiting: dict[MessageId, Sent | None] = {1: CALL, 2: LIST, 3: BATCH, "4": BATCH}
     assert settle_loss(waiting, None) == Loss([LIST, BATCH], [1])
 
 

@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.attach.messages import REPEATABLE_METHODS, REPEATABLE_TOOLS, change_nothing
-from emceepee.protocol import CLIENT_METHODS
+from emceepee.attach.messages import REPEATABLE_METHODS, REPEATABLE_TOOLS, change_nothing, is_not_begun
+from emceepee.codec import encode
+from emceepee.json_rpc import REQUEST_CANCELLED, SHUTTING_DOWN, error_message, result_message
+from emceepee.protocol import CLIENT_METHODS, INVALID_REQUEST
 from emceepee.tools.catalogue import TOOLS
 
 WAITING_TOOLS = {"await_activity", "get_task_result"}
@@ -17,6 +19,16 @@ def test_the_tools_that_may_be_called_again_are_those_that_only_read_and_do_not_
 
 def test_the_methods_that_may_be_used_again_exist() -> None:
     assert REPEATABLE_METHODS < CLIENT_METHODS
+
+
+def test_the_refusal_of_a_daemon_that_stops_is_told_from_all_other_answers() -> None:
+    assert is_not_begun(encode(error_message(1, INVALID_REQUEST, SHUTTING_DOWN)))
+    others = [
+        error_message(1, REQUEST_CANCELLED, SHUTTING_DOWN),
+        error_message(1, INVALID_REQUEST, "no"),
+        result_message(1, {"text": SHUTTING_DOWN}),
+    ]
+    assert not any(is_not_begun(encode(other)) for other in others)
 
 
 @pytest.mark.parametrize(
