@@ -18,6 +18,7 @@ from emceepee.server.http.forwarding import Outcome
 from emceepee.web.asgi import STREAM_HEADERS, respond
 from support.figures import record_figure
 from support.in_process.hops import Replicas, Serve, post, two_replicas
+from support.waiting import eventually
 
 BOUND = 20.0
 PROOF = re.compile(rb"emceepee-hop: ([^\r]*)\r\n")
@@ -257,6 +258,19 @@ def serve(body: bytes) -> Serve:
         return True
 
     return answer
+
+
+@pytest.mark.parametrize("size", [0, 1000, 1_000_000])
+async def test_the_head_alone_is_proven_too(replicas: Replicas, size: int) -> None:
+    replicas.target.serve = serve(b"x" * size)
+    caller = replicas.caller()
+    for _ in range(2):
+        caller.received = b""
+        caller.send(post(b"").replace(b"POST", b"HEAD", 1))
+        await eventually(lambda: caller.read_some() and caller.received.endswith(b"\r\n\r\n"), what="a head arrives")
+        assert b"HTTP/1.1 200 " in caller.received
+        assert f"content-length: {size}\r\n".encode() in caller.received
+    assert replicas.outcomes == [Outcome.ANSWERED] * 2
 
 
 @pytest.mark.alone
