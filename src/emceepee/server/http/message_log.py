@@ -1,7 +1,5 @@
 """What went out to one caller as server-sent events, kept a while. Replay and live reading are one list per stream: no
 gap between them can lose a message, and none is written before it is kept.
-
-An event id names its stream. So it leads a caller to the rest of its stream even after its own message was evicted.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -12,7 +10,7 @@ from emceepee.clock import Clock, Handle, within
 from emceepee.ids import ULID_LENGTH, Ulids
 from emceepee.json_rpc import RequestId
 from emceepee.server.http.message_eviction import FRESH_SECONDS, Room, surplus
-from emceepee.server.http.message_stream import Kept, Stream
+from emceepee.server.http.message_stream import Kept, Stream, suffix_of
 from emceepee.state.limits import Limits
 from emceepee.web.streams import PING_SECONDS
 
@@ -72,8 +70,7 @@ class MessageLog:
         return self._next - 1
 
     def append(self, stream: str, data: bytes, *, is_final: bool = False, request_id: RequestId | None = None) -> Kept:
-        event_id = f"{self._ids.new()}-{_suffix(stream)}"
-        entry = Kept(self._next, event_id, stream, data, is_final, self._clock.monotonic(), request_id)
+        entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic(), request_id)
         written = self._enter(entry)
         if self._records is not None and (is_final or not data or stream == PUSH):
             self._records.mark(entry.number)  # what is on the way to an answer is kept once it is about to be read
@@ -99,21 +96,18 @@ class MessageLog:
                     return entry
         return None
 
-    def position(self, event_id: str) -> tuple[str, int] | None:
-        """The stream that the id is of, and the number to read it from behind; None if its answer is not kept."""
-        found = self.find(event_id)
-        name = self._named_by(event_id) if found is None else found.stream
-        stream = None if name is None else self._streams[name]
-        if name is None or stream is None or (stream.newest is None and stream.answer is None):
-            return None
-        return name, stream.number_before(event_id) if found is None else found.number
+    def position(self, sent_id: str) -> tuple[str, int] | None:
+        """The stream of an id, and the number to read it from behind; None if its answer is not kept.
 
-    def _named_by(self, event_id: str) -> str | None:
-        """The stream that an id names, if it is kept."""
-        ulid, _, suffix = event_id.partition("-")
-        if len(ulid) != ULID_LENGTH:
-            return None
-        return next((name for name in self._streams if _suffix(name) == suffix), None)
+        An id of an earlier version names no stream.
+        """
+        event_id, _, suffix = sent_id.partition("-")
+        found = self.find(event_id)
+        for name, stream in self._streams.items():
+            is_named = suffix == suffix_of(name) if found is None or suffix else name == found.stream
+            if is_named and len(event_id) == ULID_LENGTH and (stream.newest is not None or stream.answer is not None):
+                return name, stream.number_before(event_id) if found is None else found.number
+        return None
 
     def hold(self, name: str) -> None:
         """A reader is about to follow the stream: its answer stays until `release`."""
@@ -189,7 +183,7 @@ class MessageLog:
         requests: dict[str, RequestId | None] = {}
         for entry in sorted(entries, key=lambda entry: entry.number):
             self._enter(entry).taken = entry.number
-            self._ids.continue_after(entry.event_id[:ULID_LENGTH])
+            self._ids.continue_after(entry.event_id)
             requests.setdefault(entry.stream, entry.request_id)
         is_open = {name for name, stream in self._streams.items() if stream.newest is not None}
         return [(name, request_id) for name, request_id in requests.items() if name in is_open and name != PUSH]
@@ -246,8 +240,3 @@ def _batch(entries: list[Kept]) -> list[Kept]:
         if size > BATCH_BYTES:
             return entries[: count + 1]
     return entries[:BATCH_MESSAGES]
-
-
-def _suffix(stream: str) -> str:
-    """What names a stream in its ids: the number of a request's stream, 0 of PUSH."""
-    return stream.rpartition(" ")[2] or "0"

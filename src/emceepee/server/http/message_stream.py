@@ -19,6 +19,16 @@ class Kept:
     at: float
     request_id: RequestId | None = None  # of the first one: whose stream this is
 
+    @property
+    def sent_id(self) -> str:
+        """The id that callers get. It names the stream, and so leads there even after this message was evicted."""
+        return f"{self.event_id}-{suffix_of(self.stream)}"
+
+
+def suffix_of(stream: str) -> str:
+    """What names a stream in the ids of its messages: the number of a request's stream, else 0."""
+    return stream.rpartition(" ")[2] or "0"
+
 
 @dataclass(slots=True, eq=False)
 class Stream:

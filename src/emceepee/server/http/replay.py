@@ -126,7 +126,7 @@ async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
         elif isinstance(entry, Gap):
             yield b": %d messages were left out, because they were not read in time\n\n" % entry.count
         elif entry.data:
-            for part in event_parts(b"id: %s\nevent: message\ndata: " % entry.event_id.encode(), entry.data):
+            for part in event_parts(b"id: %s\nevent: message\ndata: " % entry.sent_id.encode(), entry.data):
                 yield part
         else:
-            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.event_id.encode(), RETRY_MS)
+            yield b"id: %s\nretry: %d\ndata: \n\n" % (entry.sent_id.encode(), RETRY_MS)

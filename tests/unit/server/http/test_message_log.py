@@ -289,7 +289,7 @@ async def test_no_flood_of_a_neighbor_evicts_an_answer_that_was_written(flood: i
         log.append("request 99", b"%d" % number)
         if is_read:
             await read(log, "request 99", log.last_number - 1, 1)
-    found = [log.position(opening.event_id) for opening in openings]
+    found = [log.position(opening.sent_id) for opening in openings]
     heard = [await read(log, *position) for position in found if position is not None]
     record_figure(f"{flood} messages: {sum(one == [b'answer'] for one in heard)} of 20 answers kept")
     assert heard == [[b"answer"]] * 20
@@ -304,11 +304,28 @@ async def test_who_stopped_in_the_middle_of_its_own_flood_gets_the_answer() -> N
         log.append("request 2", b"%d" % number)
     log.append("request 1", b"answer", is_final=True)
     assert log.find(early[-1].event_id) is None
-    position = log.position(early[-1].event_id)
+    position = log.position(early[-1].sent_id)
     assert position is not None
     heard = await read(log, *position)
     assert heard[-1] == b"answer"
     assert heard[-2] == b"499"
+
+
+async def test_an_id_leads_only_to_its_own_stream_and_one_of_an_earlier_version_as_long_as_its_message_is_kept() -> (
+    None
+):
+    log = a_log(replay_messages=20)
+    first, other = log.append("request 1", b"1"), log.append("request 2", b"2")
+    assert log.position(first.event_id) == ("request 1", first.number)
+    assert log.position(f"{first.event_id}-2") == ("request 2", first.number)
+    assert log.position(f"{first.event_id}-3") is None
+    assert log.position("1-1") is None
+    for number in range(100):
+        log.append("request 1", b"%d" % number)
+    assert log.find(first.event_id) is None
+    assert log.position(first.event_id) is None
+    assert log.position(first.sent_id) is not None
+    assert log.position(other.sent_id) == ("request 2", other.number)
 
 
 async def test_an_id_whose_answer_is_not_kept_any_more_is_unknown() -> None:
@@ -317,10 +334,10 @@ async def test_an_id_whose_answer_is_not_kept_any_more_is_unknown() -> None:
     log = a_log(clock, replay_seconds=300)
     opening = log.append("request 1", b"")
     log.append("request 1", b"answer", is_final=True)
-    assert log.position(opening.event_id) is not None
+    assert log.position(opening.sent_id) is not None
     await clock.advance(301)
     log.append("request 2", b"")
-    assert log.position(opening.event_id) is None
+    assert log.position(opening.sent_id) is None
 
 
 @pytest.mark.parametrize("size", [1 << 20, 4 << 20])
@@ -336,7 +353,7 @@ async def test_a_few_huge_messages_are_bounded_too_and_take_nothing_from_a_neigh
     room = Limits().replay_bytes
     record_figure(f"200 messages of {size >> 20} MiB: at most {largest / room:.2f} times the room")
     assert largest <= (FRESH_ROOM + 0.25) * room
-    assert await read(log, *log.position(opening.event_id) or ("", 0)) == [b"answer"]
+    assert await read(log, *log.position(opening.sent_id) or ("", 0)) == [b"answer"]
 
 
 async def test_of_answers_that_are_too_large_together_the_largest_goes_first() -> None:
@@ -400,7 +417,7 @@ async def test_answers_that_nobody_comes_back_for_take_no_place_from_a_newer_one
     await read(log, "request 900", 0)
     for number in range(50):
         log.append(f"request {number + 200}", b"", is_final=True)
-    assert log.position(newest.event_id) is not None
+    assert log.position(newest.sent_id) is not None
 
 
 class CountingRecords:

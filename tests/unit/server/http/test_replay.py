@@ -25,8 +25,8 @@ async def test_who_comes_back_gets_the_answer_though_all_else_is_evicted_before_
     replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
     opening = replay.log.append("request 1", b"")
     replay.log.append("request 1", b"answer", is_final=True)
-    await replay.read(replay.find(opening.event_id), Answered().send, staying, (b"x", b"y"))
-    reading = asyncio.create_task(replay.read(replay.find(opening.event_id), answered.send, staying, (b"x", b"y")))
+    await replay.read(replay.find(opening.sent_id), Answered().send, staying, (b"x", b"y"))
+    reading = asyncio.create_task(replay.read(replay.find(opening.sent_id), answered.send, staying, (b"x", b"y")))
     asyncio.get_running_loop().call_soon(fill, replay, flood)  # after it has found the stream, before it reads
     async with asyncio.timeout(5):
         await reading
@@ -49,5 +49,5 @@ async def test_a_reader_that_is_stopped_before_it_begins_holds_nothing() -> None
     writing.stop()
     await writing.wait_until_finished()
     fill(replay, "answers")
-    assert replay.find(opening.event_id) is None
+    assert replay.find(opening.sent_id) is None
     await tasks.close(within=1)
