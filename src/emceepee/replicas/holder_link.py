@@ -7,7 +7,7 @@ what was not read goes at once.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from emceepee.lifecycle import TaskOwner
 from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, Message, Signer
-from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, WISH_LINE, settlement
+from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, settlement
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection
@@ -87,7 +87,6 @@ class HolderLink:
         connection = self._connections.take() or await self._connections.connect()
         parts, news = self.parts, self._unsettled.take_some()
         number = parts.signer.next_number()
-        message = replace(message, headers=message.headers + WISH_LINE)
         signature = parts.signer.sign(
             message,
             number=number,

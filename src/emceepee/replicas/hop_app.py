@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from emceepee.clock import Clock, epoch_milliseconds
-from emceepee.replicas.proven_answer import PlainAnswer, ProvenAnswer
+from emceepee.replicas.proven_answer import ProvenAnswer
 from emceepee.replicas.senders import HopExchange, Senders
 from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
 from emceepee.replicas.wire import (
@@ -14,7 +14,6 @@ from emceepee.replicas.wire import (
     LINE_HEADER,
     NOT_HELD_STATUS,
     SETTLE_PATH,
-    WISH_HEADER,
     parse_settlement,
     request_target,
     signed,
@@ -26,7 +25,7 @@ from emceepee.state.client_line import ClientLine
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body
 
-_INTERNAL_HEADERS = frozenset({HOP_HEADER, LINE_HEADER, WISH_HEADER})
+_INTERNAL_HEADERS = frozenset({HOP_HEADER, LINE_HEADER})
 
 
 class HopTarget(Protocol):
@@ -126,13 +125,8 @@ class HopApp:
         if not is_held:
             await _respond(answer.send, NOT_HELD_STATUS)
 
-    def _answer(
-        self, hop: Hop, scope: Scope, send: Send, exchange: HopExchange | None = None
-    ) -> PlainAnswer | ProvenAnswer:
-        proof = self._verifier.proof(hop)
-        if any(name == WISH_HEADER for name, _ in scope["headers"]):
-            return ProvenAnswer(send, proof, exchange, has_body=scope["method"] != "HEAD")
-        return PlainAnswer(send, proof, exchange)
+    def _answer(self, hop: Hop, scope: Scope, send: Send, exchange: HopExchange | None = None) -> ProvenAnswer:
+        return ProvenAnswer(send, self._verifier.proof(hop), exchange, has_body=scope["method"] != "HEAD")
 
     async def _read(self, receive: Receive) -> bytes | None:
         try:

@@ -18,21 +18,6 @@ from emceepee.replicas.wire import (
 from emceepee.web.asgi import Send
 
 
-class PlainAnswer:
-    """For a sender that understands no proof of content: it is told only who answers."""
-
-    def __init__(self, send: Send, proof: ResponseProof, exchange: HopExchange | None = None) -> None:
-        self._send, self._proof, self._exchange = send, proof, exchange
-        self.is_begun = False
-
-    async def send(self, message: JsonObject) -> None:
-        if not self.is_begun:
-            self.is_begun = True
-            value = proof_value(b"", self._proof.of_writer(), is_checked=_is_checked(self._exchange))
-            message = {**message, "headers": [*message["headers"], (HOP_HEADER, value)]}
-        await self._send(message)
-
-
 class ProvenAnswer:
     """A short response is proven as a whole, and any other frame by frame."""
 

@@ -80,11 +80,8 @@ class ProvenResponse:
             self.headers = passed_back(response.raw_headers)
         if given.kind == WHOLE:
             self._body = await response.read(SHORT_BYTES) if self._has_body else b""
-        if given.kind:
-            head = response_head(response.status, self.headers)
-            mac = self._proof.of_content(marks_of(given.kind, is_checked=given.is_checked), head, self._body or b"")
-        else:
-            mac = self._proof.of_writer()
+        head = response_head(response.status, self.headers)
+        mac = self._proof.of_content(marks_of(given.kind, is_checked=given.is_checked), head, self._body or b"")
         if not hmac.compare_digest(given.mac, mac):
             raise self._changed(ResponseChanged("its proof is not that of this response"))
         if given.kind == FRAMED:
@@ -98,8 +95,6 @@ class ProvenResponse:
             if len(body) > largest:
                 raise ResponseTooLarge(largest)
             return body
-        if self._reader is None:
-            return await self._response.read(largest)
         parts, size = [], 0
         while part := await self.readany():
             parts.append(part)
@@ -113,8 +108,7 @@ class ProvenResponse:
         """What has arrived, is proven, and was not read yet; nothing at the end. Raises: HttpFailure."""
         if self._body is not None:
             return await self.read(SHORT_BYTES)
-        if self._reader is None:
-            return await self._response.readany()
+        assert self._reader is not None  # nothing that is not proven is read
         while data := await self._response.readany():
             try:
                 proven = self._reader.feed(data)

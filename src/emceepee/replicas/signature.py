@@ -152,10 +152,6 @@ class ResponseProof:
     def __init__(self, key: bytes, instance: bytes, number: int) -> None:
         self._key, self._name = key, b"%b.%d" % (instance, number)
 
-    def of_writer(self) -> bytes:
-        """Covers nothing of the response: for replicas of 0.2.0 and before."""
-        return self._mac(b"answered %b" % self._name)
-
     def of_content(self, marks: bytes, head: bytes, body: bytes = b"") -> bytes:
         """`marks` say how the rest of the response is to be read; `head` is its status and headers."""
         # The digest has a fixed length, so nothing of the head can be taken for the body.

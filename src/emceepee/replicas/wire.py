@@ -10,13 +10,9 @@ from emceepee.web.asgi import Header, Scope
 SETTLE_PATH = b"/replica/settle"
 NOT_HELD_STATUS = 421  # Misdirected Request
 LEAVING_STATUS = 503  # of a replica that stops, before it closes a connection
-WHOLE, FRAMED = b"whole", b"framed"  # how the body comes behind a proof of its content
+WHOLE, FRAMED = b"whole", b"framed"  # how the body comes behind its proof
 CHECK = b"check"  # the holder wants to know whether the response was read
 SHORT_BYTES = 16 << 10  # of a body; a larger one comes in frames, whose tags cost less to compute
-# The sender understands proofs of content. A replica of 0.2.0 takes this for a header of the caller, and proves only
-# that it has the key. The line is signed, so nobody on the way can remove it; and a newer replica gives no other proof.
-WISH_LINE = b"emceepee-proof: content\r\n"
-WISH_HEADER = b"emceepee-proof"
 LENGTH_HEADER = b"emceepee-length"  # the caller's Content-Length, if the body comes in frames
 FAREWELL = b"bye"
 CONTENT_LENGTH = b"content-length"
@@ -36,7 +32,6 @@ _NOT_PASSED_ON = _HOP_BY_HOP | {
     b"cookie",
     b"accept-encoding",
     LINE_HEADER,
-    WISH_HEADER,
 }
 _NOT_SIGNED = frozenset({HOP_HEADER, b"content-length"})  # besides them, the holder gets what was passed on
 
@@ -80,10 +75,10 @@ def parse_settlement(body: bytes) -> tuple[News, bool]:
 
 @dataclass(frozen=True, slots=True)
 class GivenProof:
-    """The header by which a response says who wrote it, and what."""
+    """The header by which a response proves who wrote it, and its content."""
 
     kind: bytes
-    """How the body comes; empty if the proof does not cover it."""
+    """How the body comes: `WHOLE` or `FRAMED`."""
     mac: bytes
     is_checked: bool
     """Whether the holder keeps something until the response was read."""
@@ -91,7 +86,7 @@ class GivenProof:
 
 def proof_value(kind: bytes, mac: bytes, *, is_checked: bool) -> bytes:
     """As `proof_in` reads it."""
-    value = b"%b %b" % (kind, mac) if kind else mac
+    value = b"%b %b" % (kind, mac)
     return b"%b %b" % (value, CHECK) if is_checked else value
 
 
@@ -102,11 +97,10 @@ def marks_of(kind: bytes, *, is_checked: bool) -> bytes:
 
 def proof_in(headers: Iterable[Header]) -> GivenProof | None:
     """None if there is no such header; one that cannot be read proves nothing."""
-    values = [value for name, value in headers if name == HOP_HEADER]
-    if not values:
-        return None
-    words = values[0].split(b" ")
-    kind = words.pop(0) if words[0] in (WHOLE, FRAMED) else b""
-    if len(values) > 1 or words[1:] not in ([], [CHECK]):
-        return GivenProof(kind, b"", is_checked=False)
-    return GivenProof(kind, words[0] if words else b"", is_checked=bool(words[1:]))
+    match [value.split(b" ") for name, value in headers if name == HOP_HEADER]:
+        case []:
+            return None
+        case [[kind, mac, *check]] if kind in (WHOLE, FRAMED) and check in ([], [CHECK]):
+            return GivenProof(kind, mac, is_checked=bool(check))
+        case _:
+            return GivenProof(FRAMED, b"", is_checked=False)  # no MAC is empty

@@ -130,14 +130,6 @@ def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
 HEAD = b"200\r\ncontent-type: application/json\r\n"
 
 
-def test_a_response_proves_that_its_writer_has_the_key() -> None:
-    hop = Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
-    written = Verifier(KEY).proof(hop).of_writer()
-    assert Signer(KEY, "a").proof(4).of_writer() == written
-    others = [Signer(KEY, "a").proof(5), Signer(KEY, "b").proof(4), Verifier(b"x" * 32).proof(hop)]
-    assert written not in [other.of_writer() for other in others]
-
-
 def test_a_response_proves_what_it_says_and_to_which_request() -> None:
     hop = Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
     proof = Signer(KEY, "a").proof(4)
@@ -150,7 +142,6 @@ def test_a_response_proves_what_it_says_and_to_which_request() -> None:
         proof.of_content(b"whole", HEAD + b"set-cookie: a\r\n", b"{}"),
         proof.of_content(b"whole", HEAD, b"[]"),
         proof.of_content(b"whole", HEAD + b"{}"),
-        proof.of_writer(),
         *(other.of_content(b"whole", HEAD, b"{}") for other in (Signer(KEY, "a").proof(5), Signer(KEY, "b").proof(4))),
         Signer(b"x" * 32, "a").proof(4).of_content(b"whole", HEAD, b"{}"),
     ]
