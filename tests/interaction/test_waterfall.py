@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.console.rows import detail, row
+from emceepee.codec import encode
+from emceepee.console.rows import SHOWN_LOG_BYTES, detail, row
 from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
@@ -255,6 +256,21 @@ async def test_what_the_server_said_meanwhile_stands_with_the_request() -> None:
         await call
         span = next(span for span in scene.session.journal.since(0) if span.name == "echo")
         assert [line["data"] for line in detail(span, scene.session)["logs"]] == ["just right"]
+
+
+async def test_of_very_long_logs_a_request_in_full_shows_the_last_ones_cut() -> None:
+    async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
+        call = scene.start("execute_tool", server="one", tool="echo")
+        asked = await scene.backends["one"].next_asked()
+        for number in range(40):
+            scene.backends["one"].link.listener.handle_output(f"{number} {'x' * 50_000}", "stderr")
+        asked.reply(**DONE)
+        await call
+        span = next(span for span in scene.session.journal.since(0) if span.name == "echo")
+        full = detail(span, scene.session)
+        assert full["isCut"]
+        assert len(encode(full)) < 2 * SHOWN_LOG_BYTES
+        assert full["logs"][-1]["data"].startswith("39 xxx")
 
 
 def log_lines(scene: Scene, name: str) -> JsonObject:

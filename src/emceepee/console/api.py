@@ -117,7 +117,7 @@ class ConsoleApi:
 
     async def _waterfall(self, request: ConsoleRequest) -> None:
         await self._confirm()
-        own = waterfall(self._source.sessions_of(request.principal or ""), iso(self._clock.now()))
+        own = await waterfall(self._source.sessions_of(request.principal or ""), iso(self._clock.now()))
         documents = [] if request.is_from_peer else await self._others.documents(request)
         await respond_json(request.send, 200, joined_waterfall(own, documents) if documents else own)
 

@@ -1,22 +1,26 @@
 """What an open page is sent: everything once, then whatever is different, as server-sent events."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from typing import Protocol
 
 from emceepee import __version__
 from emceepee.backends.connection import Connection
 from emceepee.clock import Clock, epoch_milliseconds, iso, within
+from emceepee.codec import encode
 from emceepee.console.frames import Frame, gone_frame, make_frame
 from emceepee.console.peer_feeds import PeerFeeds
 from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
-from emceepee.console.rows import log_view, row
+from emceepee.console.rows import SHOWN_LINE_BYTES, log_view, row
 from emceepee.console.tellers import Tellers
+from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLine
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_view, server_summary, task_view, timer_view
+from emceepee.state.events import Event
 from emceepee.state.limits import Limits
+from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span
 from emceepee.web.streams import PING, PING_SECONDS
@@ -25,6 +29,8 @@ BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
 LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged in
 READY_SECONDS = 1.0  # for other replicas to tell what they have; what comes later is added then
 MOST_ROWS = 500  # in one message, so that a page is never busy with one for long
+ROW_BYTES = 3 << 10  # of a request, at most: what it was called with, its error and its progress
+MOST_BYTES = 192 << 10  # after which a message ends, so that nobody here waits for one for long
 
 
 class SessionSource(Protocol):
@@ -67,10 +73,12 @@ class Feed:
             yield make_frame("hello", self._hello()).encoded
             for frame in self._changed_frames():
                 yield frame
+                await let_others_run()
             while not self._others.are_settled and (left := began + READY_SECONDS - self._clock.monotonic()) > 0:
                 if await self._wait_for_change(left):
                     for frame in self._changed_frames():
                         yield frame
+                        await let_others_run()
             yield make_frame("ready", {}).encoded
             while self._clock.monotonic() - began < LONGEST_SECONDS:
                 if not await self._wait_for_change(PING_SECONDS):
@@ -79,6 +87,7 @@ class Feed:
                 await self._clock.sleep(BATCH_SECONDS)
                 for frame in self._changed_frames():
                     yield frame
+                    await let_others_run()
         finally:
             self._source.unwatch(self._sessions_changed)
             for followed in self._followed.values():
@@ -164,16 +173,15 @@ class _SessionFeed:
         if (lasting := _without_countdowns(view)) != self._shown:
             self._shown = lasting
             yield make_frame("session", view)
-        rows = [self._row(span) for span in session.journal.since(self._revision)]
-        self._revision = session.journal.revision
-        for start in range(0, len(rows), MOST_ROWS):
-            yield make_frame("requests", {"rows": rows[start : start + MOST_ROWS]})
+        spans, self._revision = session.journal.since(self._revision), session.journal.revision
+        for rows in _portions((ROW_BYTES, self._row(span)) for span in spans):
+            yield make_frame("requests", {"rows": rows})
         events, self._event = session.activity.seen_since(self._event)
-        if events:
-            shown = [{"session": session.session_id} | redacted(event_view(event)) for event in events]
+        for shown in _portions(_shown_event(event, session) for event in events):
             yield make_frame("events", {"events": shown})
-        if lines := [log_view(line, session) for line in self._new_lines()]:
-            yield make_frame("logs", {"logs": lines})
+        lines = list(self._new_lines())
+        for views in _portions((_size(line.data), log_view(line, session)) for line in lines):
+            yield make_frame("logs", {"logs": views})
 
     def _row(self, span: Span) -> JsonObject:
         """What it was called with is told once: it does not change, and is the largest part."""
@@ -186,6 +194,31 @@ class _SessionFeed:
         for buffers in self._session.buffers_of(None):
             lines, self._lines[buffers.server] = buffers.tail.since(self._lines.get(buffers.server, 0))
             yield from lines
+
+
+def _portions(views: Iterable[tuple[int, JsonObject]]) -> Iterator[list[JsonObject]]:
+    """Each as much as one message takes, by the size of what the views are made from. They are made when needed."""
+    portion: list[JsonObject] = []
+    left = MOST_BYTES
+    for size, view in views:
+        portion.append(view)
+        left -= size
+        if left <= 0 or len(portion) == MOST_ROWS:
+            yield portion
+            portion, left = [], MOST_BYTES
+    if portion:
+        yield portion
+
+
+def _size(value: object) -> int:
+    """Of what is looked through for secrets."""
+    return min(len(encode(value)), SHOWN_LINE_BYTES)
+
+
+def _shown_event(event: Event, session: Session) -> tuple[int, JsonObject]:
+    view = event_view(event)
+    data, _ = kept(view["data"], SHOWN_LINE_BYTES)
+    return _size(view["data"]), {"session": session.session_id} | redacted(view | {"data": data})
 
 
 def session_view(session: Session) -> JsonObject:

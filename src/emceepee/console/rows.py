@@ -4,13 +4,19 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 from emceepee.clock import epoch_milliseconds, iso
+from emceepee.codec import encode
+from emceepee.futures import let_others_run
 from emceepee.json_types import JsonObject
 from emceepee.sessions.buffers import LogLine
 from emceepee.sessions.session import Session
+from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span, SpanKind
 
 SUMMARY_LENGTH = 200
+SHOWN_LINE_BYTES = 16 << 10  # of one log line, about; get_logs has it whole
+SHOWN_LOG_BYTES = 128 << 10  # of all that a request's server logged meanwhile
+SPANS_AT_ONCE = 20  # that become a document before others have their turn
 SHORTEST_QUEUE = 0.001  # seconds: below it nothing is to be seen, and every request has it
 _WAITS_FOR_BACKEND = (SpanKind.TOOL_CALL, SpanKind.RESOURCE_READ, SpanKind.PROMPT_GET)
 _LOG_SLACK = timedelta(milliseconds=100)  # what a server says of a call may come a little after its answer
@@ -55,16 +61,19 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def detail(span: Span, session: Session) -> JsonObject:
-    """Everything that is kept of one request, secrets masked."""
+    """What is kept of one request, secrets masked. Of very long logs it is the end."""
+    logs: list[JsonObject] = []
+    room, lines = SHOWN_LOG_BYTES, _lines_of(span, session)
+    while lines and room > 0:
+        line, is_sure = lines.pop()
+        logs.append(log_view(line, session) | ({} if is_sure else {"isUnsure": True}))
+        room -= len(encode(logs[-1]))
     return {
         "request": row(span, session),
         "args": redacted(span.arguments),
         "result": redacted(span.result),
-        "isCut": span.is_cut,
-        "logs": [
-            log_view(line, session) | ({} if is_sure else {"isUnsure": True})
-            for line, is_sure in _lines_of(span, session)
-        ],
+        "isCut": span.is_cut or bool(lines),
+        "logs": logs[::-1],
     }
 
 
@@ -98,15 +107,21 @@ def log_view(line: LogLine, session: Session) -> JsonObject:
         "timestamp": iso(line.at),
         "level": str(line.level),
         "source": str(line.source),
-        "data": redacted(line.data),
+        "data": redacted(kept(line.data, SHOWN_LINE_BYTES)[0]),  # cut before: masking takes long
     }
     return view if line.logger is None else view | {"logger": line.logger}
 
 
-def waterfall(sessions: list[Session], now: str) -> JsonObject:
-    """All requests kept, by session."""
+async def waterfall(sessions: list[Session], now: str) -> JsonObject:
+    """All requests kept, by session. Others have their turn while it is made."""
     by_session = {session.session_id: session.journal.since(0) for session in sessions}
-    spans = [span for kept in by_session.values() for span in kept]
+    spans = [span for of_session in by_session.values() for span in of_session]
+    documents: dict[str, list[JsonObject]] = {session_id: [] for session_id in by_session}
+    for session_id, of_session in by_session.items():
+        for number, span in enumerate(of_session, 1):
+            documents[session_id].append(_document(span, session_id))
+            if number % SPANS_AT_ONCE == 0:
+                await let_others_run()
     return {
         "stats": {
             "totalRequests": len(spans),
@@ -114,9 +129,7 @@ def waterfall(sessions: list[Session], now: str) -> JsonObject:
             "byStatus": dict(Counter(str(span.status) for span in spans)),
             "byType": dict(Counter(str(span.kind) for span in spans)),
         },
-        "sessions": {
-            session_id: [_document(span, session_id) for span in kept] for session_id, kept in by_session.items()
-        },
+        "sessions": documents,
         "generatedAt": now,
     }
 

@@ -2,16 +2,21 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from emceepee.console.feed import BATCH_SECONDS, LONGEST_SECONDS, Feed
+from emceepee.console.rows import SHOWN_LINE_BYTES
 from emceepee.state.limits import Limits
 from emceepee.web.streams import PING, PING_SECONDS
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.fakes.session_source import SessionSource
+from support.figures import record_figure
 from support.sessions.another_session import another_session
 from support.sessions.asking import elicit
 from support.sessions.scene import Scene, a_scene
@@ -187,4 +192,44 @@ async def test_many_rows_come_in_several_messages() -> None:
             await scene.call("list_servers")
         async with a_page(scene) as page:
             sizes = [len(data["rows"]) for name, data in await page.told() if name == "requests"]
-        assert sizes == [500, 500, 200]
+        assert sizes == [64] * 18 + [48]
+
+
+HOSTILE = '{"token": ' + '"a\\' * 20_000  # what is masked in it takes long to find
+
+
+@pytest.mark.alone
+async def test_long_log_lines_come_cut_and_in_several_messages_between_which_others_run() -> None:
+    async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
+        for _ in range(100):
+            scene.backends["one"].link.listener.handle_output(HOSTILE, "stderr")
+        house = SessionSource(scene.session)
+        frames = Feed(house, "local", scene.clock, Limits()).frames()
+        longest, turns, logs = 0.0, 0, list[Any]()
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        running = asyncio.create_task(others())
+        while True:
+            began, before = time.process_time(), turns
+            frame = await anext(frames)
+            longest = max(longest, time.process_time() - began)
+            if frame.startswith(b"event: ready"):
+                break
+            if frame.startswith(b"event: logs"):
+                assert not logs or turns > before
+                logs.append(json.loads(frame.split(b"data: ")[1])["logs"])
+        await frames.aclose()
+        running.cancel()
+    lines = [line for portion in logs for line in portion]
+    assert len(logs) > 5
+    assert len(lines) > 50
+    assert all(len(json.dumps(line)) < 3 * SHOWN_LINE_BYTES for line in lines)
+    record_figure(
+        f"a message of a page that was opened beside hostile log lines: {longest * 1000:.0f} ms (wanted: 250)"
+    )
+    assert longest < 5 * 0.25
