@@ -27,7 +27,7 @@ from emceepee.backends.spec import (
 from emceepee.json_types import JsonObject
 from emceepee.secret_references import BadReference, References
 from emceepee.state.limits import range_of
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place
 from emceepee.validation import mismatches
 
 MOST_TAGS, LONGEST_TAG = 20, 50
@@ -145,7 +145,7 @@ def unusable_spec(name: str, entry: JsonObject, reason: str) -> BackendSpec:
     """Return what is known of a server whose entry cannot be used, as it is written."""
     url = next((entry[key] for key in ("url", "serverUrl") if isinstance(entry.get(key), str)), None)
     command = entry.get("command")
-    label = public_url(url) if url is not None else f"stdio://{command}" if isinstance(command, str) else ""
+    label = public_place(url) if url is not None else f"stdio://{command}" if isinstance(command, str) else ""
     description, tags = entry.get("description"), entry.get("tags")
     tags = tags if isinstance(tags, list) else []
     return BackendSpec(

@@ -29,7 +29,7 @@ from emceepee.json_types import JsonObject
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
 from emceepee.surface import OWN_SERVER
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place, public_url
 
 RESERVED_NAME = OWN_SERVER
 ROOT_SCHEME = "file://"
@@ -81,7 +81,7 @@ class HttpTarget:
 
     @property
     def label(self) -> str:
-        return public_url(self.url)
+        return public_place(self.url)
 
     @property
     def may_log_in(self) -> bool:

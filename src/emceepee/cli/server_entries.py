@@ -16,7 +16,7 @@ from emceepee.clients.own_config import OwnConfig
 from emceepee.json_types import JsonObject
 from emceepee.own_files import OWN_NAME
 from emceepee.telemetry.argument_masking import masked_arguments
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place
 
 _DONE_WORDS = {"add": "added", "remove": "removed", "enable": "enabled", "disable": "disabled"}
 
@@ -59,7 +59,7 @@ def _row(name: str, entry: JsonObject) -> Facts:
     row: Facts = {
         "name": name,
         "type": kind or ("http" if url else "stdio"),
-        "where": public_url(url) if url else _command_line(entry),
+        "where": public_place(url) if url else _command_line(entry),
         "enabled": entry.get("disabled") is not True,
     }
     tags = entry.get("tags")

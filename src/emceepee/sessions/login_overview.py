@@ -10,7 +10,7 @@ from emceepee.backends.oauth.scopes import Scopes
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.sessions.secret_records import LOGIN, TOKENS, ServerKey
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place
 
 
 class LoginState(StrEnum):
@@ -68,7 +68,7 @@ def login_overview(
             views.append(LoginView(server=spec.name, url=target.label, state=state))
     for record, tokens in left.items():
         name = str(json.loads(record)[1])
-        views.append(_held(name, public_url(tokens.resource), record, tokens, now, is_known=False))
+        views.append(_held(name, public_place(tokens.resource), record, tokens, now, is_known=False))
     return views
 
 

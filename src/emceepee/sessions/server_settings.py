@@ -10,7 +10,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, Provenance, ServerEn
 from emceepee.sessions.records import UnreadableRecord, read, write
 from emceepee.store.store import ServerConfiguration
 from emceepee.telemetry.logs import EventLog
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place
 
 log = EventLog("sessions")
 
@@ -32,7 +32,7 @@ def write_configuration(principal: str, spec: BackendSpec, *, is_disabled: bool 
 def _holds_secrets(target: Target) -> bool:
     """Whether it has anything in which people put secrets."""
     if isinstance(target, HttpTarget):
-        return bool(target.headers or target.oauth) or public_url(target.url) != target.url
+        return bool(target.headers or target.oauth) or public_place(target.url) != target.url
     return isinstance(target, StdioTarget) and bool(target.env or target.args)
 
 

@@ -40,19 +40,25 @@ def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[P
 
 
 def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[Problem]:
-    work = Work()
+    work, unknown = Work(), 0
     for name, value in content.items():
         if name in fields:
             yield from (Problem(name, *mismatch) for mismatch in _mismatches(value, fields[name], work))
         elif not takes_others:
-            words = f"the form has no such field; it has {_listed(fields) or 'none'}"
-            yield Problem(name[:100], "additionalProperties", words)
+            unknown += 1
+    if unknown:  # their names are a part of the answer, which is shown to nobody again
+        begin = (
+            "one entry of the content is no field"
+            if unknown == 1
+            else f"{unknown} entries of the content are no fields"
+        )
+        yield Problem(None, "additionalProperties", f"{begin} of the form; it has {_listed(fields) or 'none'}")
 
 
 def _mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
     choices = _choices(rule)
     if choices is not None and rule.get("type") != "array":
-        if value not in choices:
+        if isinstance(value, list | dict) or value not in choices:  # to compare large ones takes very long
             yield "enum", f"must be one of {_listed(choices)}"
         return
     match rule.get("type"):

@@ -7,6 +7,7 @@ from typing import Any
 from emceepee.codec import decode, encode_text
 
 MASK = "***"
+SHORTEST_KEY, LONGEST_SEGMENT = 16, 60  # characters of a part of a path
 LOOKED_AT = 4096  # characters of a text that is cut
 _WORDS = (
     "authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key|assertion"
@@ -26,6 +27,27 @@ _JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\s,\]}"]*', re.DOTALL)
 def public_url(url: str) -> str:
     """An address without its user, password and query values."""
     return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub("", url))
+
+
+def public_place(url: str) -> str:
+    """The address of a server without all that may be a secret: as above, without its fragment, and of its path without
+    segments that look like keys. Some servers take their token there."""
+    begin, mark, query = public_url(url.partition("#")[0]).partition("?")
+    scheme, slashes, rest = begin.partition("://")
+    if scheme == "unix":
+        return begin + mark + query
+    place, *segments = rest.split("/")
+    shown = [MASK if _is_key(item, before) else item for before, item in zip(["", *segments], segments, strict=False)]
+    return "/".join([f"{scheme}{slashes}{place}", *shown]) + mark + query
+
+
+def _is_key(segment: str, before: str) -> bool:
+    """Whether it may be one: long, and no words; or what comes behind such a name as `token`."""
+    if len(segment) > LONGEST_SEGMENT or (segment and is_telling(before)):
+        return True
+    return len(segment) >= SHORTEST_KEY and (
+        any(letter.isdigit() for letter in segment) or (segment != segment.lower() and segment != segment.upper())
+    )
 
 
 def public_start(text: str, most: int) -> str:

@@ -142,10 +142,13 @@ def test_a_required_field_without_a_default_must_be_given() -> None:
 def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_strangers() -> None:
     content = {"name": "Jo", "nickname": "Jo"}
     assert words_of(fill_in(content, FORM)[1]) == [
-        "nickname: the form has no such field; it has name, line, count, agreed, tunes",
+        "one entry of the content is no field of the form; it has name, line, count, agreed, tunes",
     ]
     assert fill_in(content, FORM | {"additionalProperties": True})[1] == []
-    assert words_of(fill_in({"x": 1}, {})[1]) == ["x: the form has no such field; it has none"]
+    assert words_of(fill_in({"x": 1}, {})[1]) == ["one entry of the content is no field of the form; it has none"]
+    assert words_of(fill_in({"x": 1, "y": 2}, {})[1]) == [
+        "2 entries of the content are no fields of the form; it has none"
+    ]
 
 
 def test_every_wrong_field_is_named_at_once() -> None:
@@ -187,7 +190,8 @@ def test_a_problem_says_by_a_code_which_rule_was_broken(rule: dict[str, Any], va
 
 def test_what_is_missing_and_what_is_strange_has_a_code_too() -> None:
     problems = fill_in({"b": 1}, {"properties": {"a": {}}, "required": ["a"]})[1]
-    assert [(problem.field, problem.code) for problem in problems] == [("a", "required"), ("b", "additionalProperties")]
+    codes = [(problem.field, problem.code) for problem in problems]
+    assert codes == [("a", "required"), (None, "additionalProperties")]
 
 
 def test_the_content_given_and_the_schema_stay_as_they_were() -> None:
@@ -226,6 +230,7 @@ MOST_SECONDS = 3.0  # of the processor: the slowest takes 0.6, where it was a ma
         ({"type": "array", "items": {"type": "string", "pattern": LARGE}}, ["a" * 40] * 10_000),
         ({"type": "array", "items": {"enum": [f"{n}" for n in range(100_000)]}}, ["x"] * 10_000),
         ({"type": "string", "enum": [f"{n}" for n in range(100_000)]}, "x"),
+        ({"type": "array", "items": {"enum": [[0] * 1000 + [n] for n in range(1000)]}}, [[0] * 1001] * 1000),
     ],
 )
 def test_what_a_form_and_its_answer_hold_does_not_make_the_check_slow(rule: dict[str, Any], value: Any) -> None:
@@ -240,7 +245,7 @@ def test_a_default_that_nobody_touched_is_not_checked() -> None:
 
 def test_of_many_problems_the_first_are_told_and_in_few_words() -> None:
     fields = {f"field{n}": {"type": "string"} for n in range(1000)}
-    _, found = fill_in({f"other{n}": 1 for n in range(10_000)}, {"properties": fields})
+    _, found = fill_in({f"field{n}": 1 for n in range(1000)}, {"properties": fields})
     assert len(found) == 21
     assert found[-1] == (None, "more", "there may be more")
     assert all(len(str(problem)) < 400 for problem in found)

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from emceepee.telemetry.redaction import LOOKED_AT, MASK, masked_url, public_start, public_url, redacted
+from emceepee.telemetry.redaction import LOOKED_AT, MASK, masked_url, public_place, public_start, public_url, redacted
 
 SIZE = 64_000
 
@@ -132,3 +132,26 @@ def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> 
 def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown: str) -> None:
     """Also if the sign that it has a password stands behind all that is looked at."""
     assert public_start(text, 20) == shown
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host:8080/mcp", "https://host:8080/mcp"),
+        ("https://host", "https://host"),
+        ("https://host/", "https://host/"),
+        (
+            "https://u:p@host/streamable-http-endpoint/v2/mcp?key=1#s3cret",
+            "https://host/streamable-http-endpoint/v2/mcp?key=***",
+        ),
+        ("https://host/api/mcp/s/NjQ1ZDE2MGUtY2I1/mcp", "https://host/api/mcp/s/***/mcp"),
+        ("https://host/550e8400-e29b-41d4-a716-446655440000/sse", "https://host/***/sse"),
+        ("https://host/AbcdefGhijklMnopq", "https://host/***"),
+        ("https://host/token/abc/mcp", "https://host/token/***/mcp"),
+        ("https://host/" + "a" * 61, "https://host/***"),
+        ("https://host/mcp#s3cret", "https://host/mcp"),
+        ("unix:///run/user/1000/mcp-server-2026.sock", "unix:///run/user/1000/mcp-server-2026.sock"),
+    ],
+)
+def test_the_place_of_a_server_is_shown_without_what_may_be_a_key(url: str, shown: str) -> None:
+    assert public_place(url) == shown
