@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -37,7 +38,10 @@ class TaskOwner:
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled():
+            with suppress(asyncio.CancelledError):
+                task.exception()  # takes the stored error, whose traceback keeps every frame, out of the task
+        elif (error := task.exception()) is not None:
             logger.error("%s failed", task.get_name(), exc_info=error)
 
     def __len__(self) -> int:

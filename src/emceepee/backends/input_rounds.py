@@ -8,12 +8,13 @@ request with inputResponses and requestState ──▶ backend
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 from emceepee.backends.link import Listener, RpcError, ServerLost
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
 from emceepee.json_types import JsonObject, JsonValue
+from emceepee.lifecycle import TaskOwner
 from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.state.limits import Limits
 
@@ -61,15 +62,24 @@ class InputRounds:
 
     async def _ask_all(self, questions: JsonObject, origin: object | None) -> JsonObject:
         """All questions of a round at once. If one can have no answer, the others are withdrawn and the call fails."""
+        owner = TaskOwner("input requests")
         try:
-            async with asyncio.TaskGroup() as group:
-                asking = {key: group.create_task(self._ask(item, origin)) for key, item in questions.items()}
-        except ExceptionGroup as errors:
-            first = errors.exceptions[0]
-            if isinstance(first, ServerLost):
-                raise BackendDisconnected(f'Server "{self._server}" was lost while it waited for an answer.') from first
-            raise ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {first}') from first
+            asking = {key: owner.spawn(self._try(item, origin)) for key, item in questions.items()}
+            refusal = await _first_refusal(asking.values())
+        finally:
+            await owner.close()
+        if isinstance(refusal, ServerLost):
+            raise BackendDisconnected(f'Server "{self._server}" was lost while it waited for an answer.') from refusal
+        if refusal is not None:
+            raise ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}') from refusal
         return {key: task.result() for key, task in asking.items()}
+
+    async def _try(self, question: JsonValue, origin: object | None) -> JsonObject | RpcError:
+        """Return a refusal as a value: a task group would keep its exception in a cycle with the whole call."""
+        try:
+            return await self._ask(question, origin)
+        except RpcError as refusal:
+            return refusal
 
     async def _ask(self, question: JsonValue, origin: object | None) -> JsonObject:
         asked = question if isinstance(question, dict) else {}
@@ -85,3 +95,14 @@ class InputRounds:
             if method != "roots/list" or refusal.code != METHOD_NOT_FOUND:
                 raise
             return {"roots": []}  # a round has no way to refuse one request, and the call needs none of them
+
+
+async def _first_refusal(asking: "Collection[asyncio.Task[JsonObject | RpcError]]") -> RpcError | None:
+    """Return the first refusal, or None once all questions are answered."""
+    waiting = set(asking)
+    while waiting:
+        done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            if isinstance(outcome := task.result(), RpcError):
+                return outcome
+    return None

@@ -48,6 +48,8 @@ class Activity:
 
     def close(self) -> None:
         self._budget.leave(self._outbox)
+        self._outbox.on_forgotten = None  # what is stored stays
+        self._outbox.evict(len(self._outbox))
 
     @property
     def has_news(self) -> bool:

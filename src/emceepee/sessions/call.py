@@ -12,7 +12,7 @@ from emceepee.errors import EmceepeeError, InvalidArguments
 from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.records import RecordKind
-from emceepee.state.call import WAITING, CallState
+from emceepee.state.call import WAITING, CallStage, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 
@@ -100,6 +100,16 @@ class Call:
     @property
     def server(self) -> str:
         return self.connection.spec.name
+
+    def let_go(self) -> None:
+        """Drop the runner and the large data of a call that has ended, which would form a cycle.
+
+        The arguments of an untold result stay: an unread reply becomes a task with them.
+        """
+        self.runner = self.on_progress = self.before_sending = None
+        self.params = {}
+        if self.state.has_task or self.state.stage is not CallStage.FINISHED:
+            self.arguments = {}
 
     def result(self) -> JsonObject:
         """The backend's raw result. Raises: EmceepeeError."""

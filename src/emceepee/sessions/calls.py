@@ -382,6 +382,7 @@ class Calls:
             self._questions.rule_out(call)
         if call.finished is not None:
             resolve(call.finished, None)
+        call.let_go()
 
     def _change_task(self, call: Call, event: CallEvent, effect: Effect) -> None:
         task_id = self.identify(call)

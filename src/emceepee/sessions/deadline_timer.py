@@ -16,17 +16,23 @@ class DeadlineTimer:
         self._clock, self._on_deadline = clock, on_deadline
         self._handle: Handle | None = None
         self._at: datetime | None = None
+        self._is_closed = False
 
     def not_later_than(self, deadline: datetime) -> None:
         """Fire at `deadline`, unless it is set for an earlier moment anyway."""
-        if self._at is not None and self._at <= deadline:
+        if self._is_closed or (self._at is not None and self._at <= deadline):
             return
-        self.close()
+        self._disarm()
         self._at = deadline
         delay = (deadline - self._clock.now()).total_seconds() + MARGIN_SECONDS
         self._handle = self._clock.call_later(max(delay, 0), self._fire)
 
     def close(self) -> None:
+        """Stop for good: records still change while a session closes, and a pending timer would keep that session."""
+        self._is_closed = True
+        self._disarm()
+
+    def _disarm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
         self._handle = self._at = None

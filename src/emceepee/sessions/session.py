@@ -271,13 +271,15 @@ class Session:
         self._deadline_timer.close()
         self.servers.leave_logins()
         await self.calls.close()
-        self.tasks.close()
         if self._results is not None:
             await self._results.close()
         await self.servers.close()
         self._end_search()
+        # The parts form a cycle, which only the collector frees. Drop the large data now.
+        self.tasks.close()
         self.activity.close()
         self.journal.close()
+        self._buffers.clear()
         log.info("registry_shutdown_complete")
 
     def _apply_deadlines(self, now: datetime) -> datetime | None:

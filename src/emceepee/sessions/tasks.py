@@ -51,7 +51,10 @@ class Tasks:
         self._kept: dict[str, _Kept] = {}
 
     def close(self) -> None:
+        """Keep nothing of the tasks but how they ended."""
         self._results.leave(self)
+        for kept in self._kept.values():
+            kept.task = kept.task.without_result()
 
     # Looking.
 

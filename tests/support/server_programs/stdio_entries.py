@@ -9,9 +9,14 @@ from support.waiting import eventually
 STDIO_SERVER = Path(__file__).parent / "stdio_server.py"
 
 
+def program(script: Path, *words: str) -> dict[str, Any]:
+    """The command and arguments that run a server that needs the standard library only."""
+    return {"command": sys.executable, "args": ["-S", "-E", str(script), *words]}
+
+
 def stdio_server(*words: str) -> dict[str, Any]:
     """The command and arguments of a server that behaves as `words` say. -S and -E: nothing of ours is imported."""
-    return {"command": sys.executable, "args": ["-S", "-E", str(STDIO_SERVER), *words]}
+    return program(STDIO_SERVER, *words)
 
 
 def is_running(pid: int) -> bool:

@@ -138,6 +138,9 @@ class Child(asyncio.SubprocessProtocol):
             self._end_timer = self._clock.call_later(delay, self._end)
 
     def _end(self) -> None:
+        if self._end_timer is not None:
+            self._end_timer.cancel()  # a pending timer keeps this object and the unread input
+            self._end_timer = None
         if not self.ended.done():
             self.ended.set_result(self.describe_end())
             # Whoever waits to write has waited long enough: a grandchild may hold the pipe and not read.
