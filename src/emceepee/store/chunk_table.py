@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from emceepee.store.database import Database
+from emceepee.store.statements import insert_one_by_one
 
 
 class ChunkTable:
@@ -16,7 +17,7 @@ class ChunkTable:
             if connection.execute("SELECT 1 FROM sessions WHERE session_id = ?", (session_id,)).fetchone() is None:
                 return False
             rows = ((session_id, name, number, chunk) for number, chunk in enumerate(chunks, first))
-            connection.executemany("INSERT OR REPLACE INTO chunks VALUES (?, ?, ?, ?)", rows)
+            insert_one_by_one(connection, "chunks", 4, rows)
         return True
 
     def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:

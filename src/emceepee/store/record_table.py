@@ -3,10 +3,13 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 
-from emceepee.store.statements import batches, listed, placeholders
+from emceepee.store.statements import batches, insert_one_by_one, listed, placeholders
 from emceepee.store.store import Commit, RecordKey
 
 READ_AT_ONCE_BYTES = 4 << 20
+LARGE_BYTES = 4 << 10  # smaller records share statements, each of which keeps its last rows in memory
+
+_Row = tuple[str, str, str, bytes]
 
 
 def write_records(connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
@@ -21,7 +24,13 @@ def write_records(connection: sqlite3.Connection, commits: Sequence[Commit]) -> 
     for gone in batches([name for name, data in outcome.items() if data is None]):
         matching = f"(session_id, kind, record_id) IN {listed(3, len(gone))}"
         connection.execute(f"DELETE FROM records WHERE {matching}", [part for name in gone for part in name])
-    for rows in batches([(*name, data) for name, data in outcome.items() if data is not None]):
+    large, small = list[_Row](), list[_Row]()
+    for name, content in outcome.items():
+        if content is not None:
+            (large if isinstance(content, bytes) and len(content) > LARGE_BYTES else small).append((*name, content))
+    if large:
+        insert_one_by_one(connection, "records", 4, large)
+    for rows in batches(small):
         statement = f"INSERT OR REPLACE INTO records VALUES {placeholders(4, len(rows))}"
         connection.execute(statement, [value for row in rows for value in row])
 

@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from emceepee.store.schema import STEPS
-from emceepee.store.statements import ROWS_AT_ONCE, batches, listed, placeholders
+from emceepee.store.statements import ROWS_AT_ONCE, batches, insert_one_by_one, listed, placeholders
 
 
 @pytest.fixture
@@ -49,3 +49,10 @@ def test_many_rows_go_in_batches_and_none_is_left_out() -> None:
 
 def test_placeholders_are_rows_of_columns() -> None:
     assert placeholders(2, 3) == "(?,?),(?,?),(?,?)"
+
+
+def test_rows_inserted_one_by_one_replace_those_before_them(connection: sqlite3.Connection) -> None:
+    insert_one_by_one(connection, "records", 4, [("s", "task", "1", b"old"), ("s", "task", "2", b"")])
+    insert_one_by_one(connection, "records", 4, [("s", "task", "1", b"new")])
+    found = connection.execute("SELECT * FROM records ORDER BY record_id").fetchall()
+    assert found == [("s", "task", "1", b"new"), ("s", "task", "2", b"")]

@@ -1,0 +1,35 @@
+"""What was written is in the file, and no longer in memory."""
+
+import os
+from pathlib import Path
+
+from emceepee.clock import SystemClock
+from emceepee.store.sqlite import SqliteStore
+from emceepee.store.store import Commit, RecordKey
+from support.figures import record_figure
+from support.store.stored_sessions import HOUR, NOT_STORED, head, key, put, records_in
+from support.system.processes import memory_of
+
+RECORD_BYTES = 1 << 20
+AT_ONCE = 24  # commits have 1 to so many records
+ALLOWED_BYTES = 60 << 20
+
+
+async def test_large_records_stay_in_the_file_only(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store = await SqliteStore.open(tmp_path / "state.db", clock)
+    of, lease = head("one", expires_at=clock.now() + HOUR), NOT_STORED
+    lease = await put(store, Commit(head=of, lease=lease, puts={}, deletes=frozenset()))
+    before = memory_of(os.getpid())
+    for count in range(1, AT_ONCE + 1):
+        puts = {RecordKey("task", str(number)): os.urandom(1) * RECORD_BYTES for number in range(count)}
+        lease = await put(store, Commit(head=of, lease=lease, puts=puts, deletes=frozenset()))
+        del puts
+    grown = memory_of(os.getpid()) - before
+    found = await records_in(store, key("one"))
+    sizes = [len(data) for data in found.values()]
+    await store.close()
+    written = AT_ONCE * (AT_ONCE + 1) // 2 * RECORD_BYTES
+    record_figure(f"{written >> 20} MiB of large records written: memory +{grown / (1 << 20):.0f} MiB")
+    assert sizes == [RECORD_BYTES] * AT_ONCE
+    assert grown < ALLOWED_BYTES
