@@ -85,7 +85,12 @@ class Conversation:
         args = {"text": self.large, "id": "1", "status": 200, "code": -32000, "words": "no"}
         params = {"name": "execute_tool", "arguments": {"server": server, "tool": tool, "args": args, **more}}
         self.keys = [next(self._keys) for _ in range(CALLS)]
-        return [asyncio.create_task(self.caller.request("tools/call", params, key=key)) for key in self.keys]
+
+        def request(key: str) -> "asyncio.Task[Any]":
+            asked = params | {"_meta": {"progressToken": key}}
+            return asyncio.create_task(self.caller.request("tools/call", asked, key=key))
+
+        return [request(key) for key in self.keys]
 
     async def leave(self, calls: "list[asyncio.Task[Any]]", keys: list[str]) -> None:
         """Cancel the calls as a client does."""
