@@ -15,6 +15,7 @@ MOST_TICKS_AT_ONCE = 4  # after a halt of this process, during which callers may
 SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and refused connections
 BODY_SLACK = 1 << 20  # beyond the largest body, so that whoever reads it can refuse it in its own words
 CALM_SHARE = 0.9  # of the limit: below it, reaching the limit is logged again
+QUIET_SHARE = 0.5  # the same for unread bytes, of which one answer may be a good part
 
 
 _Key = TypeVar("_Key")
@@ -69,7 +70,7 @@ class ConnectionTable:
         self._unread: dict[Unread, None] = {}
         self._most_unread_bytes = limits.unread_bytes_in_all
         self._unread_bytes = 0  # at most: what was read since they were counted is in it
-        self._is_shedding = False
+        self._is_shedding = self._is_budget_logged = False
         self._ticked_at: float | None = None
 
     def catch_up(self, now: float) -> None:
@@ -117,9 +118,13 @@ class ConnectionTable:
             size, ticks = unread[surplus]
             self._unread_bytes -= size
             self.end_unread(surplus)
-            log.warning("unread_answer_given_up", bytes=size, seconds=ticks * TICK_SECONDS, of=len(unread))
+            if not self._is_budget_logged:
+                self._is_budget_logged = True
+                log.warning("too_many_unread_answers", bytes=size, seconds=ticks * TICK_SECONDS, of=len(unread))
             surplus.give_way()
             self._shed_soon()
+        elif self._unread_bytes < self._most_unread_bytes * QUIET_SHARE:
+            self._is_budget_logged = False
 
     def enter(self, connection: Waiting) -> bool:
         """Count it. Where there are too many, the one that waits longest gives way; False if there is none."""
