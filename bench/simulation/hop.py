@@ -63,7 +63,9 @@ class SimulatedHop:
         if (signal := self._silent.pop(replica.epoch, None)) is not None:
             signal.ring()
 
-    def end_streams(self) -> None: ...  # nobody stops in order here
+    is_passing = False  # nobody stops in order here
+
+    def end_streams(self) -> None: ...
 
     def break_off(self) -> None: ...
 

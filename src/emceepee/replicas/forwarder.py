@@ -71,6 +71,11 @@ class Forwarder:
             return Outcome.UNREACHABLE
         return await Passage(link, hop, request, lost_reply).run()
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether a call that was passed on still waits for its answer."""
+        return any(passage.is_call for passage in self._passages())
+
     def end_streams(self) -> None:
         """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
         for passage in self._passages():
@@ -132,6 +137,7 @@ class _Asking:
     """On its way for this replica itself."""
 
     is_standing = False  # whoever asks for a stream ends it in time
+    is_call = False
 
     def __init__(self, hop: SentHop) -> None:
         self._hop = hop

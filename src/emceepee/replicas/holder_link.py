@@ -40,6 +40,11 @@ class LinkPassage(Protocol):
         """Whether it is a stream that answers no call."""
         ...
 
+    @property
+    def is_call(self) -> bool:
+        """Whether a caller waits for the answer to a request."""
+        ...
+
     def break_off(self) -> None:
         """The holder is gone, or is not waited for."""
         ...

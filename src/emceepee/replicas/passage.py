@@ -42,6 +42,10 @@ class Passage:
         answers_no_call = request.scope["method"] == "GET" or request.headers.get(METHOD_HEADER) == LISTEN
         return answers_no_call and bool(self._hop.response.status)
 
+    @property
+    def is_call(self) -> bool:
+        return not self.is_standing
+
     def break_off(self) -> None:
         self._hop.response.close()
 

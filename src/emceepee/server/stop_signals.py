@@ -7,6 +7,7 @@ from contextlib import suppress
 
 FINISH_SECONDS = 2.0  # for calls that are nearly done
 LET_GO_SECONDS = 0.5  # for the replies of those whose calls were given up
+PASSED_ON_SECONDS = 4.0  # after that, for the answers of other replicas, whose calls nothing has to end
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -321,13 +321,16 @@ async def test_a_replica_that_stops_ends_streams_that_answer_no_call_and_then_do
     asking.send(post())
     await eventually(lambda: streams[1].request is not None)
     await eventually(lambda: all(caller.read_some() and caller.received for caller in (listening, asking)))
+    assert replicas.forwarder.is_passing
     replicas.forwarder.end_streams()
     await eventually(lambda: listening.read_some() and listening.received.endswith(b"0\r\n\r\n"))
     await asyncio.wait_for(streams[0].was_left.wait(), 10)
     assert replicas.outcomes == [Outcome.ANSWERED]
+    assert replicas.forwarder.is_passing
     replicas.forwarder.break_off()
     await eventually(lambda: asking.read_some() and asking.received.endswith(b"data: lost\n\n\r\n0\r\n\r\n"))
     await asyncio.wait_for(streams[1].was_left.wait(), 10)
+    await eventually(lambda: not replicas.forwarder.is_passing)
 
 
 @pytest.mark.parametrize("is_watched", [False, True])

@@ -25,7 +25,7 @@ from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.requests import observe_refusal
 from emceepee.server.session_keys import SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
-from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
 from emceepee.sessions.directory import SessionDirectory
 from emceepee.sessions.open_sessions import TooManySessions
 from emceepee.sessions.server_logins import ServerLogins
@@ -89,6 +89,7 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self._login_pages = None if parts.logins is None else LoginPages(parts.logins, parts.gate)
+        self._is_finished = False  # with what is served here
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
         parts.directory.on_end = self._end_connections_of
         parts.directory.on_load = self._connections.restore
@@ -137,7 +138,11 @@ class HttpEndpoint:
     @property
     def is_over(self) -> bool:
         """Whether nobody is waited for any more."""
-        return self._router.is_over
+        return self._router.is_over or (self._is_finished and not self._is_passing)
+
+    @property
+    def _is_passing(self) -> bool:
+        return self._parts.replicas is not None and self._parts.replicas.forwarder.is_passing
 
     def drain(self) -> None:
         """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
@@ -156,6 +161,7 @@ class HttpEndpoint:
 
     def _stop_calls(self) -> None:
         """Calls to backends fail now, and their replies say why; a moment later everything else is cancelled."""
+        self._router.is_refusing = True
         self._parts.directory.stop_calls()
         self._parts.directory.clock.call_later(LET_GO_SECONDS, self._cancel_requests)
 
@@ -163,9 +169,17 @@ class HttpEndpoint:
         for connection in self._connections:
             connection.cancel_requests()
         self._stateless.cancel_requests()
+        self._is_finished = True
+        if self._is_passing:
+            self._parts.directory.clock.call_later(PASSED_ON_SECONDS, self._break_off)
+        else:
+            self._break_off()
+
+    def _break_off(self) -> None:
+        """Other replicas are waited for no longer. The calls that they serve go on there."""
+        self._router.is_over = True
         if self._parts.replicas is not None:
             self._parts.replicas.forwarder.break_off()
-        self._router.is_over = True
 
     async def close(self) -> None:
         """What stands on the wire for a session ends with it, when the directory closes it."""

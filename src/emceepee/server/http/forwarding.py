@@ -32,6 +32,11 @@ class RequestForwarder(Protocol):
         """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         ...
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether a call that was passed on still waits for its answer."""
+        ...
+
     def end_streams(self) -> None:
         """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
         ...

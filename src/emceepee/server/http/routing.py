@@ -53,11 +53,15 @@ class RequestRouter:
     def __init__(self, directory: SessionDirectory, serve: Serve, replicas: ReplicaParts | None) -> None:
         self._directory, self._serve, self._replicas = directory, serve, replicas
         self._clock = directory.clock
-        self.is_draining = False
+        self.is_draining = False  # what comes is for other replicas
+        self.is_refusing = False  # nor is it passed on any more
         self.is_over = False  # nobody is waited for any more
 
     async def route(self, http: HttpRequest, message: Message) -> None:
         """Answer it, or have it answered."""
+        if self.is_refusing:
+            await _send_stopping(http)
+            return
         if not self._directory.is_sure and not await self._confirm():
             await _send_away(http)
             return
@@ -99,7 +103,7 @@ class RequestRouter:
         while True:
             if await self._forward(elsewhere.holder, http, message):
                 return
-            if self.is_over or self._clock.monotonic() >= give_up_at:
+            if self.is_refusing or self._clock.monotonic() >= give_up_at:
                 log.warning("session_out_of_reach", slot=elsewhere.holder.slot)
                 await _send_away(http)
                 return
@@ -120,31 +124,62 @@ class RequestRouter:
         """Whether that was it."""
         assert self._replicas is not None
         outcome = await self._replicas.forwarder.forward(
-            holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message))
+            holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message, self._loss))
         )
         if outcome is Outcome.LOST:
-            log.warning("replica_lost_with_request", slot=holder.slot)
-            reply = _lost_reply(http, message)
-            await (_send_lost(http) if reply is None else respond_json(http.send, 200, reply))
+            if not self.is_over:
+                log.warning("replica_lost_with_request", slot=holder.slot)
+            reply = _lost_reply(http, message, self._loss)
+            await (_send_lost(http, self._loss) if reply is None else respond_json(http.send, 200, reply))
         return outcome in (Outcome.ANSWERED, Outcome.LOST)
+
+    @property
+    def _loss(self) -> "_Loss":
+        """Why a request that was passed on gets no answer."""
+        return _STOPPED if self.is_over else _LOST
 
     async def _hand_over(self, http: HttpRequest, message: Message) -> None:
         """This replica stops: another one takes the session as soon as it is let go here."""
         others = [] if self._replicas is None else list(self._replicas.placement.others)
         pause = FIRST_PAUSE
         give_up_at = self._clock.monotonic() + SLACK_SECONDS
-        while others and not self.is_over and self._clock.monotonic() < give_up_at:
+        while others and not self.is_refusing and self._clock.monotonic() < give_up_at:
             if await self._forward(others[0], http, message):
                 return
             others.append(others.pop(0))
             await self._clock.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-        await send_rpc_error(http.send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
+        await _send_stopping(http)
 
 
-async def _send_lost(http: HttpRequest) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """Why a request that was passed on gets no answer, in words for its caller."""
+
+    of_a_request: str
+    """With the method in it."""
+    of_anything_else: str
+
+
+_LOST = _Loss(
+    of_a_request="The replica of emceepee that served this {} was lost, and it is not known how far it came. The "
+    "session goes on at another replica: look how things stand there before you call again.",
+    of_anything_else="The replica that served this request was lost with it.",
+)
+_STOPPED = _Loss(
+    of_a_request="This replica of emceepee stopped before another one had answered this {}. A call goes on there as a "
+    "task of the session: list the tasks before you call again.",
+    of_anything_else="This replica stopped before another one had answered this request.",
+)
+
+
+async def _send_stopping(http: HttpRequest) -> None:
+    await send_rpc_error(http.send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
+
+
+async def _send_lost(http: HttpRequest, loss: _Loss) -> None:
     """Not 503, which says that nothing ran: a balancer may send such a request again."""
-    await send_rpc_error(http.send, 502, INTERNAL_ERROR, "The replica that served this request was lost with it.")
+    await send_rpc_error(http.send, 502, INTERNAL_ERROR, loss.of_anything_else)
 
 
 async def _send_away(http: HttpRequest) -> None:
@@ -155,16 +190,15 @@ def _encoded(reply: JsonObject | None) -> bytes | None:
     return None if reply is None else encode(reply)
 
 
-def _lost_reply(http: HttpRequest, message: Message) -> JsonObject | None:
-    """What is said of a request whose replica was lost with it; None if it is no request."""
+def _lost_reply(http: HttpRequest, message: Message, loss: _Loss) -> JsonObject | None:
+    """Answer a request that another replica has not answered; None if it is no request."""
     request = classify(message.value) if message.body else None
     if not isinstance(request, Request):
         return None
     if request.method == LISTEN:  # nothing else is lost with it, and whoever listens begins again
         return result_message(request.request_id, modern_result(listen_result(request.request_id)))
     error = EmceepeeError(
-        f"The replica of emceepee that served this {request.method} was lost, and it is not known how far it came. The "
-        "session goes on at another replica: look how things stand there before you call again.",
+        loss.of_a_request.format(request.method),
         details={"reason": "replica", "mayHaveRun": True},
     )
     if request.method == "tools/call":

@@ -12,6 +12,7 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.server.http.routing import SLACK_SECONDS
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.sessions.stored_sessions import LAST_ANSWERS_SECONDS
 from emceepee.state.replica import Replica
@@ -32,10 +33,18 @@ class Wires:
         self.clients: list[EndpointClient] = []
         self.hops: list[int] = []
         self.outcome: Outcome | None = None
+        self.held: asyncio.Future[None] | None = None  # an answer of another replica that the test holds back
+        self.passing = 0
+
+    @property
+    def is_passing(self) -> bool:
+        return self.passing > 0
 
     def end_streams(self) -> None: ...
 
-    def break_off(self) -> None: ...
+    def break_off(self) -> None:
+        if self.held is not None and not self.held.done():
+            self.held.set_exception(ConnectionResetError())
 
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
@@ -43,6 +52,14 @@ class Wires:
         self.hops.append(holder.slot)
         if self.outcome is not None:
             return self.outcome
+        if self.held is not None:
+            self.passing += 1
+            try:
+                await self.held
+            except ConnectionResetError:
+                return Outcome.LOST
+            finally:
+                self.passing -= 1
         there = Answered()
         hop = HttpRequest(request.scope, request.headers, request.receive, there.send, request.identity)
         if not await self.clients[holder.slot].endpoint.serve_hop(hop, body):
@@ -225,6 +242,42 @@ async def test_a_replica_that_stops_hands_requests_on_to_one_that_takes_the_sess
         assert len((await second.value(connection, "list_timers"))["timers"]) == 1
         assert wires.hops == [0]
         assert (len(first.sessions()), len(second.sessions())) == (1, 0)
+
+
+async def test_what_a_stopping_replica_handed_over_is_waited_for_and_nothing_new_is_handed_over_late() -> None:
+    async with two_replicas() as (wires, _, _, second):
+        connection = await second.join()
+        wires.held = asyncio.get_running_loop().create_future()
+        second.endpoint.drain()
+        await second.clock.advance(FINISH_SECONDS / 2)
+        answered, task = await second.start("POST", second.call("list_timers"), mcp_session_id=connection)
+        await second.clock.advance(FINISH_SECONDS / 2)
+        late = await second.ask("POST", body=second.call("list_timers"), mcp_session_id=connection)
+        assert (late.status, late.headers["retry-after"], wires.hops) == (503, "1", [0])
+        await second.clock.advance(LET_GO_SECONDS)
+        assert not second.endpoint.is_over
+        wires.held.set_result(None)
+        await asyncio.wait_for(task, 5)
+        assert "result" in json.loads(answered.body)
+        assert second.endpoint.is_over
+
+
+async def test_what_was_handed_over_is_not_waited_for_for_ever_and_its_caller_is_told_why() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await first.join()
+        wires.held = asyncio.get_running_loop().create_future()
+        answered, task = await second.start("POST", second.call("list_timers"), mcp_session_id=connection)
+        second.endpoint.drain()
+        await second.clock.advance(FINISH_SECONDS)
+        await second.clock.advance(LET_GO_SECONDS)
+        await second.clock.advance(PASSED_ON_SECONDS - 0.1)
+        assert not task.done()
+        await second.clock.advance(0.1)
+        await asyncio.wait_for(task, 5)
+        assert second.endpoint.is_over
+        error = json.loads(answered.body)["result"]["structuredContent"]["error"]
+        assert "This replica of emceepee stopped" in error["message"]
+        assert without_help(error)["details"] == {"reason": "replica", "mayHaveRun": True}
 
 
 async def test_the_last_replica_that_stops_says_so() -> None:

@@ -1,0 +1,61 @@
+"""One of two replicas is told to stop while callers still reach it, as in a rolling restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.backends.web_backend import a_web_backend
+from support.callers.emceepee_process import configured
+from support.callers.http_process import HttpCaller, HttpProcess
+from support.callers.replicas import TOKEN, two_replicas
+from support.waiting import eventually
+
+AUTHORIZED = f"Bearer {TOKEN}"
+
+
+def refuses_new_requests(caller: HttpCaller) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        async with caller.post("tools/call", {"name": "list_timers", "arguments": {}}) as response:
+            await response.read()
+            return response.status == 503
+
+    return check
+
+
+async def is_stopping(replica: HttpProcess) -> bool:
+    async with replica.http.get(f"{replica.origin}/readyz") as response:
+        return response.status == 503
+
+
+@pytest.mark.parametrize("begun", ["before it is told to", "while it stops"])
+async def test_a_call_that_a_stopping_replica_passed_on_gets_its_answer(begun: str, tmp_path: Path) -> None:
+    """The other replica has the session, and answers after all calls of the first one were given up."""
+    async with a_web_backend() as backend:
+        env = configured({"web": {"url": backend.url}})
+        async with two_replicas(f"sqlite:{tmp_path}/state.db", env=env) as (stopping, other):
+            there = other.modern(emceepee_session="desk", authorization=AUTHORIZED)
+            await there.value("list_servers")
+            here = stopping.modern(emceepee_session="desk", authorization=AUTHORIZED)
+            calls: list[asyncio.Task[dict[str, Any]]] = []
+
+            async def call() -> None:
+                calls.append(asyncio.create_task(here.call("execute_tool", server="web", tool="wait")))
+
+            if begun == "before it is told to":
+                await call()
+                held = await backend.next_call()
+                stopping.process.terminate()
+            else:
+                stopping.process.terminate()
+                await eventually(lambda: is_stopping(stopping))
+                await call()
+                held = await backend.next_call()
+            await eventually(refuses_new_requests(here), what="it hands nothing over any more", within=10)
+            held.finish("answered")
+            result = await calls[0]
+            assert result["content"][0]["text"] == "answered", result
+            assert await asyncio.wait_for(stopping.process.wait(), 20) == 0
+            assert (await there.value("list_tasks", include_completed=True))["tasks"] == []
