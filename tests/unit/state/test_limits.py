@@ -83,6 +83,8 @@ def test_the_defaults_are_the_promised_ones() -> None:
         "request_head_seconds": 10,
         "request_body_seconds": 30,
         "idle_connection_seconds": 75,
+        "unread_answer_seconds": 30,
+        "unread_bytes_in_all": 128 << 20,
         "pipelined_requests": 16,
         "batch_messages": 50,
         "caller_connections": 10_000,
