@@ -232,8 +232,8 @@ async def test_a_command_for_one_server_looks_up_no_secret_of_another(tmp_path: 
     assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"
     assert "demo" in await line.says("auth", "status", "demo")
     assert "State file:" in await line.says("state")
-    code, _, err = await line.run("auth", "status", "othr")
-    assert (code, "Did you mean other?" in err) == (2, True)
+    code, _, err = await line.run("auth", "status", "dmo")
+    assert (code, "Did you mean demo?" in err) == (2, True)
 
 
 async def test_a_list_of_all_servers_waits_for_those_that_start_slowly(line: CommandLine) -> None:
