@@ -234,6 +234,17 @@ def test_a_transport_that_does_not_exist_is_an_error_that_names_its_key(kind: An
     assert message == f"file.json: mcpServers.a.type: expected one of http, sse, stdio, found {shown}"
 
 
+@pytest.mark.parametrize("value", [{"timeout_ms": 10**400}, {"timeout_ms": 10**13}, {"record": "\ud800"}])
+def test_a_number_or_a_path_that_nothing_can_use_disables_its_server_alone(value: Any) -> None:
+    config = parsed({"mcpServers": {"odd": {"command": "x"} | value, "good": {"command": "x"}}})
+    assert [(spec.name, isinstance(spec.target, UnusableTarget)) for spec in config.servers] == [
+        ("odd", True),
+        ("good", False),
+    ]
+    (problem,) = config.problems
+    assert problem.key.startswith("mcpServers.odd")
+
+
 def test_an_entry_without_a_target_says_what_to_give() -> None:
     assert refused({"mcpServers": {"a": {}}}) == (
         "file.json: mcpServers.a: give either url (HTTP or SSE server) or command (stdio server), and only one of them"

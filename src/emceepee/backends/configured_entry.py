@@ -1,5 +1,6 @@
 """A server as the configuration file writes it: with what names files of this machine, which only the operator may."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
@@ -88,13 +89,16 @@ class ConfiguredEntry(ServerEntry):
         return self
 
     def spec_in(self, folder: Path) -> BackendSpec:
-        """Raises: BadTlsFile: better at the start than when someone calls."""
+        """Raises: BadTlsFile, OSError, RuntimeError, ValueError: better at the start than when someone calls."""
+        record = None if self.record is None else str(folder / Path(self.record).expanduser())
+        if record is not None:
+            os.fsencode(record)  # JSON may have half a surrogate pair, which no path can
         spec = replace(
             self.spec(),
             tags=tuple(self.tags or ()),
             is_shared=self.sharing == "shared",
             idle_stop=self.idleStop,
-            record=None if self.record is None else str(folder / Path(self.record).expanduser()),
+            record=record,
         )
         if self.tls is None or not isinstance(spec.target, HttpTarget):
             return spec

@@ -26,6 +26,7 @@ from emceepee.backends.oauth.settings import OAuthSettings
 from emceepee.clock import iso
 from emceepee.codec import encode_text
 from emceepee.json_types import JsonObject
+from emceepee.state.limits import LONGEST
 from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
 from emceepee.surface import OWN_SERVER
@@ -207,7 +208,7 @@ class ServerEntry(BaseModel):
     )
     allowedTools: list[str] | None = Field(None, description="Names or globs")
     deniedTools: list[str] | None = Field(None, description="Names or globs; beats allowed")
-    timeout_ms: int | None = Field(None, ge=0, description="Default for calls to it")
+    timeout_ms: int | None = Field(None, ge=0, le=round(LONGEST * 1000), description="Default for calls to it")
     mode: Mode = Field("auto", description="Protocol era")
     roots: list[str] | None = Field(None, description="Directories offered to it")
     sessionHeader: bool | None = Field(None, description="false: no Emceepee-Session-Id")
