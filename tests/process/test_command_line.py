@@ -225,15 +225,21 @@ async def test_a_command_for_one_server_starts_no_other(tmp_path: Path, is_serve
 
 
 async def test_a_command_for_one_server_looks_up_no_secret_of_another(tmp_path: Path) -> None:
-    line, pipe = CommandLine.in_home(tmp_path), tmp_path / "secret"
-    os.mkfifo(pipe)  # whoever reads it waits for ever, as for a keyring that nobody unlocks
-    servers = {"demo": DEMO, "other": DEMO | {"env": {"TOKEN": f"${{file:{pipe}}}"}}}
+    modules, asked = tmp_path / "modules", tmp_path / "asked"
+    modules.mkdir()
+    keyring = f"def get_password(service, name):\n    open({str(asked)!r}, 'w').close()\n    return 'a secret'\n"
+    (modules / "keyring.py").write_text(keyring)
+    line = CommandLine.in_home(tmp_path, PYTHONPATH=str(modules))
+    servers = {"demo": DEMO, "other": DEMO | {"env": {"TOKEN": "${keyring:other/token}"}}}
     line.config.write_text(json.dumps({"mcpServers": servers}))
     assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"
     assert "demo" in await line.says("auth", "status", "demo")
     assert "State file:" in await line.says("state")
     code, _, err = await line.run("auth", "status", "dmo")
     assert (code, "Did you mean demo?" in err) == (2, True)
+    assert not asked.exists()
+    assert await line.says("call", "other", "add", "a=2", "b=40") == "2 + 40 = 42\n"
+    assert asked.exists()
 
 
 async def test_a_list_of_all_servers_waits_for_those_that_start_slowly(line: CommandLine) -> None:
@@ -417,13 +423,16 @@ async def test_bash_completes_commands_flags_and_choices(line: CommandLine) -> N
     )
 
 
-async def test_servers_and_their_tools_are_shown_by_tag(line: CommandLine) -> None:
-    servers = {"demo": DEMO | {"tags": ["work"]}, "off": {"command": "no-such-program", "tags": ["home"]}}
+async def test_servers_and_their_tools_are_shown_by_tag_and_no_other_server_starts(line: CommandLine) -> None:
+    marker = line.home / "marker"
+    other = stdio_server(f"marker={marker}") | {"tags": ["home"]}
+    servers = {"demo": DEMO | {"tags": ["work"]}, "other": other}
     line.config.write_text(json.dumps({"mcpServers": servers}))
     assert [row["name"] for row in (await line.facts("servers", "list", "--tag", "work"))["servers"]] == ["demo"]
     assert {tool["server"] for tool in (await line.facts("tools", "--tag", "work"))["tools"]} == {"demo"}
     found = await line.facts("search", "add", "numbers", "--tag", "work")
     assert found["results"][0]["server"] == "demo"
+    assert not marker.exists()
     for words in (["servers", "list"], ["tools"]):
         code, _, err = await line.run(*words, "--tag", "wrk")
         assert (code, 'no server has the tag "wrk"' in err) == (1, True)
