@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -20,23 +21,17 @@ _PACKAGE_FILES = (".whl", ".tar.gz", ".zip")
 _RUNNER = re.compile(r"uvx?|pipx|python[\d.]*")
 _PACKAGE = re.compile(r"emceepee(?:(?:\[|==|@).*)?")
 _RUNNER_COMMANDS = ("run", "tool", "uvx")
-# Options of uvx and `pipx run` whose value is the next word.
-_WITH_VALUE = frozenset(
+# Options of uvx and `pipx run` whose value is the next word. Those of the first set name a file or folder.
+_WITH_PATH = frozenset(
     {
-        *("--from", "--spec", "--with", "--with-editable", "--with-requirements", "--python", "-p", "-w"),
-        *("--index", "--index-url", "-i", "--default-index", "--extra-index-url", "--find-links", "-f"),
-        *("--constraints", "-c", "--overrides", "--build-constraints", "-b", "--prerelease", "--resolution"),
-        *(
-            "--config-file",
-            "--cache-dir",
-            "--directory",
-            "--project",
-            "--env-file",
-            "--pip-args",
-            "--allow-insecure-host",
-        ),
+        *("--with-editable", "--with-requirements", "--find-links", "-f", "--config-file", "--cache-dir", "--env-file"),
+        *("--constraints", "-c", "--overrides", "--build-constraints", "-b", "--project"),
     }
 )
+_WITH_VALUE = _WITH_PATH | {
+    *("--from", "--spec", "--with", "-w", "--python", "-p", "--prerelease", "--resolution", "--directory"),
+    *("--index", "--index-url", "-i", "--default-index", "--extra-index-url", "--pip-args", "--allow-insecure-host"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,16 +89,17 @@ def _runner_of(start: Start) -> tuple[str, ...] | None:
         return None
     if not words:
         return None
-    return (*runner, *(_from_anywhere(word, start.folder) for word in words if word not in _ONLY_NOW))
+    words = [word for word in words if word not in _ONLY_NOW]
+    return (*runner, *(_from_anywhere(word, before, start.folder) for before, word in pairwise(["", *words])))
 
 
-def _from_anywhere(word: str, folder: Path) -> str:
-    """A relative path as an absolute one."""
-    option, sign, value = word.partition("=") if word.startswith("--") else ("", "", word)
-    is_path = not value.startswith("-") and (value.startswith(".") or "/" in value or value.endswith(_PACKAGE_FILES))
-    if not is_path or "://" in value or not (folder / value).exists():
+def _from_anywhere(word: str, before: str, folder: Path) -> str:
+    """A relative path as an absolute one. A name without a slash is one only as the value of some options."""
+    option, _, value = word.partition("=") if word.startswith("--") else (before, "", word)
+    is_path = value.startswith(".") or "/" in value or value.endswith(_PACKAGE_FILES) or option in _WITH_PATH
+    if not value or value.startswith("-") or not is_path or "://" in value or not (folder / value).exists():
         return word
-    return f"{option}{sign}{os.path.normpath(folder / value)}"
+    return f"{word.removesuffix(value)}{os.path.normpath(folder / value)}"
 
 
 def _spec(origin: str | None) -> str | None:

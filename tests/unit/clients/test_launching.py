@@ -57,6 +57,16 @@ def test_relative_paths_become_absolute_because_a_client_starts_elsewhere(tmp_pa
     )
 
 
+def test_a_file_beside_the_caller_becomes_absolute_where_an_option_names_a_file(tmp_path: Path) -> None:
+    for name in ("pins.txt", "more.txt", "keyring"):
+        (tmp_path / name).touch()
+    parent = ("uvx", "-c", "pins.txt", "--overrides=more.txt", "--with", "keyring", "-f", "gone", "emceepee")
+    assert by_uvx(*parent, folder=tmp_path) == (
+        *("uvx", "-c", f"{tmp_path}/pins.txt", f"--overrides={tmp_path}/more.txt"),
+        *("--with", "keyring", "-f", "gone", "emceepee"),
+    )
+
+
 @pytest.mark.parametrize(
     ("origin", "spec"),
     [
