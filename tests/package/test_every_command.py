@@ -1,7 +1,9 @@
-"""Every command of the parser runs once from the built wheel, in an environment without development dependencies."""
+"""Every command that `--help` lists runs once from the built wheel, in an environment with only its dependencies."""
 
 import argparse
 import json
+import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.cli.main import build_parser
-from support.distribution import ENVIRONMENT
+from support.distribution import run
 from support.system.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)  # packages are fetched and installed
@@ -57,6 +59,7 @@ ALONE = {
     "completion": ("bash",),
 }
 FAILING = {"auth login"}  # nothing listens at the server's address
+LISTED = re.compile(r"^ {2,4}([a-z]+) {2,}\S", re.MULTILINE)  # the name of a command, and what it does
 
 
 @pytest.fixture
@@ -70,6 +73,10 @@ def home(tmp_path: Path, programs: Path) -> Path:
     for path in (config, tmp_path / "other.json"):
         path.write_text(json.dumps({"mcpServers": servers}))
     return tmp_path
+
+
+def environment(home: Path, programs: Path) -> dict[str, str]:
+    return {"HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.defpath}"}
 
 
 def commands_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -86,15 +93,27 @@ def test_every_command_of_the_parser_is_run() -> None:
     assert {*commands_of(build_parser())} == {*ALONE, *BESIDE_SERVE, "serve"}
 
 
+def test_every_help_of_the_wheel_is_shown_and_together_they_list_every_command(programs: Path, home: Path) -> None:
+    def listed(*path: str) -> Iterator[str]:
+        yield " ".join(path)
+        shown = run(programs / "emceepee", *path, "--help", cwd=home, env=environment(home, programs))
+        for name in LISTED.findall(shown):
+            yield from listed(*path, name)
+
+    groups = {command.rpartition(" ")[0] for command in commands_of(build_parser())}
+    assert {*listed()} == {*commands_of(build_parser()), *groups}
+    shown = run(programs / "emceepee-http", "--help", cwd=home, env=environment(home, programs))
+    assert shown == run(programs / "emceepee", "serve", "--help", cwd=home, env=environment(home, programs))
+
+
 def test_every_command_runs_from_the_wheel_without_a_traceback(programs: Path, home: Path) -> None:
     port = free_port()
-    environment = {**ENVIRONMENT, "HOME": str(home), "PATH": f"{programs}:{ENVIRONMENT['PATH']}"}
 
     def start(*words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [programs / "emceepee", *(word.format(home=home, port=port) for word in words)],
             cwd=home,
-            env=environment,
+            env=environment(home, programs),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -113,8 +132,8 @@ def test_every_command_runs_from_the_wheel_without_a_traceback(programs: Path, h
             note("serve", process)
 
     def note(command: str, process: subprocess.Popen[str]) -> None:
-        _, err = process.communicate(timeout=BOUND)
-        if process.returncode != (1 if command in FAILING else 0) or "Traceback" in err:
+        out, err = process.communicate(timeout=BOUND)
+        if process.returncode != (1 if command in FAILING else 0) or "Traceback" in out + err:
             wrong[command] = (process.returncode, err)
 
     wrong: dict[str, tuple[int, str]] = {}
