@@ -55,7 +55,7 @@ async def test_a_server_with_a_mistake_is_listed_with_the_reason_and_the_others_
 async def test_every_call_to_a_server_with_a_mistake_is_told_at_once_what_to_fix(
     tool: str, arguments: dict[str, Any]
 ) -> None:
-    async with a_scene(specs=[BAD]) as scene:
+    async with a_scene(specs=[BAD], bad=ScriptedBackend()) as scene:
         for _ in range(2):
             error = await scene.error(tool, **arguments)
             assert (error["code"], error["details"]["reason"]) == ("TOOL_ERR_SERVER_DISCONNECTED", "configuration")
@@ -64,6 +64,7 @@ async def test_every_call_to_a_server_with_a_mistake_is_told_at_once_what_to_fix
                 "Correct that: emceepee reads the file again when it changes, and environment variables when it starts."
             )
         assert scene.status("bad") == "error"
+        assert scene.backends["bad"].dials == []
 
 
 async def test_the_name_of_a_server_with_a_mistake_is_not_free() -> None:
