@@ -316,6 +316,16 @@ async def test_a_log_line_of_no_stream_may_be_about_each_call_that_runs() -> Non
         assert log_lines(scene, "slow") == {"both run": False, "only slow runs": True}
 
 
+async def test_a_log_line_is_not_about_a_call_to_emceepee_that_names_the_server() -> None:
+    async with a_scene(one=ScriptedBackend()) as scene:
+        [(call, echo)] = await two_calls(scene, "echo")
+        await scene.value("get_server_status", server="one")
+        scene.backends["one"].link.listener.handle_output("only echo runs", "stderr")
+        echo.reply(**DONE)
+        await call
+        assert log_lines(scene, "echo") == {"only echo runs": True}
+
+
 async def test_only_the_newest_requests_are_kept() -> None:
     async with a_scene(limits=Limits(requests_per_session=3), one=ScriptedBackend()) as scene:
         for number in range(5):

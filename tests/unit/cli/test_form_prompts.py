@@ -81,6 +81,10 @@ async def test_a_person_who_never_says_yes_or_no_cancels() -> None:
     person = Person("x", *["what?"] * 99)
     assert await person.prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
     assert person.read.count("Send this?") == MOST_ASKED
+    link = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/"}
+    assert await Person(*["what?"] * 99).prompts.elicit(link) == {"action": "cancel"}
+    assert await Person("what?").prompts.elicit(link) == {"action": "cancel"}
+    assert await Person("n").prompts.elicit(link) == {"action": "decline"}
 
 
 async def test_a_link_is_shown_and_nothing_is_sent_but_that_it_was_followed() -> None:
