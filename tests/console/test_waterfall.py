@@ -93,6 +93,32 @@ async def test_nested_bars_show_what_a_call_waited_for(page: Page, console: Cons
     await lazy.end()
 
 
+async def test_what_may_be_about_another_call_is_drawn_as_unsure_until_that_call_ends(
+    page: Page, caller: HttpCaller
+) -> None:
+    """Over standard input and output, neither a question nor a log line names its call."""
+    await call(caller, "puppet", "speaks-alone", args={"stderr": "nobody else is here"})
+    holding = call(caller, "puppet", "lasts", args={"hold": "it"}, on_question="wait")
+    await expect(row(page, "lasts")).to_have_attribute("data-status", "pending")
+    await call(caller, "puppet", "speaks-too", args={"stderr": "somebody said this"})
+    question = {"method": "elicitation/create", "params": {"message": "Well?", "requestedSchema": {"type": "object"}}}
+    asking = call(caller, "puppet", "asks-too", args={"ask": question}, on_question="wait")
+    for name in ("lasts", "asks-too"):
+        await expect(bars(row(page, name), "maybe_waiting")).to_have_count(1)
+    await call(caller, "puppet", "releases", args={"release": "it"})
+    await holding
+    await expect(bars(row(page, "asks-too"), "waiting")).to_have_count(1)
+    await expect(bars(row(page, "lasts"), "maybe_waiting")).to_have_count(0)
+    (asked,) = (await until_asked(caller))["requests"]
+    await caller.value("respond_to_elicitation", request_id=asked["requestId"], action="decline")
+    await asking
+    logs = page.get_by_test_id("detail-logs")
+    await row(page, "speaks-too").click()
+    await expect(logs).to_contain_text(re.compile("maybe another call.*somebody said this"))
+    await row(page, "speaks-alone").click()
+    await expect(logs).to_contain_text("stderrnobody else is here")
+
+
 async def test_the_calls_of_a_script_are_nested_below_it(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
     # The names are put together: a search looks into a script, too.
     code = """

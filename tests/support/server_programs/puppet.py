@@ -2,7 +2,8 @@
 
 The first argument is a JSON file: what `initialize` and the lists answer. Any tool does what its arguments say, in this
 order, and else repeats them: `stderr` (a line), `send` (notifications; "TOKEN" stands for the call's progress token),
-`ask` (a request; its answer is the result), `error` or `result`. `--starts FILE` gets a line for each process.
+`release` (the name of a call that is held, which ends now), `hold` (a name: it lasts until it is released), `ask` (a
+request; its answer is the result), `error` or `result`. `--starts FILE` gets a line for each process.
 """
 
 import json
@@ -11,6 +12,7 @@ import sys
 from typing import Any
 
 asked: dict[str, Any] = {}  # the calls that our questions belong to
+held: dict[str, Any] = {}  # calls by the names under which they are released
 
 
 def put(message: dict[str, Any]) -> None:
@@ -33,6 +35,11 @@ def called(key: Any, params: dict[str, Any]) -> dict[str, Any] | None:
     for message in wish.get("send", ()):
         told = {name: token if item == "TOKEN" else item for name, item in message["params"].items()}
         put({"method": message["method"], "params": told})
+    if "release" in wish:
+        put({"id": held.pop(wish["release"]), "result": said("released")})
+    if "hold" in wish:
+        held[wish["hold"]] = key
+        return None
     if "ask" in wish:
         asked[f"question {key}"] = key
         put({"id": f"question {key}", **wish["ask"]})
