@@ -31,12 +31,24 @@ def _print_schema() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checked:
-    """What was found: why emceepee would not start, with `serve` or on standard input and output, and all mistakes."""
+    """What was found: all mistakes, and what else prevents a start with `serve` or on standard input and output."""
 
     name: str | None
     config: "Config"
-    problem: str | None = None
-    on_stdio: str | None = None
+    at_serve: tuple[str, ...] = ()
+    at_stdio: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> str | None:
+        return self._why_not(self.at_serve)
+
+    @property
+    def on_stdio(self) -> str | None:
+        return self._why_not(self.at_stdio)
+
+    def _why_not(self, more: tuple[str, ...]) -> str | None:
+        fatal = [f"{self.name}: {problem}" for problem in self.config.problems if problem.is_fatal]
+        return "; ".join([*fatal, *more]) or None
 
     @property
     def is_right(self) -> bool:
@@ -55,7 +67,7 @@ def _check(options: argparse.Namespace) -> int:
 
     source = config_source(options.config, os.environ)
     if source is None:
-        found = _Checked(name=None, config=Config(), problem=NO_CONFIGURATION, on_stdio=NO_CONFIGURATION)
+        found = _Checked(name=None, config=Config(), at_serve=(NO_CONFIGURATION,), at_stdio=(NO_CONFIGURATION,))
     else:
         found = _checked(CONFIG_VARIABLE if isinstance(source, str) else str(source), options)
     if options.json:
@@ -75,11 +87,9 @@ def _checked(name: str, options: argparse.Namespace) -> _Checked:
     try:
         config = load_for_check(options.config, os.environ)
     except ConfigError as error:
-        return _Checked(name=name, config=Config(), problem=str(error), on_stdio=str(error))
-    if fatal := [f"{name}: {problem}" for problem in config.problems if problem.is_fatal]:
-        return _Checked(name=name, config=config, problem="; ".join(fatal), on_stdio="; ".join(fatal))
-    problem, on_stdio = (check_config(config, options, usual_state=usual) for usual in (SQLITE, MEMORY))
-    return _Checked(name=name, config=config, problem=problem, on_stdio=on_stdio)
+        return _Checked(name=name, config=Config(), at_serve=(str(error),), at_stdio=(str(error),))
+    at_serve, at_stdio = (check_config(config, options, usual_state=usual) for usual in (SQLITE, MEMORY))
+    return _Checked(name=name, config=config, at_serve=at_serve, at_stdio=at_stdio)
 
 
 def _facts(found: _Checked) -> Facts:
@@ -103,9 +113,9 @@ def _show(found: _Checked) -> None:
     name, config, count = found.name, found.config, len(found.servers)
     for problem in config.problems:
         complain(f"{name}: {problem}")
+    for words in found.at_serve:
+        complain(words)
     if found.problem is not None:
-        if not any(problem.is_fatal for problem in config.problems):
-            complain(found.problem)
         if config.problems:
             complain("nothing starts with this configuration")
         return

@@ -27,7 +27,7 @@ from emceepee.config_reading import find_file, load, warn_of_problems
 from emceepee.config_source import ConfigSource, stamp_of
 from emceepee.own_files import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
 from emceepee.server.gc_tuning import collect_less_while_loading
-from emceepee.store.location import MEMORY, SQLITE
+from emceepee.store.location import MEMORY, SQLITE, StateLocation
 from emceepee.store.store import StoreError
 from emceepee.surface import Surface
 from emceepee.telemetry import logs
@@ -196,22 +196,39 @@ def usable_config(options: argparse.Namespace, *, usual_state: str) -> Config:
     return _with_state(_config(options, options.config), options, usual=usual_state)
 
 
-def check_config(config: Config, options: argparse.Namespace, *, usual_state: str) -> str | None:
-    """Why emceepee would not start with the configuration that was read from the file, if it would not."""
+def check_config(config: Config, options: argparse.Namespace, *, usual_state: str) -> tuple[str, ...]:
+    """Return every reason why emceepee would not start with the configuration that was read from the file."""
     try:
-        _with_state(_with_options(config, options), options, usual=usual_state)
+        _, problems = _place_state(_with_options(config, options), options, usual=usual_state)
     except ConfigError as error:
-        return str(error)
-    return None
+        return (str(error),)
+    return problems
 
 
 def _with_state(config: Config, options: argparse.Namespace, *, usual: str) -> Config:
     """The same with the place of its state, if what it says goes together. Raises: ConfigError."""
-    config = replace(config, location=locate_state(config, options.state, os.environ, usual=usual))
-    check_secrets(config)
-    if config.surface is not Surface.FULL and not config.has_codemode:
-        raise ConfigError(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
+    config, problems = _place_state(config, options, usual=usual)
+    if problems:
+        raise ConfigError("; ".join(problems))
     return config
+
+
+def _place_state(config: Config, options: argparse.Namespace, *, usual: str) -> tuple[Config, tuple[str, ...]]:
+    """Return the configuration with the place of its state, and the settings that emceepee does not start with."""
+    problems: list[str] = []
+    try:
+        location = locate_state(config, options.state, os.environ, usual=usual)
+    except ConfigError as error:
+        problems.append(str(error))
+        location = StateLocation(path=Path(SQLITE))  # any file, to find the other mistakes
+    config = replace(config, location=location)
+    try:
+        check_secrets(config)
+    except ConfigError as error:
+        problems.append(str(error))
+    if config.surface is not Surface.FULL and not config.has_codemode:
+        problems.append(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
+    return config, tuple(problems)
 
 
 def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfig:

@@ -131,6 +131,22 @@ def test_what_emceepee_refuses_at_its_start_is_refused(
         assert words in capsys.readouterr().err
 
 
+def test_every_setting_that_emceepee_does_not_start_with_is_told_at_once(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(config, "check_keyring", no_keyring)
+    monkeypatch.setenv(NO_CODEMODE_VARIABLE, "1")
+    file = a_file(home, {"stateSync": 1, "state": "nonsense", "secrets": "keyring", "surface": "lite"})
+    mistakes = ("stateSync: expected one of", "state: expected memory", "there is none here", "lists codemode_search")
+    assert main(["config", "check", "--config", file]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    assert [words in line for words, line in zip(mistakes, lines, strict=False)] == [True] * 4
+    assert lines[4:] == ["emceepee: nothing starts with this configuration"]
+    assert main(["config", "check", "--json", "--config", file]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [words in told["problem"] for words in mistakes] == [True] * 4
+
+
 def test_a_file_that_only_some_commands_take_says_which_does_not(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
