@@ -15,7 +15,7 @@ from emceepee.own_files import OWN_NAME
 
 # Environments of uvx and `pipx run`, which both remove again.
 _OF_UVX = re.compile(r"[/\\](?:archive-v\d+|builds-v\d+|\.cache[/\\]uv|Caches[/\\]uv)[/\\]")
-_OF_PIPX = re.compile(r"[/\\](?:pipx[/\\]\.cache|\.cache[/\\]pipx|Caches[/\\]pipx)[/\\]")
+_OF_PIPX = re.compile(r"[/\\](?:pipx[/\\]\.cache|\.cache[/\\]pipx|Caches[/\\]pipx|\.cache[/\\][0-9a-f]{15})[/\\]")
 _ONLY_NOW = ("--refresh", "--reinstall")  # flags that would make every start of a client slow
 _PACKAGE_FILES = (".whl", ".tar.gz", ".zip")
 _RUNNER = re.compile(r"uvx?|pipx|python[\d.]*")

@@ -90,7 +90,9 @@ def test_where_the_command_cannot_be_seen_the_package_tells_where_it_came_from(o
 
 @pytest.mark.parametrize("origin", ["", "{", "[]", "{}", '{"url": 5}', '{"url": "x", "vcs_info": 5}'])
 def test_without_a_known_origin_it_is_the_package_of_that_name(origin: str) -> None:
-    places = ("/home/ada/.cache/pipx/1/bin/emceepee", "/Users/ada/Library/Caches/pipx/1/bin/emceepee", PIPX)
+    of_a_set_home = "/srv/tools/.cache/f503b1bf9507063/bin/emceepee"  # with PIPX_HOME=/srv/tools
+    usual = ("/home/ada/.cache/pipx/1/bin/emceepee", "/Users/ada/Library/Caches/pipx/1/bin/emceepee", PIPX)
+    places = (*usual, of_a_set_home)
     for program in places:
         assert own_command(Start(program=program, executable="/x/python", origin=origin)) == ("pipx", "run", "emceepee")
     assert own_command(Start(program=UVX, executable="/x/python", origin=origin)) == ("uvx", "emceepee")
