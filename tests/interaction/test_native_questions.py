@@ -20,6 +20,7 @@ from support.sessions.asking import NAME_FORM, elicit, sample, task_id
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 JO: JsonObject = {"name": "Jo"}
 BOTH: JsonObject = {"form": {}, "url": {}}
+NO_FIELDS: JsonObject = {"type": "object", "properties": {}}
 LINK: JsonObject = {"mode": "url", "url": "https://example.org/x", "elicitationId": "e1", "requestedSchema": None}
 
 
@@ -395,6 +396,22 @@ async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once
     _, waiting, request = await a_question(client)
     await dismiss(client, request, after=0.3)
     assert await waiting == {"action": "decline"}
+
+
+async def test_a_client_that_accepts_a_form_without_fields_by_itself_is_not_taken_for_a_person(
+    client: StdioClient,
+) -> None:
+    """As Codex does with full access. The form that follows has fields, and it declines that one at once."""
+    await client.open(elicitation=BOTH)
+    call, waiting, request = await a_question(client, message="Go on?", requestedSchema=NO_FIELDS)
+    await client.answer(request["id"], action="accept", content={})
+    assert await waiting == {"action": "accept", "content": {}}
+    call.reply(**DONE)
+    await client.next()
+    _, waiting, request = await a_question(client)
+    await dismiss(client, request, after=0.001)
+    assert "before anyone can have read it" in (await client.next())["result"]["content"][0]["text"]
+    assert (open_questions(client), waiting.done()) == ([request["id"]], False)
 
 
 async def test_a_second_question_that_an_absent_client_dismisses_late_stays_open(client: StdioClient) -> None:

@@ -13,18 +13,20 @@ class Attendance(StrEnum):
     UNKNOWN = "unknown"
     """It has not answered yet, or only dismissed questions at a person's pace."""
     ATTENDED = "attended"
-    """It accepted a question. A program without a person has nothing to fill in."""
+    """It filled in a form, or accepted a question at a person's pace."""
     UNATTENDED = "unattended"
     """It dismissed a question before a person can have read it."""
 
 
-def after_answer(known: Attendance, action: object, seconds: float) -> Attendance:
+def after_answer(known: Attendance, action: object, seconds: float, *, is_filled_in: bool) -> Attendance:
     """Return what is known of a client that answered with this action, so many seconds after it was asked."""
-    if action == "accept":
-        return Attendance.ATTENDED
     # Two processes may have timed it: the clock of the one that asked can be a little ahead.
-    is_unread = action in _DISMISSALS and abs(seconds) < READING_SECONDS
-    return Attendance.UNATTENDED if is_unread and known is Attendance.UNKNOWN else known
+    is_unread = abs(seconds) < READING_SECONDS
+    if action == "accept":
+        # Codex with full access accepts a form without fields after 1 ms, and declines the next one that has some.
+        return known if is_unread and not is_filled_in else Attendance.ATTENDED
+    is_unread_dismissal = is_unread and action in _DISMISSALS
+    return Attendance.UNATTENDED if is_unread_dismissal and known is Attendance.UNKNOWN else known
 
 
 def is_persons(known: Attendance, action: object) -> bool:

@@ -38,8 +38,9 @@ def request_params(question: Question) -> JsonObject | None:
 
 def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tuple[Attendance, bool]:
     """Return what is known of the client after this answer, and whether a person may have made the answer."""
-    action = answer.get("action") if isinstance(answer, dict) else None
-    learned = after_answer(known, action, seconds)
+    given = answer if isinstance(answer, dict) else {}
+    action = given.get("action")
+    learned = after_answer(known, action, seconds, is_filled_in=bool(given.get("content")))
     return learned, is_persons(learned, action)
 
 

@@ -10,7 +10,8 @@ UNKNOWN, ATTENDED, UNATTENDED = Attendance.UNKNOWN, Attendance.ATTENDED, Attenda
 @pytest.mark.parametrize(
     ("known", "action", "seconds", "learned"),
     [
-        (UNKNOWN, "accept", 0.0, ATTENDED),
+        (UNKNOWN, "accept", READING_SECONDS, ATTENDED),
+        (UNKNOWN, "accept", READING_SECONDS - 0.001, UNKNOWN),
         (UNKNOWN, "decline", 0.0, UNATTENDED),
         (UNKNOWN, "cancel", READING_SECONDS - 0.001, UNATTENDED),
         (UNKNOWN, "cancel", READING_SECONDS, UNKNOWN),
@@ -21,12 +22,19 @@ UNKNOWN, ATTENDED, UNATTENDED = Attendance.UNKNOWN, Attendance.ATTENDED, Attenda
         (ATTENDED, "decline", 0.0, ATTENDED),
         (UNATTENDED, "decline", 5.0, UNATTENDED),
         (UNATTENDED, "accept", 5.0, ATTENDED),
+        (UNATTENDED, "accept", 0.0, UNATTENDED),
     ],
 )
 def test_what_an_answer_tells_of_its_client(
     known: Attendance, action: object, seconds: float, learned: Attendance
 ) -> None:
-    assert after_answer(known, action, seconds) is learned
+    assert after_answer(known, action, seconds, is_filled_in=False) is learned
+
+
+@pytest.mark.parametrize("known", list(Attendance))
+@pytest.mark.parametrize("seconds", [0.0, READING_SECONDS])
+def test_a_form_that_was_filled_in_shows_that_someone_is_there(known: Attendance, seconds: float) -> None:
+    assert after_answer(known, "accept", seconds, is_filled_in=True) is ATTENDED
 
 
 @pytest.mark.parametrize(("known", "is_counted"), [(UNKNOWN, True), (ATTENDED, True), (UNATTENDED, False)])
