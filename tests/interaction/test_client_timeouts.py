@@ -76,10 +76,13 @@ async def test_for_any_other_reason_the_call_ends_with_its_request(client: Stdio
 UNCLEAR = "MCP request cancelled by caller"  # from Codex, whether a person stopped it or `tool_timeout_sec` passed
 
 
-async def a_cancelled_call(client: StdioClient, *, name: str, after: float, reason: Any = UNCLEAR) -> Asked:
+async def a_cancelled_call(
+    client: StdioClient, *, name: str = "codex-mcp-client", after: float, reason: Any = UNCLEAR, meta: Any = None
+) -> Asked:
     await client.open(name=name)
     await result_of(client, "list_timers")
-    await client.call("execute_tool", 1, **(SLOW | {"timeout_ms": 900_000}))
+    arguments = SLOW | {"timeout_ms": 900_000}
+    await client.ask("tools/call", 1, name="execute_tool", arguments=arguments, _meta=meta or {})
     asked = await client.backend.next_asked()
     await client.scene.clock.advance(after)
     await client.tell("notifications/cancelled", requestId=1, reason=reason)
@@ -97,7 +100,7 @@ def given_up(client: StdioClient) -> list[Asked]:
 async def test_a_reason_that_says_nothing_is_a_timeout_if_it_comes_when_one_is_due(seconds: float) -> None:
     """As measured: 300.05 s after a call with the default timeout."""
     async with a_stdio_client() as client:
-        asked = await a_cancelled_call(client, name="codex-mcp-client", after=seconds)
+        asked = await a_cancelled_call(client, after=seconds)
         listed = await result_of(client, "list_tasks")
         (task,) = listed["structuredContent"]["tasks"]
         assert (task["status"], given_up(client)) == ("working", [])
@@ -110,9 +113,38 @@ async def test_a_reason_that_says_nothing_is_a_timeout_if_it_comes_when_one_is_d
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 3.1, 4.8, 5.4, 57.0, 61.0, 118.5, 298.0, 303.3])
 async def test_at_any_other_time_it_is_a_persons_and_the_call_ends(seconds: float) -> None:
     async with a_stdio_client() as client:
-        asked = await a_cancelled_call(client, name="codex-mcp-client", after=seconds)
+        asked = await a_cancelled_call(client, after=seconds)
         assert given_up(client) == [asked]
         assert await tasks_of(client) == []
+
+
+def a_turn(trigger: Any) -> JsonObject:
+    """What Codex 0.169 says of a call besides."""
+    return {"threadId": "t1", "x-codex-turn-metadata": {"turn_id": "u1", "turn_trigger": trigger}}
+
+
+@pytest.mark.parametrize("seconds", [0.4, 3.004, 7.1])
+async def test_in_a_run_without_a_person_it_is_a_timeout_whenever_it_comes(seconds: float) -> None:
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, after=seconds, meta=a_turn("exec"))
+        (task,) = await tasks_of(client)
+        assert (task["status"], given_up(client)) == ("working", [])
+        asked.reply(**DONE)
+        await settle()
+        assert (await result_of(client, "get_task_result", task_id=task["taskId"]))["content"] == DONE["content"]
+
+
+@pytest.mark.parametrize("meta", [a_turn("user"), a_turn(["exec"]), {"x-codex-turn-metadata": "exec"}])
+async def test_in_any_other_run_the_moment_decides(meta: JsonObject) -> None:
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, after=3.004, meta=meta)
+        assert given_up(client) == [asked]
+
+
+async def test_a_run_without_a_person_can_still_say_why_it_cancels() -> None:
+    async with a_stdio_client() as client:
+        asked = await a_cancelled_call(client, after=3.004, reason="user said no", meta=a_turn("exec"))
+        assert given_up(client) == [asked]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("claude-code", UNCLEAR), ("codex-mcp-client", "user said no")])

@@ -43,7 +43,7 @@ from emceepee.surface import use_surface
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import SpanKind
-from emceepee.tools.client_traits import is_about_a_timeout, traits_of
+from emceepee.tools.client_traits import is_about_a_timeout, is_started_by_program, traits_of
 from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
 
 log = EventLog("server")
@@ -245,7 +245,8 @@ def _is_probably_timeout(notification: Notification, context: RequestContext) ->
     if unclear is None or context.call is None or cancellation_reason(notification) != unclear:
         return False
     session, call = context.call
-    return is_about_a_timeout(session.clock.monotonic() - call.started_at)
+    seconds = session.clock.monotonic() - call.started_at
+    return is_started_by_program(context.request.params) or is_about_a_timeout(seconds)
 
 
 def error_for(request: Request, error: Exception) -> JsonObject:
