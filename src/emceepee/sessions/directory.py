@@ -99,6 +99,11 @@ class SessionDirectory:
         return None if self._storage is None else self._storage.problem
 
     @property
+    def unsaved_problem(self) -> str | None:
+        """Return why changes that a reply called unsaved may still be unsaved. Outlasts `state_problem` by a commit."""
+        return None if self._storage is None else self._storage.saver.unsaved_problem
+
+    @property
     def has_configuration_problem(self) -> bool:
         """Whether the operator's configuration, as it is now, is not used."""
         return self._parts.registry.problem is not None

@@ -103,6 +103,7 @@ class Saver:
         self._pause = 0.0  # before the next try, while the store fails
         store.on_found_again = self.try_again
         self.problem: str | None = None  # why nothing can be written just now
+        self.unsaved_problem: str | None = None  # why changes may be missing whose replies did not wait for a commit
         self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
         self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store what is still held here
 
@@ -255,6 +256,7 @@ class Saver:
             self._put_back(saved, commits)
             return False
         self._dirty = {}
+        self.unsaved_problem = None
         self._take_leases(saved, commits, leases)
         return True
 
@@ -262,6 +264,8 @@ class Saver:
         self._writing, self._dirty = self._dirty, {}
         self._current, self._next = self._next or asyncio.get_running_loop().create_future(), None
         try:
+            # While there is a problem, replies leave without waiting for the commit after this one.
+            had_problem = self.problem is not None
             saved, commits = self._collect(self._writing)
             for session in self._writing:
                 session.unsaved.is_being_written = True
@@ -272,6 +276,8 @@ class Saver:
                 self._report_failure(str(error))
             else:
                 self._report_success()
+                if not had_problem or not self._dirty:
+                    self.unsaved_problem = None
                 self._take_leases(saved, commits, leases)
         finally:
             for session in self._writing:
@@ -299,7 +305,7 @@ class Saver:
     def _report_failure(self, why: str) -> None:
         if self.problem is None:
             log.error("state_not_saved", error=why)
-        self.problem = why
+        self.problem = self.unsaved_problem = why
         self._pause = min(2 * max(self._pause, FIRST_PAUSE), LONGEST_RETRY_SECONDS)
         self._end_wait()  # who waits for the commit after this one would wait for the retry
 

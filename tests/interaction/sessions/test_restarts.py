@@ -427,6 +427,41 @@ async def test_while_nothing_can_be_written_sessions_go_on_and_everything_is_wri
         assert len([event for event in take(session.activity).events if event.type == "timer_expired"]) == 1
 
 
+class RecoveringStore(MemoryStore):
+    """A store whose commits fail while it is full. Otherwise each of them waits for a turn, if the test gives turns."""
+
+    is_quick = is_full = False
+    turns: asyncio.Semaphore | None = None
+
+    async def commit(self, commits: Any) -> Any:
+        if self.turns is not None:
+            await self.turns.acquire()
+        if self.is_full:
+            raise StoreUnavailable("the disk is full")
+        return super().commit_now(commits)
+
+
+async def test_state_counts_as_saved_only_when_all_that_a_reply_called_unsaved_is_stored() -> None:
+    """A change during the first commit that succeeds is in the next one, though its reply did not wait for either."""
+    clock, store = FakeClock(), RecoveringStore(is_durable=True)
+    async with an_installation(store=store, clock=clock) as place:
+        session = await place.directory.find_or_open(DESK)
+        await session.unsaved.save()
+        store.is_full = True
+        await value(session, "set_timer", duration_ms=3_600_000, message="a")
+        store.is_full, store.turns = False, asyncio.Semaphore(0)
+        await clock.advance(31)
+        await value(session, "set_timer", duration_ms=3_600_000, message="b")
+        store.turns.release()
+        await settle()
+        found = place.directory.state_problem, place.directory.unsaved_problem
+        store.turns.release()
+        await settle()
+        assert found == (None, "the disk is full"), "replies wait for their changes again, but b is not stored"
+        assert (place.directory.unsaved_problem, bool(session.unsaved)) == (None, False)
+        store.turns = None
+
+
 async def test_a_session_that_cannot_be_read_just_now_is_not_said_to_be_gone() -> None:
     clock, store = FakeClock(), FailingStore(is_durable=True)
     store.is_unreadable = True

@@ -310,7 +310,7 @@ class HttpEndpoint:
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
         body = {"status": "ok" if is_ready else "shutting down"}
-        if path == "/readyz" and self.directory.state_problem is not None:  # callers are served all the same
+        if path == "/readyz" and self.directory.unsaved_problem is not None:  # callers are served all the same
             body["state"] = "not saved"
         if path == "/readyz" and self.directory.has_configuration_problem:
             body["configuration"] = "the file has a mistake, which the log names"
