@@ -34,6 +34,7 @@ SCRIPTS = {
     "side by side": f"await asyncio.gather(mcp.tool({RESPOND}, {ANSWER}), mcp.list_servers())",
     "variables": f'pin = "CANARY"\nanswer = {{"pin": pin}}\n'
     f'await mcp.tool({RESPOND}, {{"request_id": "QUESTION", "action": "accept", "content": answer}})\nlen(pin)',
+    "another call": f'await mcp.call_tool("one", "echo", {{"id": "CANARY"}})\nawait mcp.tool({RESPOND}, {ANSWER})\n1',
     "a script that waits": f"await mcp.tool({RESPOND}, {ANSWER})\nawait mcp.sleep(2)\n'done'",
 }
 # The question stays open.
