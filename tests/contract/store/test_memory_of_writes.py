@@ -11,6 +11,7 @@ from support.store.stored_sessions import HOUR, NOT_STORED, head, key, put, reco
 from support.system.processes import memory_of
 
 RECORD_BYTES = 1 << 20
+VERY_LARGE_BYTES = 100 << 20
 AT_ONCE = 24  # commits have 1 to so many records
 ALLOWED_BYTES = 60 << 20
 
@@ -32,4 +33,19 @@ async def test_large_records_stay_in_the_file_only(tmp_path: Path) -> None:
     written = AT_ONCE * (AT_ONCE + 1) // 2 * RECORD_BYTES
     record_figure(f"{written >> 20} MiB of large records written: memory +{grown / (1 << 20):.0f} MiB")
     assert sizes == [RECORD_BYTES] * AT_ONCE
+    assert grown < ALLOWED_BYTES
+
+
+async def test_the_last_record_that_was_written_stays_in_the_file_only(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store = await SqliteStore.open(tmp_path / "state.db", clock)
+    of = head("one", expires_at=clock.now() + HOUR)
+    lease = await put(store, Commit(head=of, lease=NOT_STORED, puts={}, deletes=frozenset()))
+    before = memory_of(os.getpid())
+    puts = {RecordKey("task", "1"): os.urandom(1) * VERY_LARGE_BYTES}
+    await put(store, Commit(head=of, lease=lease, puts=puts, deletes=frozenset()))
+    del puts
+    grown = memory_of(os.getpid()) - before
+    await store.close()
+    record_figure(f"one record of {VERY_LARGE_BYTES >> 20} MiB written: memory +{grown / (1 << 20):.0f} MiB")
     assert grown < ALLOWED_BYTES
