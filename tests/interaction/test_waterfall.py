@@ -230,6 +230,9 @@ async def test_own_tools_show_without_what_nobody_may_see() -> None:
         assert seen.arguments == {"request_id": request_id, "action": "accept", "content": "***"}
         await scene.call("add_server", name="x", command="sh", args=["--key", "s3cret"], env={"A": "s3cret"})
         assert "s3cret" not in str(detail(newest(scene), scene.session))
+        for url in ("https://host/s/s3cret-of-16-letters/mcp#s3cret", f"https://host/{'s3cret' * 2000}"):
+            await scene.call("add_server", name="x", url=url)
+            assert "s3cret" not in str(detail(newest(scene), scene.session))
 
 
 async def test_secrets_among_a_tools_arguments_are_masked_when_shown() -> None:

@@ -41,6 +41,16 @@ def public_place(url: str) -> str:
     return "/".join([f"{scheme}{slashes}{place}", *shown]) + mark + query
 
 
+def without_keys_of(url: str, text: str) -> str:
+    """Mask the parts of a server's path that look like keys wherever an address in the text contains them."""
+    place, _, _ = url.partition("#")[0].partition("?")
+    _, *segments = place.partition("://")[2].split("/")
+    keys = {item for item, before in zip(segments, ["", *segments], strict=False) if _is_key(item, before)}
+    for key in keys:
+        text = re.sub(rf"/{re.escape(key)}(?![^\s/?#\"'<>(),.:;])", f"/{MASK}", text)
+    return text
+
+
 def _is_key(segment: str, before: str) -> bool:
     """Whether it may be one: long, and no words; or what comes behind such a name as `token`."""
     if len(segment) > LONGEST_SEGMENT or (segment and is_telling(before)):

@@ -13,7 +13,7 @@ from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.surface import Surface
 from emceepee.telemetry.journal import Journal
-from emceepee.telemetry.redaction import MASK
+from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_place
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.aliases import Aliases
 from emceepee.tools.hints import Effect, Load
@@ -191,6 +191,8 @@ class Tool:
             if self.private:  # a misspelt name may hold what should be private, too
                 public = self.aliases.own - self.private
                 given = {key: value if key in public else MASK for key, value in given.items()}
+            if isinstance(url := given.get("url"), str):  # of a server: add_server alone takes an address
+                given = given | {"url": public_place(url) if len(url) <= LOOKED_AT else MASK}
         if not is_private:
             return journal.begin(kind, name, server, given, parent, origin)
         span = journal.begin(kind, name, server, dict.fromkeys(given, MASK), parent, origin)

@@ -2,7 +2,16 @@ import time
 
 import pytest
 
-from emceepee.telemetry.redaction import LOOKED_AT, MASK, masked_url, public_place, public_start, public_url, redacted
+from emceepee.telemetry.redaction import (
+    LOOKED_AT,
+    MASK,
+    masked_url,
+    public_place,
+    public_start,
+    public_url,
+    redacted,
+    without_keys_of,
+)
 
 SIZE = 64_000
 
@@ -155,3 +164,17 @@ def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown:
 )
 def test_the_place_of_a_server_is_shown_without_what_may_be_a_key(url: str, shown: str) -> None:
     assert public_place(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://host/.well-known/x/s/kd8f7a6b5c4e3d2f/mcp failed", "https://host/.well-known/x/s/***/mcp failed"),
+        ("it is for https://host/kd8f7a6b5c4e3d2f: no", "it is for https://host/***: no"),
+        ("(https://host/kd8f7a6b5c4e3d2f)", "(https://host/***)"),
+        ("https://host/kd8f7a6b5c4e3d2fg", "https://host/kd8f7a6b5c4e3d2fg"),
+        ("https://issuer/8f7a6b5c4e3d2f10/v2", "https://issuer/8f7a6b5c4e3d2f10/v2"),
+    ],
+)
+def test_a_text_is_shown_without_the_keys_in_the_path_of_its_server(text: str, shown: str) -> None:
+    assert without_keys_of("https://host/s/kd8f7a6b5c4e3d2f/mcp?a=b#c", text) == shown

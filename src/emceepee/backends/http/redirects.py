@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from emceepee.backends.http1.address import join
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.response import Response
-from emceepee.telemetry.redaction import public_url
+from emceepee.telemetry.redaction import public_place
 
 MOST_REDIRECTS = 3  # of one request
 SHOWN_CHARS = 300
@@ -52,7 +52,7 @@ def redirect_words(url: str, response: Response, method: str = "POST") -> str:
     if not place:
         return "redirects, and does not say where to; ask whoever runs the server for its address"
     place = _without_downgrade(url, place)
-    shown = "".join(letter for letter in public_url(place)[:SHOWN_CHARS] if letter.isprintable())
+    shown = "".join(letter for letter in public_place(place)[:SHOWN_CHARS] if letter.isprintable())
     if response.status in REDIRECTS[method] and _origin(place) == _origin(url):
         return f"redirects again and again, the last time to {shown}; use another address as its url"
     return f"redirects to {shown}, and is not followed there; if that is the server, use that address as its url"

@@ -36,6 +36,7 @@ from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from emceepee.backends.oauth.well_known import origin_of
 from emceepee.clock import Clock, Handle
+from emceepee.telemetry.redaction import without_keys_of
 
 NOT_WAITING = "No login is waiting for an address. It is over, or has not come that far"
 
@@ -97,7 +98,9 @@ class Login:
         finally:
             self._stop_timer()
         if isinstance(self._state, Failed):
-            raise LoginFailed(self._state.reason, may_try_again=self._state.may_try_again)
+            server_url = start.server_url if isinstance(start, LoginTerms) else start.grantor.resource
+            reason = without_keys_of(server_url, self._state.reason)
+            raise LoginFailed(reason, may_try_again=self._state.may_try_again)
         tokens = self._state.tokens
         return replace(tokens, dpop_key=self._dpop_key if tokens.token_type is TokenType.DPOP else None)
 

@@ -1,6 +1,7 @@
 """Logins over real sockets: what is sent, what the person is asked, what is kept meanwhile."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,7 @@ import pytest
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.client import Registration
+from emceepee.backends.oauth.exchange import HttpRequest
 from emceepee.backends.oauth.flow import (
     AskingForToken,
     AskPerson,
@@ -17,6 +19,7 @@ from emceepee.backends.oauth.flow import (
     AwaitingDevice,
     KeptState,
     LoginTerms,
+    Unanswered,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
 from emceepee.backends.oauth.reach import LoginReach
@@ -164,6 +167,26 @@ async def test_an_abandoned_login_ends(server: AuthorizationServer, sender: OAut
     login.abandon("The server was removed")
     with pytest.raises(LoginFailed, match="The server was removed"):
         await asyncio.wait_for(running, 10)
+
+
+class Nobody:
+    """Whom no request reaches."""
+
+    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Unanswered:
+        return Unanswered("it is down")
+
+
+async def test_a_failure_names_no_key_in_the_path_of_the_server() -> None:
+    start = LoginTerms(
+        server_url="https://host.example/s/kd8f7a6b5c4e3d2f/mcp",
+        settings=OAuthSettings(),
+        demand=Demand(resource_metadata="https://host.example/s/kd8f7a6b5c4e3d2f/metadata"),
+        redirect_uri=REDIRECT,
+        verifier="v" * 43,
+        state="s" * 22,
+    )
+    with pytest.raises(LoginFailed, match=re.escape("https://host.example/s/***/metadata cannot be asked")):
+        await asyncio.wait_for(Login(Host(), Nobody(), SystemClock()).run(start), 10)
 
 
 async def test_a_private_address_is_not_asked_for_a_remote_caller(
