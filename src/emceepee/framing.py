@@ -80,9 +80,9 @@ class LineSplitter:
 
     def _skip(self, part: bytes) -> None:
         if self._head is None:
-            part = b"".join([*self._parts, part])
+            self._parts.append(part)
+            self._head, part = _ends(self._parts)
             self._parts.clear()
-            self._head = part[:ENDS_KEPT]
         self._tail = (self._tail + part[-ENDS_KEPT:])[-ENDS_KEPT:]
 
     def _finish(self, last: bytes) -> bytes | TooLongLine:
@@ -94,3 +94,17 @@ class LineSplitter:
             line = (b"".join([*self._parts, last]) if self._parts else last).removesuffix(b"\r")
         self._parts, self._size, self._head, self._tail = [], 0, None, b""
         return line
+
+
+def _ends(parts: list[bytes]) -> tuple[bytes, bytes]:
+    """Return the first and the last bytes of a line that is too long to join."""
+    head = tail = b""
+    for part in parts:
+        head += part[: ENDS_KEPT - len(head)]
+        if len(head) == ENDS_KEPT:
+            break
+    for part in reversed(parts):
+        tail = part[-ENDS_KEPT:] + tail
+        if len(tail) >= ENDS_KEPT:
+            break
+    return head, tail[-ENDS_KEPT:]

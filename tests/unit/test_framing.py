@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,6 +47,18 @@ def test_a_line_that_is_too_long_is_not_kept_while_it_goes_on() -> None:
     assert sum(map(len, splitter._parts)) <= LONGEST
     ends = b"x" * ENDS_KEPT
     assert list(splitter.feed(b"\nnext\n")) == [TooLongLine(ends[:LONGEST] + b"x" * LONGEST, ends), b"next"]
+
+
+def test_a_line_that_is_too_long_is_never_joined() -> None:
+    longest = 8 << 20
+    chunk = bytes(64 << 10)
+    tracemalloc.start()
+    splitter = LineSplitter(longest)
+    for _ in range(2 * longest // len(chunk)):
+        assert list(splitter.feed(bytes(bytearray(chunk)))) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.25 * longest
 
 
 def test_what_follows_the_last_line_end_is_the_rest_and_is_given_once() -> None:

@@ -2,8 +2,9 @@
 
 import zlib
 
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 
+INPUT_BYTES, PIECE_BYTES = 64 << 10, 1 << 20  # of a whole body: larger ones would be copied again and again
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 _IDENTITY = ("", "identity")
 _KNOWN = ("gzip", "x-gzip", "deflate")
@@ -35,6 +36,19 @@ class Inflater:
         self._rest = self._zlib.unconsumed_tail
         self.may_have_more = len(inflated) == most
         return inflated
+
+    def inflate_all(self, data: bytes, largest: int) -> bytes:
+        """Inflate a whole body in small pieces, of which too many are not joined. Raises: HttpFailure."""
+        pieces, size = [], 0
+        for start in range(0, len(data), INPUT_BYTES):
+            part = data[start : start + INPUT_BYTES]
+            while piece := self.inflate(part, PIECE_BYTES):
+                part = b""
+                pieces.append(piece)
+                size += len(piece)
+                if size > largest:
+                    raise ResponseTooLarge(largest)
+        return b"".join(pieces)
 
     def finish(self) -> None:
         """Raises: HttpFailure if there should have been more."""

@@ -94,7 +94,7 @@ class Response:
             raise self.error
         body = self._take_parts()
         if self.inflater is not None:
-            body = self.inflater.inflate(body, largest + 1)
+            body = self.inflater.inflate_all(body, largest)
         if len(body) > largest:
             raise ResponseTooLarge(largest)
         if self.inflater is not None:

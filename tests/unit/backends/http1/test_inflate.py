@@ -1,10 +1,13 @@
 import gzip
+import random
+import tracemalloc
 import zlib
+from contextlib import nullcontext
 
 import pytest
 
-from emceepee.backends.http1.errors import HttpFailure
-from emceepee.backends.http1.inflate import Inflater, inflater_for
+from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
+from emceepee.backends.http1.inflate import INPUT_BYTES, Inflater, inflater_for
 
 TEXT = b"hello, " * 1000
 PACKED = {
@@ -26,6 +29,35 @@ def test_everything_comes_out_however_little_is_asked_for_at_once(packed: bytes,
         out += piece
     assert out == TEXT
     inflater.finish()
+
+
+@pytest.mark.parametrize("text", [b"", TEXT, random.Random(1).randbytes(3 << 20), bytes(3 << 20)], ids=len)
+def test_a_whole_body_comes_out_up_to_its_limit(text: bytes) -> None:
+    packed = gzip.compress(text, 1)
+    inflater = Inflater()
+    assert inflater.inflate_all(packed, len(text)) == text
+    inflater.finish()
+    with pytest.raises(ResponseTooLarge) if text else nullcontext():
+        Inflater().inflate_all(packed, len(text) - 1)
+
+
+def test_a_small_body_that_hides_a_huge_one_takes_little_more_than_its_limit() -> None:
+    limit, packed = 16 << 20, gzip.compress(bytes(64 << 20), 1)
+    tracemalloc.start()
+    with pytest.raises(ResponseTooLarge):
+        Inflater().inflate_all(packed, limit)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1.25 * limit
+
+
+def test_whole_bodies_are_refused_as_others_are() -> None:
+    with pytest.raises(HttpFailure, match="beyond"):
+        Inflater().inflate_all(PACKED["gzip"] + bytes(INPUT_BYTES), 1 << 20)
+    inflater = Inflater()
+    assert inflater.inflate_all(PACKED["gzip"][:-9], 1 << 20) is not None
+    with pytest.raises(HttpFailure, match="cut off"):
+        inflater.finish()
 
 
 def test_a_body_that_is_not_compressed_after_all_is_refused() -> None:
