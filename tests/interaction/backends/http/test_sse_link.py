@@ -8,14 +8,18 @@ from typing import Any
 import pytest
 
 from emceepee.backends.dialer import Dialer
+from emceepee.backends.http.event_stream import TURN_BYTES
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits
 from support.backends.raw_server import Peer, RawServer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
+from support.figures import record_figure
+from support.waiting import eventually
 
 LARGEST = 10_000
+FLOOD_BYTES = 1 << 20
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
 
@@ -27,10 +31,10 @@ async def dialer() -> AsyncIterator[Dialer]:
     assert running._pool.open == set()
 
 
-def dialing(dialer: Dialer, server: RawServer) -> Any:
+def dialing(dialer: Dialer, server: RawServer, listener: ScriptedListener | None = None) -> Any:
     target = HttpTarget(url=server.url, headers={"authorization": "Bearer x"}, kind="sse")
     spec = BackendSpec(name="x", target=target, mode="legacy")
-    return asyncio.ensure_future(dialer.dial(spec, ScriptedListener()))
+    return asyncio.ensure_future(dialer.dial(spec, listener or ScriptedListener()))
 
 
 async def stream_of(server: RawServer) -> Peer:
@@ -136,6 +140,35 @@ async def test_a_server_that_asks_without_end_and_takes_no_answer_is_not_read_on
         await (await next_of(busy))
         stream.close()
         await link.close()
+
+
+async def test_a_flood_is_handled_in_small_turns(dialer: Dialer, server: RawServer) -> None:
+    listener = ScriptedListener()
+    opening = dialing(dialer, server, listener)
+    stream = await stream_of(server)
+    stream.send(STREAM + event("/messages", "endpoint"))
+    posts = await server.peer()
+    asked = await posts.request()
+    posts.answer(status="202 Accepted")
+    stream.send(event(json.dumps({"jsonrpc": "2.0", "id": json.loads(asked.body)["id"], "result": HELLO})))
+    await posts.request()
+    posts.answer(status="202 Accepted")
+    link: Link = await opening
+    heard, loop, in_turns = listener.heard, asyncio.get_running_loop(), [0]
+
+    def turn() -> None:
+        in_turns.append(len(heard) - sum(in_turns))
+        loop.call_soon(turn)
+
+    message = event(json.dumps({"jsonrpc": "2.0", "method": "notifications/odd"}))
+    count = FLOOD_BYTES // len(message)
+    loop.call_soon(turn)
+    stream.send(message * count)
+    await eventually(lambda: len(heard) == count, what="all is heard", within=10)
+    record_figure(f"{count} messages arrive: at most {max(in_turns)} are handled in one turn of the loop")
+    assert max(in_turns) <= 2 * (TURN_BYTES // len(message) + 1), "the end of one chunk, and the beginning of the next"
+    stream.close()
+    await link.close()
 
 
 async def next_of(peers: list[Peer]) -> "asyncio.Future[Any]":
