@@ -3,10 +3,11 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.codemode.privacy import ANSWERING_TOOLS
 from emceepee.errors import InvalidArguments, Problem, cut_name
 from emceepee.json_types import JsonObject
@@ -29,6 +30,7 @@ class Params(BaseModel):
 
 
 MOST_ARGUMENTS = 100  # far more than any tool has
+MOST_ENTRIES = 10_000  # in the lists and objects of one argument, far more than any argument needs
 # What these tools are for is a request to a backend; the arguments are what that request is about.
 BACKEND_REQUESTS = {
     "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
@@ -111,6 +113,7 @@ class Tool:
     unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
     needs_session: bool = True
     private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
+    free: frozenset[str] = frozenset()  # arguments that have or are objects of any content
     is_private: Callable[[JsonObject], bool] | None = None  # whether to mask a call with these arguments
     carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
     is_durable: bool = False  # whether its reply says that something is kept, also if emceepee ends
@@ -140,16 +143,39 @@ class Tool:
         """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
         if len(arguments) > MOST_ARGUMENTS:
             raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
+        if excessive := [name for name, value in arguments.items() if self._has_too_many_entries(name, value)]:
+            words = f"may have at most {MOST_ENTRIES} entries"
+            raise self._refused(Problem(cut_name(name), "maxItems", words) for name in excessive)
         try:
             return self.params.model_validate(arguments)
         except ValidationError as error:
             raise self._refusal(error) from None
 
+    def _has_too_many_entries(self, name: str, value: Any) -> bool:
+        """Return whether the validation could report more than `MOST_ENTRIES` wrong entries of this argument.
+
+        It reports all of them before the first can be read, which takes a kilobyte and microseconds for each.
+        """
+        containers = (list,) if name in self.free else (list, dict)  # the validation does not look into free objects
+        if not isinstance(value, containers):
+            return False
+        budget, waiting = Budget(max_bytes=0, max_nodes=MOST_ENTRIES), [value]
+        try:
+            for container in waiting:
+                budget.spend(nodes=len(container))
+                inner = container.values() if isinstance(container, dict) else container
+                waiting += [item for item in inner if isinstance(item, containers)]
+        except OverBudget:
+            return True
+        return False
+
     def _refusal(self, error: ValidationError) -> InvalidArguments:
-        found = [
+        return self._refused(
             Problem(cut_name(".".join(map(str, path))) or None, code, self._both_given(path) or words)
             for path, code, words in mismatches(error, self.params, private=self.private)
-        ]
+        )
+
+    def _refused(self, found: Iterable[Problem]) -> InvalidArguments:
         # The last two are what the others were called at first; programs may read them.
         entries = [
             {**problem._asdict(), "argument": problem.field or "arguments", "problem": problem.message}
@@ -238,12 +264,17 @@ def tool(
             unlisted=frozenset(unlisted),
             needs_session=needs_session,
             private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
+            free=frozenset(name for name, field in params.model_fields.items() if _has_free_objects(field.annotation)),
             carries_notices=carries_notices and needs_session,
             is_durable=is_durable,
             is_private=is_private,
         )
 
     return declare
+
+
+def _has_free_objects(annotation: Any) -> bool:
+    return annotation == dict[str, Any] or any(map(_has_free_objects, get_args(annotation)))
 
 
 def _with_all_parameters(written: DeclaredFunction, wants: list[type]) -> ToolFunction:

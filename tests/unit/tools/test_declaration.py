@@ -1,9 +1,11 @@
+import tracemalloc
+
 import pytest
 
 from emceepee.errors import InvalidArguments, Problem
 from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration import MOST_ENTRIES, Tool
 from support.sessions.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -84,6 +86,45 @@ def test_a_problem_is_told_as_those_of_a_form_are_and_under_the_names_it_had(
 @EACH
 def test_every_tool_refuses_an_argument_it_does_not_have(tool: Tool) -> None:
     assert "xyzzy" in problems(tool.name, xyzzy=1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "value"),
+    [
+        ("get_logs", "sources", ["x"] * 500_000),
+        ("get_prompt", "arguments", {str(number): number for number in range(200_000)}),
+        ("respond_to_sampling", "content", [1] * 500_000),
+        ("add_server", "args", [1] * 500_000),
+        ("add_server", "oauth", {"identity_provider": {str(number): number for number in range(200_000)}}),
+        ("add_server", "oauth", [[[]] * 1000] * 500),
+        ("add_server", "args", [1] * (MOST_ENTRIES + 1)),
+    ],
+)
+def test_an_argument_of_very_many_entries_is_refused_before_each_is_reported(
+    tool: str, name: str, value: object
+) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidArguments) as caught:
+            CATALOGUE[tool].check({name: value})
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    [problem] = caught.value.details["problems"]
+    assert (problem["field"], problem["code"]) == (name, "maxItems")
+    assert problem["message"] == "may have at most 10000 entries"
+    assert peak < 1 << 20
+
+
+def test_objects_of_any_content_and_long_lists_that_fit_are_accepted() -> None:
+    wide: JsonObject = {"rows": [[number] for number in range(MOST_ENTRIES)]}
+    for tool, arguments in (
+        ("execute_tool", {"server": "a", "tool": "b", "args": wide}),
+        ("respond_to_elicitation", {"request_id": "a", "action": "accept", "content": wide}),
+        ("respond_to_sampling", {"request_id": "a", "role": "user", "model": "m", "content": [wide, wide]}),
+        ("add_server", {"name": "a", "command": "c", "args": ["x"] * MOST_ENTRIES}),
+    ):
+        CATALOGUE[tool].check(arguments)
 
 
 def test_of_very_many_wrong_arguments_the_first_few_are_told_at_once() -> None:
