@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
-from emceepee.backends.param_headers import HeaderMap, header_map, param_headers
+from emceepee.backends.param_headers import MARK, HeaderMap, header_map, param_headers
 from emceepee.clock import Clock
 from emceepee.codec import encode
-from emceepee.futures import reject
+from emceepee.futures import let_others_run, reject
 from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.protocol import METHOD_NOT_FOUND
@@ -121,7 +121,7 @@ class Catalog:
 
     async def _all_pages(self, kind: Kind) -> _Listing:
         items: list[JsonObject] = []
-        size = 0
+        size, is_marked = 0, False
         good_until: float | None = None
         cursor: Any = None
         if kind.capability not in self._link.facts.capabilities:
@@ -136,7 +136,8 @@ class Catalog:
             entries = page.get(kind.key)
             if not isinstance(entries, list):
                 raise LinkError(Failure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
-            size += len(encode(entries))
+            data = encode(entries)
+            size, is_marked = size + len(data), is_marked or MARK.encode() in data
             if size > self._limits.list_bytes or len(items) + len(entries) > self._limits.list_entries:
                 most = f"{self._limits.list_entries} entries, or {self._limits.list_bytes} bytes"
                 raise LinkError(Failure.PROTOCOL, f"{kind.method} has more than {most}")
@@ -150,12 +151,20 @@ class Catalog:
                 break
         else:
             raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._limits.list_pages} pages")
-        if kind is Kind.TOOLS and self._link.mirrors_arguments:
-            wanted = [(tool, header_map(tool.get("inputSchema"))) for tool in items]
-            items = [tool for tool, headers in wanted if headers is not None]
-            maps = {str(tool.get("name")): headers for tool, headers in wanted if headers is not None}
-            return _Listing(items, good_until, maps)
+        if kind is Kind.TOOLS and self._link.mirrors_arguments and is_marked:
+            return await _with_header_maps(_Listing(items, good_until))
         return _Listing(items, good_until)
+
+
+async def _with_header_maps(listing: _Listing) -> _Listing:
+    """Return the tools that may be offered, and which of their arguments are mirrored."""
+    items, maps = list[JsonObject](), dict[str, HeaderMap]()
+    for tool in listing.items:
+        if (headers := header_map(tool.get("inputSchema"))) is not None:
+            items.append(tool)
+            maps[str(tool.get("name"))] = headers
+        await let_others_run()  # a schema may be large
+    return _Listing(items, listing.good_until, maps)
 
 
 def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:

@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from emceepee.budget import Budget, OverBudget
 from emceepee.json_types import JsonObject
 from emceepee.protocol import PARAM_HEADER_PREFIX, header_value
 
 MARK = "x-mcp-header"
+MOST_SCHEMAS = 50_000  # within one, which take some milliseconds; no tool of use has so many
 HeaderMap = dict[tuple[str, ...], str]  # the way to an argument, by names of properties, and its header's name
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -23,42 +25,66 @@ _ONE = frozenset(
 )
 _MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
+_Way = tuple[Any, str]  # the way to the schema around it, and the name: paths of their own would grow with the depth
+_AT_THE_ROOT: _Way = (None, "")
 _OFF_THE_WAY = None  # of a schema that is not reached by names of properties alone
 
 
 def header_map(schema: Any) -> HeaderMap | None:
-    """Which arguments go into which headers; None if the schema marks one in a way that the protocol forbids."""
+    """Which arguments go into which headers.
+
+    None if the schema marks one in a way that the protocol forbids, or has more than `MOST_SCHEMAS` schemas within.
+    """
     found: HeaderMap = {}
     taken = set()
-    for path, part in _schemas(schema):
-        if MARK not in part:
-            continue
-        name = part[MARK]
-        if not path or not isinstance(name, str) or not _TOKEN.fullmatch(name) or part.get("type") not in _TYPES:
-            return None
-        if name.lower() in taken:
-            return None
-        taken.add(name.lower())
-        found[path] = name
+    try:
+        for way, part in _schemas(schema, Budget(max_bytes=0, max_nodes=MOST_SCHEMAS)):
+            if MARK not in part:
+                continue
+            name, path = part[MARK], _path(way)
+            if not path or not isinstance(name, str) or not _TOKEN.fullmatch(name) or part.get("type") not in _TYPES:
+                return None
+            if name.lower() in taken:
+                return None
+            taken.add(name.lower())
+            found[path] = name
+    except OverBudget:
+        return None
     return found
 
 
-def _schemas(root: Any) -> Iterator[tuple[tuple[str, ...] | None, JsonObject]]:
-    """Every schema in it, with the way there. Without recursion: a schema may be as deep as its sender likes."""
-    waiting: list[tuple[tuple[str, ...] | None, Any]] = [((), root)]
+def _path(way: _Way | None) -> tuple[str, ...]:
+    """Return the names on the way, outermost first. There are none off the way, and at the root."""
+    names: list[str] = []
+    while way is not None and way is not _AT_THE_ROOT:
+        way, name = way
+        names.append(name)
+    return tuple(reversed(names))
+
+
+def _schemas(root: Any, budget: Budget) -> Iterator[tuple[_Way | None, JsonObject]]:
+    """Every schema in it, with the way there. Without recursion: a schema may be as deep as its sender likes.
+
+    Raises: OverBudget.
+    """
+    waiting: list[tuple[_Way | None, Any]] = [(_AT_THE_ROOT, root)]
     while waiting:
-        path, schema = waiting.pop()
+        way, schema = waiting.pop()
         if not isinstance(schema, dict):
             continue
-        yield path, schema
+        yield way, schema
         for word, value in schema.items():
-            if word == "properties" and isinstance(value, dict):
-                waiting += [(None if path is None else (*path, name), part) for name, part in value.items()]
-            elif word in _ONE:
+            if word in _ONE:
+                budget.spend()
                 waiting.append((_OFF_THE_WAY, value))
+            elif word == "properties" and isinstance(value, dict):
+                budget.spend(nodes=len(value))
+                waiting += [(None if way is None else (way, name), part) for name, part in value.items()]
             elif word in _MANY and isinstance(value, list):
+                budget.spend(nodes=len(value))
                 waiting += [(_OFF_THE_WAY, part) for part in value]
             elif word in _NAMED and isinstance(value, dict):
+                budget.spend(nodes=len(value))
                 waiting += [(_OFF_THE_WAY, part) for part in value.values()]
 
 

@@ -1,12 +1,13 @@
 """Arguments are repeated in headers as the SDK does it, and a schema that it refuses is refused."""
 
+import tracemalloc
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
-from emceepee.backends.param_headers import header_map, param_headers
+from emceepee.backends.param_headers import MOST_SCHEMAS, header_map, param_headers
 
 MARKS = st.sampled_from(["Region", "region", "no token", "", 5])
 PLAIN = st.fixed_dictionaries(
@@ -51,3 +52,27 @@ def test_a_deep_schema_is_walked_to_its_end() -> None:
     for _ in range(5000):
         schema = {"properties": {"a": schema}}
     assert list((header_map(schema) or {}).values()) == ["Deep"]
+
+
+def test_many_arguments_far_below_the_root_take_little_memory() -> None:
+    marked = {"type": "string", "x-mcp-header": "Last"}
+    schema: dict[str, Any] = {"properties": {**{str(number): {} for number in range(MOST_SCHEMAS // 2)}, "z": marked}}
+    for _ in range(95):
+        schema = {"properties": {"a": schema}}
+    tracemalloc.start()
+    try:
+        found = header_map(schema)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found == {("a",) * 95 + ("z",): "Last"}
+    assert peak < 8 << 20
+
+
+def test_a_tool_whose_schema_has_too_many_parts_is_not_offered() -> None:
+    parts: list[dict[str, Any]] = [{}] * MOST_SCHEMAS
+    schemas: list[dict[str, Any]] = [{"anyOf": parts}, {"items": {"oneOf": parts}}]
+    schemas.append({"$defs": {str(number): {} for number in range(MOST_SCHEMAS)}})
+    for schema in schemas:
+        assert header_map(schema | {"not": {}}) is None
+    assert header_map({"anyOf": parts}) == {}
