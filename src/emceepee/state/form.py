@@ -8,10 +8,10 @@ from typing import Any
 
 from emceepee.errors import MOST_PROBLEMS, Problem
 from emceepee.json_types import JsonObject
-from emceepee.state.regex import BadPattern, Regex, TooMuchWork, Work
+from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
 
 MOST_NAMES = 20  # of fields or choices that are listed
-MOST_COMPARISONS = 1_000_000  # of a list's entries with the choices
+MOST_PATTERN_CHARACTERS = 5000  # of all patterns of a form: to compile a thousand takes up to 20 ms
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 # Python's own parser takes more than RFC 3339 does, and the backend would refuse what is let through here.
@@ -21,6 +21,42 @@ _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 
 _MORE = Problem(None, "more", "there may be more")
 _Mismatch = tuple[str, str]  # code and message
+
+
+class _Check:
+    """The check of one answer. Work is bounded in all. Choices and patterns of a rule are read once."""
+
+    def __init__(self) -> None:
+        self._work, self._characters_left = Work(), MOST_PATTERN_CHARACTERS
+        self._regexes: dict[str, Regex | None] = {}
+        self._choices: dict[int, tuple[list[Any], frozenset[Any]] | None] = {}
+
+    def choices(self, rule: JsonObject) -> tuple[list[Any], frozenset[Any]] | None:
+        """Return the allowed values as they are listed, and the plain ones among them as a set."""
+        if id(rule) not in self._choices:
+            listed = _choices(rule)
+            plain = frozenset(value for value in listed or () if not isinstance(value, list | dict))
+            self._choices[id(rule)] = None if listed is None else (listed, plain)
+        return self._choices[id(rule)]
+
+    def matches(self, pattern: str, value: str) -> bool:
+        """A backend's pattern is untrusted: what RE2 does not know, or would take long for, is left to the backend."""
+        if len(pattern) > LONGEST_PATTERN:
+            return True
+        if pattern not in self._regexes:
+            self._regexes[pattern] = self._compiled(pattern)
+        regex = self._regexes[pattern]
+        try:
+            return regex is None or regex.search(value, self._work)
+        except TooMuchWork:
+            return True
+
+    def _compiled(self, pattern: str) -> Regex | None:
+        self._characters_left -= len(pattern)
+        try:
+            return Regex(pattern) if self._characters_left >= 0 else None
+        except BadPattern:
+            return None
 
 
 def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[Problem]]:
@@ -40,10 +76,10 @@ def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[P
 
 
 def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bool) -> Iterator[Problem]:
-    work, unknown = Work(), 0
+    check, unknown = _Check(), 0
     for name, value in content.items():
         if name in fields:
-            yield from (Problem(name, *mismatch) for mismatch in _mismatches(value, fields[name], work))
+            yield from (Problem(name, *mismatch) for mismatch in _mismatches(value, fields[name], check))
         elif not takes_others:
             unknown += 1
     if unknown:  # their names are a part of the answer, which is shown to nobody again
@@ -55,25 +91,25 @@ def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bo
         yield Problem(None, "additionalProperties", f"{begin} of the form; it has {_listed(fields) or 'none'}")
 
 
-def _mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
-    choices = _choices(rule)
-    if choices is not None and rule.get("type") != "array":
-        if isinstance(value, list | dict) or value not in choices:  # to compare large ones takes very long
-            yield "enum", f"must be one of {_listed(choices)}"
+def _mismatches(value: Any, rule: JsonObject, check: _Check) -> Iterator[_Mismatch]:
+    if rule.get("type") != "array" and (choices := check.choices(rule)) is not None:
+        listed, plain = choices
+        if isinstance(value, list | dict) or value not in plain:  # to compare large ones takes very long
+            yield "enum", f"must be one of {_listed(listed)}"
         return
     match rule.get("type"):
         case "string":
-            yield from _string_mismatches(value, rule, work)
+            yield from _string_mismatches(value, rule, check)
         case "number" | "integer" as kind:
             yield from _number_mismatches(value, rule, whole=kind == "integer")
         case "boolean":
             if not isinstance(value, bool):
                 yield "type", "must be true or false"
         case "array":
-            yield from _array_mismatches(value, rule, work)
+            yield from _array_mismatches(value, rule, check)
 
 
-def _string_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
+def _string_mismatches(value: Any, rule: JsonObject, check: _Check) -> Iterator[_Mismatch]:
     if not isinstance(value, str):
         yield "type", "must be text"
         return
@@ -81,7 +117,7 @@ def _string_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mi
         yield "minLength", f"must have at least {rule['minLength']} characters"
     if len(value) > _number(rule, "maxLength", float("inf")):
         yield "maxLength", f"must have at most {rule['maxLength']} characters"
-    if isinstance(pattern := rule.get("pattern"), str) and not _matches(pattern, value, work):
+    if isinstance(pattern := rule.get("pattern"), str) and not check.matches(pattern, value):
         yield "pattern", f"must match {pattern}"
     if (kind := rule.get("format")) and not _has_format(value, kind):
         yield "format", f"must be of the format {kind}"
@@ -98,7 +134,7 @@ def _number_mismatches(value: Any, rule: JsonObject, *, whole: bool) -> Iterator
         yield "maximum", f"must be at most {rule['maximum']}"
 
 
-def _array_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mismatch]:
+def _array_mismatches(value: Any, rule: JsonObject, check: _Check) -> Iterator[_Mismatch]:
     if not isinstance(value, list):
         yield "type", "must be a list"
         return
@@ -108,11 +144,8 @@ def _array_mismatches(value: Any, rule: JsonObject, work: Work) -> Iterator[_Mis
         yield "maxItems", f"must have at most {rule['maxItems']} entries"
     items = rule.get("items")
     items = items if isinstance(items, dict) else {}
-    if len(value) * len(_choices(items) or ()) > MOST_COMPARISONS:
-        yield "maxItems", "has too many entries"
-        return
     for index, item in enumerate(value):
-        for code, words in _mismatches(item, items, work):
+        for code, words in _mismatches(item, items, check):
             yield code, f"entry {index} {words}"
 
 
@@ -133,16 +166,9 @@ def _number(rule: JsonObject, key: str, default: float) -> float:
 
 
 def _listed(names: Iterable[Any]) -> str:
-    shown = [str(name)[:100] for name in islice(names, MOST_NAMES + 1)]
+    found = islice(names, MOST_NAMES + 1)
+    shown = ["…" if isinstance(name, list | dict) else str(name)[:100] for name in found]  # those may be very large
     return ", ".join(shown[:MOST_NAMES]) + (" and more" if len(shown) > MOST_NAMES else "")
-
-
-def _matches(pattern: str, value: str, work: Work) -> bool:
-    """A backend's pattern is untrusted: what RE2 does not know, or would take long for, is left to the backend."""
-    try:
-        return Regex(pattern).search(value, work)
-    except (BadPattern, TooMuchWork):
-        return True
 
 
 def _has_format(value: str, kind: Any) -> bool:

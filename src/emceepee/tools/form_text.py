@@ -33,10 +33,11 @@ def form_text(form: Any, room: int) -> str:
     if not isinstance(fields, dict) or not all(isinstance(rule, dict) for rule in fields.values()):
         return "Its form is no list of fields: " + _whole()
     required = form.get("required")
-    required = required if isinstance(required, list) else []
+    listed = required if isinstance(required, list) else []
+    needed = {name for name in listed if isinstance(name, str) and name in fields}
     lines: list[str] = []
     for name, rule in fields.items():
-        line = f"- {_field(name, rule, is_required=name in required)}"
+        line = f"- {_field(name, rule, is_required=name in needed)}"
         if len(line) > room:
             lines.append(f"- {len(fields) - len(lines)} more: {_whole()}")
             break

@@ -237,6 +237,39 @@ def test_what_a_form_and_its_answer_hold_does_not_make_the_check_slow(rule: dict
     assert seconds_for({"it": value}, {"properties": {"it": rule}}) < MOST_SECONDS
 
 
+LETTERS = r"\pL" * 330  # RE2 looks at it for 20 ms, and refuses it
+CHOICES: dict[str, Any] = {"type": "array", "items": {"enum": [f"{n}" for n in range(700)]}}
+CONSTANTS: dict[str, Any] = {"type": "array", "items": {"oneOf": [{"const": f"{n}"} for n in range(700)]}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "values"),
+    [
+        ([CHOICES] * 500, [["699"] * 700] * 500),
+        ([CONSTANTS] * 100, [["699"] * 700] * 100),
+        (
+            [{"type": "array", "items": CHOICES["items"] | {"type": "array", "items": CHOICES["items"]}}],
+            [[[]] * 100_000],
+        ),
+        ([{"type": "string", "pattern": f"{LETTERS}{n}"} for n in range(300)], ["a"] * 300),
+        ([{"type": "array", "items": {"type": "string", "pattern": LETTERS}}], [["a"] * 1000]),
+        ([{"type": "array", "items": {"enum": [[[0]] * 300_000]}}], [["x"] * 100]),
+    ],
+)
+def test_what_all_fields_of_a_form_cost_together_is_bounded(rules: list[Any], values: list[Any]) -> None:
+    fields = {f"f{number}": rule for number, rule in enumerate(rules)}
+    content = {f"f{number}": value for number, value in enumerate(values)}
+    assert seconds_for(content, {"properties": fields}) < 0.25 * 5
+
+
+def test_patterns_of_many_fields_are_checked_within_their_bounds() -> None:
+    fields = {f"f{number}": {"type": "string", "pattern": f"^a{{{number + 1}}}$"} for number in range(60)}
+    _, found = fill_in(dict.fromkeys(fields, "b"), {"properties": fields})
+    assert len(found) == 21
+    _, found = fill_in({name: "a" * (number + 1) for number, name in enumerate(fields)}, {"properties": fields})
+    assert found == []
+
+
 def test_a_default_that_nobody_touched_is_not_checked() -> None:
     rule = {"type": "string", "pattern": COSTLY, "default": "a" * 400_000}
     assert seconds_for({}, {"properties": {f"f{n}": rule for n in range(100)}}) < MOST_SECONDS
