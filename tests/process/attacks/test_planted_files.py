@@ -79,6 +79,14 @@ async def test_no_command_runs_a_file_of_the_working_directory(repository: Path,
     assert "Traceback" not in "".join(said.values())
 
 
+async def test_a_server_does_not_inherit_relative_folders_of_the_path(repository: Path, tmp_path: Path) -> None:
+    """A server that starts programs by name, as `npx` and scripts do, would find those of the working directory."""
+    wrapped = {"command": "/bin/sh", "args": ["-c", f"planted; exec {DEMO}"]}
+    env = environment(tmp_path) | {"EMCEEPEE_CONFIG": json.dumps({"mcpServers": {"demo": wrapped}})}
+    assert await run(repository, "call demo add a=2 b=40", env) == "2 + 40 = 42\n"
+    assert what_ran(repository) == ""
+
+
 async def test_a_daemon_that_is_started_there_runs_none_of_its_files(repository: Path) -> None:
     async with home({"demo": {"command": DEMO}}) as user:
         arguments = ("--attach", "auto", "--idle-exit", "60")
