@@ -173,6 +173,7 @@ def without_control_characters(name: str) -> str:
 
 
 LONGEST_SERVER_NAME = 100
+LONGEST_PROGRAM_PATH = 4096  # characters
 Name = Annotated[
     str,
     StringConstraints(min_length=1, max_length=LONGEST_SERVER_NAME),
@@ -229,6 +230,13 @@ class ServerEntry(BaseModel):
         except ValueError:
             raise ValueError("is not an address: its host or port cannot be read") from None
         return url
+
+    @field_validator("command", "cwd")
+    @classmethod
+    def _short_path(cls, path: str | None) -> str | None:
+        if path is not None and len(path) > LONGEST_PROGRAM_PATH:  # no system opens it, and errors would repeat it
+            raise ValueError(f"may have at most {LONGEST_PROGRAM_PATH} characters")
+        return path
 
     @field_validator("allowedTools", "deniedTools")
     @classmethod

@@ -88,6 +88,13 @@ def test_every_tool_refuses_an_argument_it_does_not_have(tool: Tool) -> None:
     assert "xyzzy" in problems(tool.name, xyzzy=1)
 
 
+@pytest.mark.parametrize("argument", ["command", "cwd"])
+def test_a_path_that_no_system_opens_is_refused_without_being_repeated(argument: str) -> None:
+    given = {"command": "x"} | {argument: "/" * 4097}
+    assert problems("add_server", name="a", **given) == {argument: "may have at most 4096 characters"}
+    CATALOGUE["add_server"].check({"name": "a", "command": "x"} | {argument: "/" * 4096})
+
+
 @pytest.mark.parametrize(
     ("tool", "name", "value"),
     [
