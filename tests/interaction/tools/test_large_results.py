@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from emceepee.json_types import JsonObject
 from emceepee.sessions.kept_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
-from emceepee.tools import results
+from emceepee.tools import large_results, results
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import a_call, a_task, hush, task_id
 from support.sessions.machine import Machine
@@ -54,6 +55,23 @@ async def test_without_a_limit_a_result_is_as_it_came() -> None:
         assert await called(scene, max_bytes=None, **sent) == sent
         assert await called(scene, max_bytes=10_000_000, **sent) == sent
         assert len(scene.session.results) == 0
+
+
+async def test_a_large_result_is_outlined_and_searched_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, int] = {}
+    for module, name in ((large_results, "Outline"), (results, "Selection")):
+        original = getattr(module, name)
+
+        def noted(*args: Any, name: str = name, original: Any = original, **kwargs: Any) -> Any:
+            threads[name] = threading.get_ident()
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(module, name, noted)
+    async with a_scene(one=ScriptedBackend()) as scene:
+        handle = info(await called(scene, content=[text(json.dumps(ROWS))]))["handle"]
+        await scene.value("read_result", handle=handle, jsonpath="$.rows[*].id")
+    assert threads.keys() == {"Outline", "Selection"}
+    assert threading.get_ident() not in threads.values()
 
 
 @SPANS

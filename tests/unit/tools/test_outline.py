@@ -87,6 +87,15 @@ def test_where_its_time_ends_an_outline_says_so() -> None:
     outline = Outline(WIDE, now=lambda: float(next(times)))
     assert outline.shape(4000).endswith("…}")
     assert outline.preview(3000)["…"].endswith("more keys")
+    assert outline.nodes < 25_000  # of 300,000
+
+
+def test_a_shape_of_many_branches_looks_at_a_part_of_them() -> None:
+    twigs = {f"twig{number}": 1 for number in range(90)}
+    text = encode({f"bough{number}": {f"branch{other}": twigs for other in range(90)} for number in range(90)})
+    outline = Outline(text)
+    assert "…" in outline.shape(100_000)
+    assert outline.nodes < 1.1 * MOST_NODES
 
 
 def test_a_value_that_is_too_deep_is_marked() -> None:
