@@ -107,3 +107,16 @@ async def test_nothing_is_written_while_the_child_does_not_read_and_then_all_in_
     async with asyncio.timeout(5):
         await asyncio.gather(writing[0], writing[2])
     assert transport.pipe.taken == [b"first", b"a", b"b"]
+
+
+async def test_no_timer_outlives_a_child_whose_pipes_close_after_its_exit() -> None:
+    """A pending timer would keep the input that the child never read."""
+    clock = FakeClock()
+    child = Child("server", clock, on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
+    child.connection_made(JustExited())
+    child.process_exited()
+    assert clock.is_waited_for
+    for pipe in (1, 2):
+        child.pipe_connection_lost(pipe, None)
+    assert child.ended.done()
+    assert not clock.is_waited_for
