@@ -93,7 +93,9 @@ def of_checkout(checkout: Path) -> Contestant:
         assert EMCEEPEE.launch is not None
         ours = EMCEEPEE.launch(place)
         path = str(ours.environment["PYTHONPATH"]).replace(str(ROOT / "src"), str(checkout.resolve() / "src"))
-        return Launch(ours.command, {**ours.environment, "PYTHONPATH": path})
+        # Its own state: another version may not read the file, and two processes on one file would slow each other.
+        state = str(Path(str(ours.environment["XDG_STATE_HOME"])) / "other")
+        return Launch(ours.command, {**ours.environment, "PYTHONPATH": path, "XDG_STATE_HOME": state})
 
     return replace(EMCEEPEE, name="other", launch=launch)
 
