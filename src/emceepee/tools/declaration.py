@@ -143,22 +143,20 @@ class Tool:
         """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
         if len(arguments) > MOST_ARGUMENTS:
             raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
-        if excessive := [name for name, value in arguments.items() if self._has_too_many_entries(name, value)]:
-            words = f"may have at most {MOST_ENTRIES} entries"
-            raise self._refused(Problem(cut_name(name), "maxItems", words) for name in excessive)
+        for name, value in arguments.items():
+            if (type(value) is dict and name not in self.free) or type(value) is list:
+                self._check_entries(name, value)
         try:
             return self.params.model_validate(arguments)
         except ValidationError as error:
             raise self._refusal(error) from None
 
-    def _has_too_many_entries(self, name: str, value: Any) -> bool:
-        """Return whether the validation could report more than `MOST_ENTRIES` wrong entries of this argument.
+    def _check_entries(self, name: str, value: Any) -> None:
+        """Raises: InvalidArguments if the validation could report more than `MOST_ENTRIES` wrong entries.
 
         It reports all of them before the first can be read, which takes a kilobyte and microseconds for each.
         """
         containers = (list,) if name in self.free else (list, dict)  # the validation does not look into free objects
-        if not isinstance(value, containers):
-            return False
         budget, waiting = Budget(max_bytes=0, max_nodes=MOST_ENTRIES), [value]
         try:
             for container in waiting:
@@ -166,8 +164,8 @@ class Tool:
                 inner = container.values() if isinstance(container, dict) else container
                 waiting += [item for item in inner if isinstance(item, containers)]
         except OverBudget:
-            return True
-        return False
+            words = f"may have at most {MOST_ENTRIES} entries"
+            raise self._refused([Problem(cut_name(name), "maxItems", words)]) from None
 
     def _refusal(self, error: ValidationError) -> InvalidArguments:
         return self._refused(

@@ -6,6 +6,7 @@ import signal
 import socket
 from contextlib import suppress
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from emceepee.backends.process import guardian
 from emceepee.futures import reject, resolve
@@ -173,6 +174,16 @@ class _ControlProtocol(asyncio.Protocol):
         self._process.handle_disconnect()
 
 
+_read_buffers: "WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview]" = WeakKeyDictionary()
+
+
+def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
+    """Return the buffer of all pipes of a loop: nothing runs between a read and its `buffer_updated`."""
+    if (buffer := _read_buffers.get(loop)) is None:
+        buffer = _read_buffers[loop] = memoryview(bytearray(TURN_BYTES))
+    return buffer
+
+
 class Pipe(asyncio.BufferedProtocol):
     """One of the three, as asyncio's subprocess protocol hears of it. In one turn of the loop a bufferful is read."""
 
@@ -180,18 +191,17 @@ class Pipe(asyncio.BufferedProtocol):
         self._protocol, self._number = protocol, number
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._buffer = bytearray()
+        self._buffer = _read_buffer(self._loop)
         self._is_paused = False  # by whoever handles what is read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    def get_buffer(self, sizehint: int) -> bytearray:
-        self._buffer = bytearray(TURN_BYTES)
+    def get_buffer(self, sizehint: int) -> memoryview:
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        data, self._buffer = bytes(memoryview(self._buffer)[:nbytes]), bytearray()
+        data = bytes(self._buffer[:nbytes])
         if nbytes == TURN_BYTES and self._transport is not None:
             # As long as the buffer is filled, uvloop would read on in the same turn, up to 32 times.
             self._transport.pause_reading()
