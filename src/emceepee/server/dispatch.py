@@ -82,9 +82,14 @@ class Tools:
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if takes_notices and not context.is_gone:
             carrying = with_notices(result, session, outcome, context)
-        if session.is_lost or (session.unsaved and not await _is_kept(session, context)):
+        may_be_unsaved = tool.is_durable
+        if session.is_lost:
             return _last_reply(tool, result, outcome, session, context)
-        if (session.unsaved or tool.is_durable) and _is_only_in_memory(tool, outcome, session):
+        if session.unsaved:
+            if not await _is_kept(session, context):
+                return _last_reply(tool, result, outcome, session, context)
+            may_be_unsaved = may_be_unsaved or bool(session.unsaved)
+        if may_be_unsaved and _is_only_in_memory(tool, outcome, session):
             carrying = with_unsaved(carrying, session, outcome, context)
         return carrying
 

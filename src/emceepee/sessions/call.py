@@ -17,6 +17,7 @@ from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 
 IMPATIENT_SECONDS = 1.0  # whoever waits for less expects the call to take long
+_FINISHED = CallStage.FINISHED  # an attribute of an enum takes long to find
 RETENTION_SECONDS = 60.0  # for which a backend is asked to keep a result that is there
 OnProgress = Callable[[JsonObject], None]
 
@@ -108,7 +109,8 @@ class Call:
         """
         self.runner = self.on_progress = self.before_sending = None
         self.params = {}
-        if self.state.has_task or self.state.stage is not CallStage.FINISHED:
+        state = self.state
+        if state.has_task or state.stage is not _FINISHED:
             self.arguments = {}
 
     def result(self) -> JsonObject:

@@ -372,8 +372,8 @@ class Calls:
 
     def _leave_flight(self, call: Call) -> None:
         self._in_flight.pop(call, None)
-        self._forget_record(call)
         if call.call_id is not None:
+            self._forget_record(call)
             self._promoted.pop(call.call_id, None)
             if call.is_kept:
                 self._unsaved.mark(call.kept_as, call.call_id)

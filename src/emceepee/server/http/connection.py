@@ -23,6 +23,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from emceepee.codec import encode
@@ -189,8 +190,12 @@ class ServerConnection(HttpToolsProtocol):
         self._body_bytes += size
         if self._body_bytes > self._table.most_body_bytes:
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
-        if not self.cycle.response_complete:
-            super().on_body(body)
+        cycle = self.cycle
+        if not cycle.response_complete:  # what follows is uvicorn's; it would also ask for an upgrade, which we refuse
+            cycle.body += body
+            if len(cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            cycle.message_event.set()
 
     def on_headers_complete(self) -> None:
         table = self._table
