@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -63,16 +64,22 @@ LISTED = re.compile(r"^ {2,4}([a-z]+) {2,}\S", re.MULTILINE)  # the name of a co
 
 
 @pytest.fixture
-def home(tmp_path: Path, programs: Path) -> Path:
+def home(programs: Path) -> Iterator[Path]:
+    """With a short path: the daemon has a socket below it, whose path may have about 100 characters."""
+    with TemporaryDirectory(prefix="emceepee-") as folder:
+        yield _with_configuration(Path(folder), programs)
+
+
+def _with_configuration(home: Path, programs: Path) -> Path:
     servers = {
         "demo": {"command": str(programs / "emceepee-demo")},
         "remote": {"url": f"http://127.0.0.1:{free_port()}"},
     }
-    config = tmp_path / ".config" / "emceepee" / "config.json"
+    config = home / ".config" / "emceepee" / "config.json"
     config.parent.mkdir(parents=True)
-    for path in (config, tmp_path / "other.json"):
+    for path in (config, home / "other.json"):
         path.write_text(json.dumps({"mcpServers": servers}))
-    return tmp_path
+    return home
 
 
 def environment(home: Path, programs: Path) -> dict[str, str]:
