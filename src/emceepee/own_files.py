@@ -25,6 +25,7 @@ LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
 MOST_WORKERS = 64
 CONFIG_NAME = "config.json"
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # for their owner alone
 
 
 def usual_config(environment: Mapping[str, str]) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from emceepee.attach.greeting import Hello
 from emceepee.attach.place import LOCK_NAME, SOCKET_NAME
 from emceepee.attach.starting import ENDING_SECONDS, LOOK_SECONDS, NoDaemon
+from emceepee.own_files import PRIVATE_FILE
 
 BACKLOG = 128
 
@@ -40,7 +41,7 @@ def listening_socket(folder: Path) -> Iterator[socket.socket]:
     """Waits for a daemon that is about to end. Raises: NoDaemon if another runs, OSError."""
     path = folder / SOCKET_NAME
     # Of fcntl's kind: such a lock is the process's own, and not that of what it starts.
-    lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         _take(lock, path)
         os.ftruncate(lock, 0)

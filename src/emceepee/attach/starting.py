@@ -13,6 +13,7 @@ from time import perf_counter
 
 from emceepee.attach.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_welcome, write_greeting
 from emceepee.attach.place import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
+from emceepee.own_files import PRIVATE_FILE
 
 GREETING_SECONDS = 10.0  # for a daemon that is busy
 ENDING_SECONDS = 30.0  # for the one before to let go of its servers
@@ -104,7 +105,7 @@ def reach_or_start(folder: Path, hello: Hello, command: Sequence[str]) -> Attach
 
 @contextmanager
 def _turn(folder: Path) -> Iterator[None]:
-    descriptor = os.open(folder / STARTING_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(folder / STARTING_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         for _ in range(round(START_SECONDS / LOOK_SECONDS)):
             try:
@@ -121,7 +122,7 @@ def _turn(folder: Path) -> Iterator[None]:
 
 def _start(folder: Path, command: Sequence[str]) -> None:
     """Returns when it listens. Raises: NoDaemon."""
-    log = os.open(folder / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    log = os.open(folder / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     try:
         starting = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True

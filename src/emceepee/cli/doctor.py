@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from emceepee.cli.client_changes import Facts, current_time, open_journal, run_guarded, say_json
 from emceepee.cli.terminal import DONE, FAILED, Paint, agrees, can_ask, complain, say
-from emceepee.clients.changes import PRIVATE_FILE
 from emceepee.clients.faults import ClientError
 from emceepee.clients.own_config import OwnConfig
 from emceepee.clients.sharing import SHARED, SHARING, why_shareable
 from emceepee.json_types import JsonObject
+from emceepee.own_files import PRIVATE_FILE
 from emceepee.secret_references import References, literal_secrets
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from emceepee.bounded_files import read_file
 from emceepee.clients.faults import ClientError
 from emceepee.clients.masking import masked
+from emceepee.own_files import PRIVATE_FILE, PRIVATE_FOLDER
 
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 CONTEXT_LINES = 2  # of a diff
 LINES_AROUND = 500  # of a change, looked through for what tells of secrets
 MOST_DIFFED, MOST_DIFFED_LINES = 1 << 20, 20_000  # characters

@@ -18,7 +18,6 @@ from typing import Any
 from emceepee.bounded_files import read_file
 from emceepee.clients.changes import (
     LARGEST_FILE,
-    PRIVATE_FOLDER,
     FileChange,
     digest,
     make_folders,
@@ -29,6 +28,7 @@ from emceepee.clients.changes import (
 from emceepee.clients.entry_changes import Conflict, EntryChange, entry_changes, take_back
 from emceepee.clients.faults import BadDocument, ClientError
 from emceepee.json_types import JsonObject
+from emceepee.own_files import PRIVATE_FOLDER
 
 FOLDER_NAME = "client-changes"
 RECORD = "change.json"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from emceepee.clock import Clock
+from emceepee.own_files import PRIVATE_FILE, PRIVATE_FOLDER
 from emceepee.store.checkpoints import ENOUGH_PAGES
 from emceepee.store.faults import log_held, primary_code, unavailable, unusable, unusable_because
-from emceepee.store.owners import PRIVATE_DIRECTORY, PRIVATE_FILE, Owners
+from emceepee.store.owners import Owners
 from emceepee.store.schema import migrate, refuse_foreign
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
@@ -149,7 +150,7 @@ class Database:
 
     def _open(self, *, may_create: bool) -> None:
         if may_create:
-            self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            self.path.parent.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             _make_private(self.path)
         os.stat(self.path)
         with self.owners.opening():

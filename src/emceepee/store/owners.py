@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from emceepee.own_files import PRIVATE_FILE, PRIVATE_FOLDER
 from emceepee.state.replica import Replica
 from emceepee.store.faults import slot_taken
 from emceepee.store.owner_marks import read_mark, remove_socket, write_mark
 
-PRIVATE_FILE, PRIVATE_DIRECTORY = 0o600, 0o700
 _OPENING = "opening"
 _EPOCH_BITS = 53  # JSON of any language can hold it
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # for another that opens the file: it takes milliseconds
@@ -53,7 +53,7 @@ class Owners:
     def opening(self) -> Iterator[None]:
         """Alone among those that are about to open the file. Raises: OSError."""
         with suppress(FileExistsError):
-            self._folder.mkdir(mode=PRIVATE_DIRECTORY)
+            self._folder.mkdir(mode=PRIVATE_FOLDER)
         descriptor = self._open(_OPENING)
         try:
             _lock_patiently(descriptor)

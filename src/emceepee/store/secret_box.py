@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from emceepee.own_files import PRIVATE_FILE
 from emceepee.store.moments import microseconds
-from emceepee.store.owners import PRIVATE_FILE
 from emceepee.store.store import StoredLogin, StoreUnusable
 
 KEY_BYTES, NONCE_BYTES = 32, 12

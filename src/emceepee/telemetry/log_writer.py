@@ -9,10 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+from emceepee.own_files import PRIVATE_FILE
+
 MOST_BYTES = 2 << 20  # waiting to be written: a burst of some ten thousand lines
 BATCH_BYTES = 64 << 10  # written at once
 FLUSH_SECONDS = 1.0  # at exit, for a reader that still reads
-PRIVATE = 0o600
 
 
 class LogWriter:
@@ -134,14 +135,15 @@ def open_log_file(path: Path) -> int:
     """For its owner alone, and never through a link that someone else may have put there. Raises: OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags | os.O_NONBLOCK, PRIVATE)  # a named pipe without a reader would be waited for
+        # O_NONBLOCK: opening a named pipe without a reader would wait.
+        descriptor = os.open(path, flags | os.O_NONBLOCK, PRIVATE_FILE)
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link") from None
         raise
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
-        os.fchmod(descriptor, PRIVATE)
+        os.fchmod(descriptor, PRIVATE_FILE)
     return descriptor
 
 
