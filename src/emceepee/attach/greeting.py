@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+HELLO, WELCOME = "hello", "welcome"  # the kinds of greetings, on the wire
 LONGEST_GREETING = 16 << 10  # bytes, with its end
 LONGEST_WORDS = 1000  # characters of a refusal or a notice: escaped, each may take twelve bytes
 
@@ -34,10 +35,11 @@ class Welcome:
 
 
 def write_greeting(greeting: Hello | Welcome) -> bytes:
-    fields = asdict(greeting)
+    kind, fields = HELLO, asdict(greeting)
     if isinstance(greeting, Welcome):
+        kind = WELCOME
         fields |= {"refusal": _cut(greeting.refusal), "notice": _cut(greeting.notice)}
-    return json.dumps({"emceepee": type(greeting).__name__.lower(), **fields}).encode() + b"\n"
+    return json.dumps({"emceepee": kind, **fields}).encode() + b"\n"
 
 
 def _cut(words: str | None) -> str | None:
@@ -46,7 +48,7 @@ def _cut(words: str | None) -> str | None:
 
 def read_hello(line: bytes) -> Hello:
     """Raises: BadGreeting."""
-    found = _read(line, "hello")
+    found = _read(line, HELLO)
     texts = [found.get(name) for name in ("version", "configuration", "session")]
     if not all(isinstance(text, str) and text for text in texts):
         raise BadGreeting("it lacks the version, the configuration, or the session")
@@ -56,7 +58,7 @@ def read_hello(line: bytes) -> Hello:
 
 def read_welcome(line: bytes) -> Welcome:
     """Raises: BadGreeting."""
-    found = _read(line, "welcome")
+    found = _read(line, WELCOME)
     return Welcome(
         pid=_number(found, "pid"),
         longest_line=_number(found, "longest_line"),
