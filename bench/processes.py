@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
-from emceepee.cli.process_setup import TRACEABLE_VARIABLE
+from emceepee.cli.serve.process_setup import TRACEABLE_VARIABLE
 
 ROOT = Path(__file__).parents[1]
 STOP_SECONDS = 5.0  # from a polite end to a hard one

@@ -17,25 +17,26 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from emceepee import config_reading, errors
-from emceepee.backends.configured_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
+from emceepee import errors
 from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE
 from emceepee.backends.oauth.entry import OAuthEntry
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
-from emceepee.cli.auth_outcome import DONE, FAILED, USAGE
-from emceepee.cli.config_file import SCHEMA_FILE
-from emceepee.cli.diagnosis import Code
-from emceepee.cli.state import PROBLEM
+from emceepee.cli.keep.state import PROBLEM
+from emceepee.cli.setup.auth_outcome import DONE, FAILED, USAGE
+from emceepee.cli.setup.config_file import SCHEMA_FILE
+from emceepee.cli.setup.diagnosis import Code
 from emceepee.clients.catalogue import CLIENTS
 from emceepee.clients.client import Client, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.writing import Launch, entry_for
-from emceepee.own_files import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS
+from emceepee.config import file_reading as config_reading
+from emceepee.config.server_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
+from emceepee.paths import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS
 from emceepee.sessions.views import Described
 from emceepee.state.call import CALL
-from emceepee.state.connection import CONNECTION
+from emceepee.state.connection.connection import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import LIVE, LONGEST, Limits, range_of
@@ -47,9 +48,9 @@ from emceepee.surface import SURFACES, Surface, is_listed
 from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import OwnResult, Tool
-from emceepee.tools.promotion import Promotion
-from emceepee.tools.schema import compact_schema
+from emceepee.tools.declaration.declaration import OwnResult, Tool
+from emceepee.tools.declaration.schema import compact_schema
+from emceepee.tools.replies.promotion import Promotion
 
 REFERENCE = Path(__file__).parent / "reference"
 PACKAGE = Path(__file__).parents[1] / "src" / "emceepee"
@@ -221,7 +222,7 @@ def pages() -> dict[Path, str]:
     places |= {CLIENT_PAGES / f"{client.key}.md": client_page(client) for client in CLIENTS}
     written = {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
     schema = json.dumps(config_schema(), indent=2) + "\n"
-    return written | {REFERENCE / SCHEMA_FILE: schema, PACKAGE / SCHEMA_FILE: schema}
+    return written | {REFERENCE / SCHEMA_FILE: schema, PACKAGE / "config" / SCHEMA_FILE: schema}
 
 
 # Tools.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.own_files import CONFIG_VARIABLE
+from emceepee.paths import CONFIG_VARIABLE
 from emceepee.store.location import usual_path
 from support.figures import FILE, PROPERTY, take_figures, write_figures
 from support.system.redis_server import RedisServer, redis_server

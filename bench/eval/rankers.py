@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench.eval.sets import QuestionSet, ToolId
-from emceepee.codec import encode_text
 from emceepee.search.documents import EntryType
 from emceepee.search.index import SearchIndex
 from emceepee.search.vectors import Vectors
 from emceepee.search.words import STOP_WORDS, words
+from emceepee.wire.codec import encode_text
 
 Ranker = Callable[[str], Sequence[ToolId]]
 TOOLS = (EntryType.TOOL,)

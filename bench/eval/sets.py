@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 BFCL_FILES = ("simple_python", "multiple", "live_simple", "live_multiple", "parallel")
 ToolId = tuple[str, str]  # the server and the name

@@ -9,18 +9,18 @@ from time import perf_counter
 from bench.contestants import EMCEEPEE
 from bench.results import Results
 from bench.settings import Settings, progress
-from emceepee.budget import Budget
+from emceepee.bounds.budget import Budget
 from emceepee.clock import SystemClock
-from emceepee.sessions.kept_results import KeptResults, ResultStorage
-from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.results.kept_results import KeptResults, ResultStorage
+from emceepee.sessions.results.results import ResultBudget
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits
 from emceepee.state.regex import LineRegex
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, SessionHead
-from emceepee.tools.grep import LineSearch
-from emceepee.tools.json_path import Selection, parse_path
+from emceepee.tools.excerpts.grep import LineSearch
+from emceepee.tools.excerpts.json_path import Selection, parse_path
 
 PART = "large-results"
 ROW = b'{"id":%d,"name":"something that was found","tags":["a","b"],"score":0.25}'

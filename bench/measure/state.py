@@ -25,7 +25,7 @@ from bench.settings import Settings, progress
 from bench.work import SMALL, Era
 from emceepee.clock import SystemClock
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, RecordKey, SessionHead
 
 PART = "state"

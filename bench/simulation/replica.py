@@ -15,9 +15,9 @@ from bench.simulation.tally import Tally, Way
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_reading import Message
 from emceepee.server.http.routing import ReplicaParts, RequestRouter
-from emceepee.sessions.directory import SWEEP_SECONDS, SessionDirectory
-from emceepee.sessions.placement import READERS, Placement
-from emceepee.sessions.session_storage import SessionElsewhere, SessionStorage
+from emceepee.sessions.directory.directory import SWEEP_SECONDS, SessionDirectory
+from emceepee.sessions.directory.placement import READERS, Placement
+from emceepee.sessions.directory.session_storage import SessionElsewhere, SessionStorage
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica, slot_in
 from emceepee.state.session_key import SessionKey

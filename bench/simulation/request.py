@@ -5,10 +5,10 @@ from typing import Any
 
 from bench.simulation.tally import Way
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.state.session_key import SessionKey
 from emceepee.web.asgi import CONNECTION
+from emceepee.wire.json_types import JsonObject
 
 _NOBODY = CallerIdentity()
 _ITSELF = "bench.simulated"

@@ -7,8 +7,8 @@ from heapq import nlargest
 from itertools import islice
 from typing import NamedTuple
 
-from emceepee.json_types import JsonObject
 from emceepee.surface import call_to
+from emceepee.wire.json_types import JsonObject
 
 _LISTED_NAMES = 10
 LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown

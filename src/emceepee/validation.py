@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from emceepee.codec import encode_text
 from emceepee.errors import MOST_PROBLEMS, near_names
+from emceepee.wire.codec import encode_text
 
 SHOWN_CHARS = 60  # of a value that does not fit
 Path = tuple[int | str, ...]

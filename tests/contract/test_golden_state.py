@@ -10,14 +10,14 @@ import pytest
 from emceepee.backends.spec import HttpTarget, StdioTarget
 from emceepee.clock import SystemClock
 from emceepee.server.http.handshake_connection import RESTARTED
+from emceepee.sessions.logins.token_repository import TokenRepository
 from emceepee.sessions.records import RecordKind
-from emceepee.sessions.registry import ServerRegistry
 from emceepee.sessions.secret_records import SecretRecords
-from emceepee.sessions.token_repository import TokenRepository
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventType
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store
 from support.in_process.http_endpoint import an_endpoint_of
 from support.programs.write_golden_state import (

@@ -25,7 +25,7 @@ def configurations() -> list[Any]:
 
 
 def test_the_one_in_the_package_is_the_same() -> None:
-    assert json.loads((ROOT / "src" / "emceepee" / "config.schema.json").read_text("utf-8")) == SCHEMA
+    assert json.loads((ROOT / "src" / "emceepee" / "config" / "config.schema.json").read_text("utf-8")) == SCHEMA
 
 
 def test_it_is_a_schema() -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
 from emceepee.errors import DOCS_URL, HELP_URL, ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ALL_CAPABILITIES, ScriptedBackend
 from support.documentation import ROOT, Block, Page
 from support.fakes.clock import settle

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from emceepee import config_reading
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
-from emceepee.own_files import CONFIG_VARIABLE
-from emceepee.secret_references import References
+from emceepee.config import file_reading as config_reading
+from emceepee.config.secret_references import References
+from emceepee.paths import CONFIG_VARIABLE
 from emceepee.server.http.request_reading import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE

@@ -16,14 +16,14 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import ServerEntry
 from emceepee.cli.main import build_parser
 from emceepee.errors import ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.question import Gone
 from emceepee.surface import Surface
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Tool
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.documentation import ROOT, Page
 from support.sessions.event_delivery import take

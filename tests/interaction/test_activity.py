@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
 from emceepee.state.limits import Limits
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_task, elicit, event_types, events, events_in, hush, notices, open_ids, sample

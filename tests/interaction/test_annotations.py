@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.views import question_view, task_view, timer_view
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.hints import Effect
+from emceepee.tools.declaration.hints import Effect
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Answer, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_task, elicit, sample

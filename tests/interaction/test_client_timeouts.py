@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller

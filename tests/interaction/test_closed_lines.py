@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.server.http.exchange import RETURN_SECONDS
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked
 from support.fakes.clock import settle
 from support.figures import record_figure

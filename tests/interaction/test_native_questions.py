@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import RpcError
-from emceepee.json_types import JsonObject
 from emceepee.state.attendance import READING_SECONDS
 from emceepee.state.notice_options import NoticeOptions
 from emceepee.state.question import QuestionKind
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, AsgiRequest, an_asgi_caller, an_asgi_endpoint

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.notice_options import NoticeOptions
-from emceepee.tools.notices import EVENTS
+from emceepee.tools.replies.notices import EVENTS
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.figures import record_figure

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import a_task, task_id
 from support.sessions.replies import without_help

@@ -10,8 +10,8 @@ import pytest
 
 from emceepee.backends.link import RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import (

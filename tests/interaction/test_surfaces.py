@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.surface import Surface, is_listed, use_surface
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.callers.emceepee_process import MODERN_META
 from support.callers.http_process import HELLO

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.state.limits import Limits
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_call, a_task, event_types, events, events_in, hush, notices, task_id

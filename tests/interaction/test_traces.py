@@ -2,9 +2,9 @@
 
 import pytest
 
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.backends.task_backend import TaskBackend
 from support.fakes.clock import FakeClock, settle

@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.codec import encode
 from emceepee.console.rows import SHOWN_LOG_BYTES, detail, row
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import elicit, open_ids, task_id

@@ -10,8 +10,8 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.eras import KEPT_SECONDS
 from emceepee.backends.link import Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 

@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 import emceepee
-from emceepee.app import session_parts
+from emceepee.app.http_app import http_parts
+from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
-from emceepee.config import Config, HttpConfig
-from emceepee.http_app import http_parts
+from emceepee.config.settings import Config, HttpConfig
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.uvicorn_server import serve_http
-from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.directory.directory import SessionDirectory
 from support.callers.http_process import HttpProcess
 from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
@@ -30,10 +30,10 @@ GROUND = (
     "telemetry/",
     "state/",
     "clock.py",
-    "codec.py",
-    "framing.py",
-    "json_rpc.py",
-    "protocol.py",
+    "wire/codec.py",
+    "wire/framing.py",
+    "wire/json_rpc.py",
+    "wire/protocol.py",
     "lifecycle.py",
     "errors.py",
     "futures.py",

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from emceepee.clock import SystemClock
 from emceepee.sessions.session import Session
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from support.figures import record_figure
 from support.sessions.installation import an_installation
 from support.sessions.request_contexts import call_tool

@@ -17,7 +17,7 @@ from support.programs.listing_emceepee import MODULES_FILE
 from support.recordings import lines
 
 HEAVY = (
-    *("asyncio", "emceepee.app", "emceepee.config", "mcp", "pydantic", "rich"),
+    *("asyncio", "emceepee.app.session_parts", "emceepee.config.settings", "mcp", "pydantic", "rich"),
     *("ruamel.yaml", "ssl", "tomlkit", "uvloop"),
 )
 LOADED = f"import sys; import emceepee.cli.main; print([name for name in {HEAVY} if name in sys.modules])"
@@ -39,7 +39,14 @@ RARELY_NEEDED = (
     *("rich", "tomlkit", "ruamel"),  # for commands
     *("prometheus_client", "redis", "hiredis", "keyring", "numpy", "pydantic_monty"),
 )
-FOR_HTTP = ("uvicorn", "click", "emceepee.http_app", "emceepee.console", "emceepee.server.http", "emceepee.replicas")
+FOR_HTTP = (
+    "uvicorn",
+    "click",
+    "emceepee.app.http_app",
+    "emceepee.console",
+    "emceepee.server.http",
+    "emceepee.replicas",
+)
 FOR_FILES = ("watchfiles", "anyio")
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 CONVERSATION = (
@@ -130,7 +137,7 @@ async def test_an_idle_serve_loads_neither_the_sdk_nor_what_nobody_has_asked_for
     assert loaded_of(RARELY_NEEDED, tmp_path / "modules") == []
 
 
-FOR_SESSIONS = ("emceepee.sessions", "emceepee.tools", "emceepee.server.kernel", "emceepee.config", "pydantic")
+FOR_SESSIONS = ("emceepee.sessions", "emceepee.tools", "emceepee.server.kernel", "emceepee.config.settings", "pydantic")
 
 
 @pytest.fixture
@@ -153,7 +160,7 @@ async def test_a_replay_over_http_loads_neither_sessions_nor_the_console(recordi
     async with replaying(recording, module=LISTING, env=in_it(tmp_path)) as replay:
         for caller in (await replay.caller(), replay.modern()):
             assert "result" in await caller.request("ping")
-    names = (*RARELY_NEEDED, *FOR_SESSIONS, "emceepee.http_app", "emceepee.console", "emceepee.replicas")
+    names = (*RARELY_NEEDED, *FOR_SESSIONS, "emceepee.app.http_app", "emceepee.console", "emceepee.replicas")
     assert loaded_of(names, tmp_path / "modules") == []
 
 
@@ -179,5 +186,5 @@ def test_tracing_is_loaded_only_by_those_who_ask_for_it(flags: tuple[str, ...]) 
     loaded = {
         line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines() if line.startswith("import")
     }
-    assert "emceepee.app" in loaded
+    assert "emceepee.app.session_parts" in loaded
     assert {name for name in TRACING if name in loaded} == (set(TRACING) if flags else set())

@@ -6,9 +6,9 @@ import signal
 
 import pytest
 
-from emceepee.app import open_session, session_parts
+from emceepee.app.session_parts import open_session, session_parts
 from emceepee.clock import SystemClock
-from emceepee.config import Config
+from emceepee.config.settings import Config
 from emceepee.errors import ExecutionFailed
 from emceepee.guard.identity import LOCAL
 from support.callers.recorder import hostile, recorded

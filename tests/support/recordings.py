@@ -5,10 +5,10 @@ import json
 from typing import Any
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.json_types import JsonObject
 from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.reading import parse_recording
 from emceepee.replay.recording import Recording
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 
 HEADER = {"emceepee_recording": 1, "server": "shop", "target": "stdio://shop", "recorded_at": "", "recorded_by": ""}

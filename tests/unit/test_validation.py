@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from emceepee.json_types import JsonObject
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Tool
 from emceepee.validation import SHOWN_CHARS, mismatches
+from emceepee.wire.json_types import JsonObject
 from support.sessions.catalogue import CATALOGUE
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

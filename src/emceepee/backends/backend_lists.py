@@ -5,12 +5,12 @@ from typing import TypeAlias
 
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
-from emceepee.backends.subscriptions import Notify, Subscriptions
+from emceepee.backends.links.subscriptions import Notify, Subscriptions
 from emceepee.clock import Clock
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
+from emceepee.wire.json_types import JsonObject
 
 Entries: TypeAlias = list[JsonObject]
 RunBounded = Callable[[Callable[[Link], Awaitable[Entries]], str], Awaitable[Entries]]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 class OpenQuestion(NamedTuple):

@@ -10,12 +10,12 @@ from typing import Any
 from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.param_headers import MARK, HeaderMap, header_map, param_headers
 from emceepee.clock import Clock
-from emceepee.codec import encode
 from emceepee.futures import let_others_run, reject
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.state.limits import Limits
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 
 class Kind(Enum):

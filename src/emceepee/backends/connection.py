@@ -17,24 +17,24 @@ from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
 from emceepee.backends.link_listener import LinkListener
-from emceepee.backends.link_settings import LinkSettings
+from emceepee.backends.links.link_settings import LinkSettings
+from emceepee.backends.links.subscriptions import Subscriptions
 from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.side_link import SideListener
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
-from emceepee.backends.subscriptions import Subscriptions
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import LoginNeeded
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection import GAVE_WAY, ConnectionStatus, ConnectionView
-from emceepee.state.health import Health
+from emceepee.state.connection.connection import GAVE_WAY, ConnectionStatus, ConnectionView
+from emceepee.state.connection.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import PhaseKind, phase
+from emceepee.wire.json_types import JsonObject
 
 T = TypeVar("T")
 

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.retry import Retry
 from emceepee.state.events import EventType
-from emceepee.state.retry import Retry
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("sessions")
 

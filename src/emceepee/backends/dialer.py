@@ -17,22 +17,22 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.link_view import SharedResumption
+from emceepee.backends.links.link_view import SharedResumption
+from emceepee.backends.links.observed_link import ObservedLink, callee_of
+from emceepee.backends.links.shared_links import SharedLinks
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
 from emceepee.backends.oauth.access import Authorizer, TokenAccess, TokenSource
 from emceepee.backends.oauth.reach import LoginReach, list_nothing
 from emceepee.backends.oauth.sender import OAuthSender
-from emceepee.backends.observed_link import ObservedLink, callee_of
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.process_slots import Occupant, ProcessSlots
 from emceepee.backends.process.stdio_link import StdioLink
-from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget, UnusableTarget
 from emceepee.clock import Clock
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
 from emceepee.telemetry.outgoing import LinkObserver
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from emceepee.backends.recording.recorder import Recorder

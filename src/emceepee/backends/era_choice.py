@@ -14,8 +14,8 @@ from emceepee.backends.side_link import SideLink
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.tasks.wire import TASKS_EXTENSION
 from emceepee.errors import ExecutionFailed
-from emceepee.json_types import JsonObject
-from emceepee.protocol import MISSING_CLIENT_CAPABILITY, NAMED_BY
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import MISSING_CLIENT_CAPABILITY, NAMED_BY
 
 
 class EraChanged(Exception):

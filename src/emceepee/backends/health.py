@@ -6,10 +6,10 @@ from emceepee.backends.connection_events import ConnectionEvents
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection.health import Health, HealthStatus
+from emceepee.state.connection.retry import JITTER
 from emceepee.state.events import EventType
-from emceepee.state.health import Health, HealthStatus
 from emceepee.state.limits import Limits
-from emceepee.state.retry import JITTER
 
 
 class HealthCheck:

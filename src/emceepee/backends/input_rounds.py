@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Collection
 from emceepee.backends.link import Listener, RpcError, ServerLost
 from emceepee.clock import Clock
 from emceepee.errors import BackendDisconnected, ExecutionFailed
-from emceepee.json_types import JsonObject, JsonValue
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject, JsonValue
+from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import LinkEnd
+from emceepee.state.connection.connection import LinkEnd
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 FACTS_BYTES = 1 << 20
 

@@ -5,10 +5,10 @@ import asyncio
 from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Listener
+from emceepee.backends.links.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.process.stderr_lines import StderrLines
-from emceepee.backends.subscriptions import ACKNOWLEDGED, Subscriptions, without_subscription
 from emceepee.backends.tasks.backend_tasks import BackendTasks
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 class LinkListener:

@@ -9,8 +9,8 @@ from emceepee import __version__
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
 from emceepee.backends.spec import Mode
 from emceepee.backends.tasks.wire import TASK_METHODS, TASKS_EXTENSION
-from emceepee.json_types import JsonObject
-from emceepee.protocol import (
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     HANDSHAKE_PROTOCOL_VERSIONS,

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.json_types import JsonObject
-from emceepee.protocol import PARAM_HEADER_PREFIX, header_value
+from emceepee.bounds.budget import Budget, OverBudget
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import PARAM_HEADER_PREFIX, header_value
 
 MARK = "x-mcp-header"
 MOST_SCHEMAS = 50_000  # within one, which take some milliseconds; no tool of use has so many

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from emceepee.backends.oauth.well_known import LONGEST_URL
+from emceepee.backends.oauth.metadata.well_known import LONGEST_URL
 from emceepee.backends.spec import one_line
 from emceepee.errors import LinksNeeded
-from emceepee.json_types import JsonObject
-from emceepee.protocol import URL_ELICITATION_REQUIRED
 from emceepee.surface import call_to
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import URL_ELICITATION_REQUIRED
 
 MOST_LINKS = 5  # of one error
 LONGEST_MESSAGE = 500  # characters

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, Listener
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
+from emceepee.wire.json_types import JsonObject
 
 _OF_CALLS = ("notifications/progress", "notifications/message", "notifications/elicitation/complete")
 

@@ -24,13 +24,13 @@ from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
 from emceepee.backends.oauth.settings import OAuthSettings
 from emceepee.clock import iso
-from emceepee.codec import encode_text
-from emceepee.json_types import JsonObject
+from emceepee.state.connection.retry import RetryPolicy
 from emceepee.state.limits import LONGEST
-from emceepee.state.retry import RetryPolicy
 from emceepee.state.tool_filter import ToolFilter, has_wildcards
 from emceepee.surface import OWN_SERVER
 from emceepee.telemetry.redaction import public_place, public_url
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_types import JsonObject
 
 RESERVED_NAME = OWN_SERVER
 ROOT_SCHEME = "file://"

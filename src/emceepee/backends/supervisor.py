@@ -27,10 +27,18 @@ from emceepee.backends.spec import BackendSpec, StdioTarget, UnusableTarget
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.errors import BackendDisconnected
 from emceepee.futures import reject, resolve
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection import UNUSED, Closing, ConnectionState, Down, History, LinkEnd, LinkEndKind, Up
-from emceepee.state.connection_effects import (
+from emceepee.state.connection.connection import (
+    UNUSED,
+    Closing,
+    ConnectionState,
+    Down,
+    History,
+    LinkEnd,
+    LinkEndKind,
+    Up,
+)
+from emceepee.state.connection.connection_effects import (
     AbandonDial,
     AdmitWaiters,
     AnnounceEnd,
@@ -46,7 +54,7 @@ from emceepee.state.connection_effects import (
     StartTimer,
     StopTimer,
 )
-from emceepee.state.connection_step import (
+from emceepee.state.connection.connection_step import (
     CloseAsked,
     DialFailed,
     Event,
@@ -64,10 +72,11 @@ from emceepee.state.connection_step import (
     first_state,
     step,
 )
+from emceepee.state.connection.retry import RetryCount, RetryPolicy
 from emceepee.state.limits import Limits
-from emceepee.state.retry import RetryCount, RetryPolicy
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("backends")
 

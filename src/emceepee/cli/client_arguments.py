@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from emceepee.clients.catalogue import CLIENTS
-from emceepee.own_files import OWN_NAME
+from emceepee.paths import OWN_NAME
 
 PATIENCE_SECONDS = 60.0  # a first start may download a package
 

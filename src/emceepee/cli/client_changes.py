@@ -9,9 +9,9 @@ from typing import Any
 
 from emceepee.cli.terminal import DONE, FAILED, USAGE, Paint, agrees, can_ask, complain, say
 from emceepee.clients.changes import FileChange
-from emceepee.clients.faults import ClientError
 from emceepee.clients.journal import Journal
-from emceepee.own_files import state_folder
+from emceepee.config.document_errors import ClientError
+from emceepee.paths import state_folder
 from emceepee.terminal_text import printable_json
 
 Facts = dict[str, Any]

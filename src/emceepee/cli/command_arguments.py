@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from emceepee.cli.client_arguments import seconds
-from emceepee.cli.shells import SHELLS
-from emceepee.own_files import STATE_VARIABLE, TOKEN_VARIABLE
+from emceepee.cli.keep.shells import SHELLS
+from emceepee.paths import STATE_VARIABLE, TOKEN_VARIABLE
 
 EXIT_CODES = "Exit codes: 0 done, 1 it failed, or the tool says so, 2 usage."
 USUAL_URL = "http://127.0.0.1:8080"

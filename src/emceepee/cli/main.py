@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from emceepee.cli.auth import add_auth_command, run_auth
+from emceepee.backends.process.search_path import drop_relative_folders
 from emceepee.cli.client_arguments import (
     add_doctor_command,
     add_import_command,
@@ -16,13 +16,13 @@ from emceepee.cli.client_arguments import (
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
 from emceepee.cli.config_arguments import add_config_command
 from emceepee.cli.help_text import GroupedHelp, SafeParser
-from emceepee.cli.process_setup import STDIN, STDOUT, fill_closed
-from emceepee.cli.restarts import CANNOT_START
+from emceepee.cli.keep.state import add_state_command, run_state
+from emceepee.cli.serve.process_setup import STDIN, STDOUT, fill_closed
+from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.serving_arguments import add_serving_commands, add_stdio_options, login_options, place_options
-from emceepee.cli.state import add_state_command, run_state
-from emceepee.own_files import ATTACH_NEVER
-from emceepee.search_path import drop_relative_folders
+from emceepee.cli.setup.auth import add_auth_command, run_auth
+from emceepee.paths import ATTACH_NEVER
 
 USAGE_ERROR = CANNOT_START
 
@@ -53,71 +53,71 @@ def _run(
         case "auth":
             return run_auth(options)
         case "import":
-            from emceepee.cli.importing import run_import
+            from emceepee.cli.setup.importing import run_import
 
             return run_import(options)
         case "install":
-            from emceepee.cli.installing import run_install
+            from emceepee.cli.setup.installing import run_install
 
             return run_install(options)
         case "undo":
-            from emceepee.cli.undoing import run_undo
+            from emceepee.cli.setup.undoing import run_undo
 
             return run_undo(options)
         case "doctor":
-            from emceepee.cli.doctor import run_doctor
+            from emceepee.cli.setup.doctor import run_doctor
 
             return run_doctor(options)
         case "config":
-            from emceepee.cli.config_file import run_config
+            from emceepee.cli.setup.config_file import run_config
 
             return run_config(options)
         case "daemon":
-            from emceepee.cli.daemon import run_daemon_command
+            from emceepee.cli.serve.daemon import run_daemon_command
 
             return run_daemon_command(options)
         case "servers":
-            from emceepee.cli.server_entries import run_servers
+            from emceepee.cli.setup.server_entries import run_servers
 
             return run_servers(options)
         case "call":
-            from emceepee.cli.calling import run_call
+            from emceepee.cli.use.calling import run_call
 
             return run_call(options)
         case "tools" | "read" | "prompt" | "search":
-            from emceepee.cli.server_queries import run_query
+            from emceepee.cli.use.server_queries import run_query
 
             return run_query(options)
         case "replay":
-            from emceepee.cli.replaying import run_replay
+            from emceepee.cli.watch.replaying import run_replay
 
             return run_replay(options, closed)
         case "logs":
-            from emceepee.cli.log_lines import run_logs
+            from emceepee.cli.watch.log_lines import run_logs
 
             return run_logs(options)
         case "top":
-            from emceepee.cli.live_view import run_top
+            from emceepee.cli.watch.live_view import run_top
 
             return run_top(options)
         case "version":
-            from emceepee.cli.versions import run_version
+            from emceepee.cli.keep.versions import run_version
 
             return run_version(options)
         case "completion":
-            from emceepee.cli.shells import run_completion
+            from emceepee.cli.keep.shells import run_completion
 
             return run_completion(options.shell, parser)
         case _:
             if options.command is None and options.attach != ATTACH_NEVER and not closed & {STDIN, STDOUT}:
-                from emceepee.cli.attaching import attach
+                from emceepee.cli.serve.attaching import attach
 
                 if (code := attach(options, arguments)) is not None:
                     return code
             from emceepee.server.gc_tuning import collect_less_while_loading
 
             with collect_less_while_loading():
-                from emceepee.cli.serving import serve
+                from emceepee.cli.serve.serving import serve
             return serve(options, arguments, closed)
 
 

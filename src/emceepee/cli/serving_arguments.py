@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from emceepee.own_files import (
+from emceepee.paths import (
     ATTACH,
     ATTACH_NEVER,
     CONFIG_VARIABLE,

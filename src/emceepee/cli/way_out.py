@@ -6,7 +6,7 @@ from pathlib import Path
 from emceepee.backends.http1.egress import EgressSettings
 from emceepee.backends.http1.proxies import BadProxy, ProxyRules
 from emceepee.backends.http1.tls import BadTlsFile
-from emceepee.config import ConfigError
+from emceepee.config.settings import ConfigError
 
 
 def egress_settings(ca_bundle: Path | None, environment: Mapping[str, str]) -> EgressSettings:

@@ -1,7 +1,7 @@
 """The clients that emceepee knows, each declared once. For others there is `npx add-mcp`."""
 
 from emceepee.clients.client import Client, Format, Words
-from emceepee.clients.faults import ClientError
+from emceepee.config.document_errors import ClientError
 from emceepee.errors import near_names
 
 PATIENCE_SECONDS = (

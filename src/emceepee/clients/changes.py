@@ -10,10 +10,10 @@ from difflib import SequenceMatcher
 from io import StringIO
 from pathlib import Path
 
-from emceepee.bounded_files import read_file
-from emceepee.clients.faults import ClientError
+from emceepee.bounds.files import read_file
 from emceepee.clients.masking import masked
-from emceepee.own_files import PRIVATE_FILE, PRIVATE_FOLDER
+from emceepee.config.document_errors import ClientError
+from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
 
 CONTEXT_LINES = 2  # of a diff
 LINES_AROUND = 500  # of a change, looked through for what tells of secrets

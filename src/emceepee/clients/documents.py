@@ -6,11 +6,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from emceepee.bounded_files import read_file
+from emceepee.bounds.files import read_file
 from emceepee.clients.changes import LARGEST_FILE, FileChange
 from emceepee.clients.client import Client, Format, Words
-from emceepee.clients.faults import BadDocument, ClientError
-from emceepee.json_types import JsonObject
+from emceepee.config.document_errors import BadDocument, ClientError
+from emceepee.wire.json_types import JsonObject
 
 MOST_SERVERS = 500
 
@@ -154,6 +154,6 @@ def editor_of(kind: Format) -> ModuleType:
         from emceepee.clients import yaml_edits
 
         return yaml_edits
-    from emceepee.clients import jsonc
+    from emceepee.config import jsonc
 
     return jsonc

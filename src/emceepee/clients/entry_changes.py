@@ -6,13 +6,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.clients.changes import FileChange
 from emceepee.clients.client import Format
 from emceepee.clients.documents import editor_of, format_of, value_at
-from emceepee.clients.faults import BadDocument
 from emceepee.clients.plain_values import TooDeep, plain
-from emceepee.json_types import JsonObject
+from emceepee.config.document_errors import BadDocument
+from emceepee.wire.json_types import JsonObject
 
 Place = tuple[str, ...]  # the keys that lead to an object or a list of servers
 MOST_CHARACTERS, MOST_VALUES = 4 << 20, 100_000  # of the servers of one file

@@ -7,7 +7,7 @@ from pathlib import Path
 from emceepee.clients.catalogue import CLIENTS
 from emceepee.clients.client import Client, Format
 from emceepee.clients.documents import ClientFile
-from emceepee.clients.faults import ClientError
+from emceepee.config.document_errors import ClientError
 
 
 def present_files(clients: Sequence[Client], environment: Mapping[str, str], platform: str) -> list[ClientFile]:

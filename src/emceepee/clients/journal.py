@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from emceepee.bounded_files import read_file
+from emceepee.bounds.files import read_file
 from emceepee.clients.changes import (
     LARGEST_FILE,
     FileChange,
@@ -26,9 +26,9 @@ from emceepee.clients.changes import (
     write_file,
 )
 from emceepee.clients.entry_changes import Conflict, EntryChange, entry_changes, take_back
-from emceepee.clients.faults import BadDocument, ClientError
-from emceepee.json_types import JsonObject
-from emceepee.own_files import PRIVATE_FOLDER
+from emceepee.config.document_errors import BadDocument, ClientError
+from emceepee.paths import PRIVATE_FOLDER
+from emceepee.wire.json_types import JsonObject
 
 FOLDER_NAME = "client-changes"
 RECORD = "change.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from emceepee.own_files import OWN_NAME
+from emceepee.paths import OWN_NAME
 
 # Environments of uvx and `pipx run`, which both remove again.
 _OF_UVX = re.compile(r"[/\\](?:archive-v\d+|builds-v\d+|\.cache[/\\]uv|Caches[/\\]uv)[/\\]")

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from emceepee.clients import jsonc
 from emceepee.clients.changes import FileChange
 from emceepee.clients.documents import read_bytes
-from emceepee.clients.faults import BadDocument, ClientError
-from emceepee.json_types import JsonObject
-from emceepee.own_files import CONFIG_VARIABLE, usual_config
+from emceepee.config import jsonc
+from emceepee.config.document_errors import BadDocument, ClientError
+from emceepee.paths import CONFIG_VARIABLE, usual_config
+from emceepee.wire.json_types import JsonObject
 
 _OBJECTS = ("mcpServers", "mcpClients")
 _PLACES = tuple((name,) for name in ("servers", *_OBJECTS))

@@ -3,7 +3,7 @@
 from math import isfinite
 from typing import Any
 
-from emceepee.budget import Budget
+from emceepee.bounds.budget import Budget
 
 DEEPEST = 50  # levels
 

@@ -7,8 +7,8 @@ from enum import StrEnum
 from emceepee.clients.reading import FoundServer
 from emceepee.clients.sharing import why_shareable
 from emceepee.clients.writing import is_own
-from emceepee.json_types import JsonObject
-from emceepee.secret_references import literal_secrets
+from emceepee.config.secret_references import literal_secrets
+from emceepee.wire.json_types import JsonObject
 
 _NOT_IDENTITY = ("disabled", "description", "timeout_ms", "type", "allowedTools", "deniedTools", "sharing")
 

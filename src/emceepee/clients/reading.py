@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.clients.client import Client
 from emceepee.clients.documents import ClientFile
-from emceepee.clients.faults import BadDocument
 from emceepee.clients.plain_values import TooDeep, plain
-from emceepee.json_types import JsonObject
-from emceepee.secret_references import BadReference, References
+from emceepee.config.document_errors import BadDocument
+from emceepee.config.secret_references import BadReference, References
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_NAME = 100  # as in the configuration
 LONGEST_TIMEOUT_MS = 900_000

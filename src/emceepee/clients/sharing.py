@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 # Each request to these stands alone: they compute, look something up, or pass it on to a web API with one key.
 KNOWN = frozenset(

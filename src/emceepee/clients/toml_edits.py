@@ -7,8 +7,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 from tomlkit.parser import Parser
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.clients.faults import BadDocument
+from emceepee.bounds.budget import Budget, OverBudget
+from emceepee.config.document_errors import BadDocument
 
 _ERRORS = (TOMLKitError, ValueError, AttributeError, KeyError, IndexError, TypeError)
 LARGEST_TEXT = 512 << 10  # characters

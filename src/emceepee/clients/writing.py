@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from emceepee.clients.client import Client, Words
 from emceepee.clients.launching import starts_emceepee
-from emceepee.json_types import JsonObject
-from emceepee.own_files import OWN_NAME
+from emceepee.paths import OWN_NAME
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

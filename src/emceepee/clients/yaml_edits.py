@@ -10,8 +10,8 @@ from ruamel.yaml.error import YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.scanner import RoundTripScanner, Scanner
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.clients.faults import BadDocument
+from emceepee.bounds.budget import Budget, OverBudget
+from emceepee.config.document_errors import BadDocument
 
 WIDTH = 1 << 20  # columns: lines that are long stay so
 LARGEST_TEXT = 512 << 10  # characters; ruamel.yaml reads some 200,000 in a second

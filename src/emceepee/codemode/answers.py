@@ -8,9 +8,9 @@ from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.stubs import parameters
 from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed, cut_name
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.telemetry.preview import kept
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_MESSAGE = 2000  # characters of what a server said
 _EXCEPTIONS = {

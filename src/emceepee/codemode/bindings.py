@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from emceepee.budget import Budget
+from emceepee.bounds.budget import Budget
 from emceepee.codemode.values import as_json
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 MODULE = "mcp"
 LOG, SLEEP, OWN_TOOL = "log", "sleep", "tool"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.codemode.answers import raised, returned
 from emceepee.codemode.bindings import (
     BINDINGS,
@@ -25,8 +25,8 @@ from emceepee.codemode.privacy import ANSWERING_TOOLS, gives_answers
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import PACKAGE, ServerModules
 from emceepee.codemode.values import Conversions, NotJson, Size, as_json, budget_of, excess
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncFunctionSnapshot

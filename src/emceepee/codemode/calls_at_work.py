@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.clock import within
 from emceepee.codemode.answers import exception_for, is_exception, notes_on, raised, returned, value_of
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
@@ -19,7 +19,6 @@ from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.values import Conversions, Size, excess, spend_json
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.futures import resolve
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
@@ -27,6 +26,7 @@ from emceepee.state.call import CallStage
 from emceepee.state.question import Question
 from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("codemode")
 PARALLEL_CALLS = 20  # of one script; the others wait for their turn. Sleeps are no calls

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from pydantic_monty import MontyError, MontyTypingError, SourceRange

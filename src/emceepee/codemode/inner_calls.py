@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.telemetry.spans import Span
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emceepee.codemode.values import Size
-from emceepee.json_types import JsonObject
 from emceepee.sessions.records import read, write
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(slots=True, kw_only=True)

@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.spec import RESERVED_NAME
-from emceepee.budget import OverBudget
+from emceepee.bounds.budget import OverBudget
 from emceepee.clock import within
-from emceepee.codec import encode, encode_text
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.calls_at_work import CallsAtWork
 from emceepee.codemode.execution import Execution
@@ -37,7 +36,6 @@ from emceepee.codemode.values import Conversions, NotJson, as_json, budget_of, e
 from emceepee.codemode.workers import Workers, sandbox_version
 from emceepee.errors import EmceepeeError
 from emceepee.futures import resolve
-from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
@@ -45,6 +43,8 @@ from emceepee.state.call import CallStage
 from emceepee.state.limits import Limits
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.codec import encode, encode_text
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncFutureSnapshot, MontyComplete

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.codemode.values import NotJson, as_json, excess
 
 EXACT = 1 << 16  # characters of one text whose bytes are counted; of a longer one, each character counts as a byte

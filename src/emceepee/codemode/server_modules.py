@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
-from emceepee.budget import Budget
+from emceepee.bounds.budget import Budget
 from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
 from emceepee.codemode.failures import ScriptFailure
+from emceepee.codemode.python_names import module_names, python_names
 from emceepee.codemode.stubs import parameters, stub, type_budget
 from emceepee.errors import EmceepeeError
 from emceepee.futures import let_others_run
-from emceepee.json_types import JsonObject
-from emceepee.python_names import module_names, python_names
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from pydantic_monty import ExternalModule

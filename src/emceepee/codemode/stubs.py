@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.json_types import JsonObject
-from emceepee.python_names import python_names
+from emceepee.bounds.budget import Budget, OverBudget
+from emceepee.codemode.python_names import python_names
+from emceepee.wire.json_types import JsonObject
 
 MOST_PARAMETERS = 100
 MOST_CHOICES = 50

@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from time import perf_counter, sleep  # noqa: TID251  # in a thread of its own, where it blocks no loop
 from typing import Any, NamedTuple, TypeVar
 
-from emceepee.budget import Budget, OverBudget
+from emceepee.bounds.budget import Budget, OverBudget
 
 T = TypeVar("T")
 

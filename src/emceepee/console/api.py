@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from emceepee.clock import Clock, iso
-from emceepee.codec import encode
 from emceepee.console import server_settings
 from emceepee.console.feed import Feed, SessionSource, server_row
 from emceepee.console.other_sessions import OtherSessions, SessionNotHere
@@ -15,7 +14,6 @@ from emceepee.console.recording import begin_recording, end_recording
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, joined_waterfall, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_view, timer_view
@@ -25,6 +23,8 @@ from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.web.asgi import respond_json
 from emceepee.web.streams import Writing
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
 SHOWN_BYTES = 256 << 10  # of a task's result

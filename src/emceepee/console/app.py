@@ -13,8 +13,8 @@ from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
 from emceepee.guard.logins import Logins
-from emceepee.json_types import JsonObject
 from emceepee.web.asgi import CallerLeft, Header, Headers, Receive, Scope, Send, is_json, respond_json
+from emceepee.wire.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 PAGES = ("/", "/waterfall")

@@ -7,15 +7,13 @@ from typing import Protocol
 from emceepee import __version__
 from emceepee.backends.connection import Connection
 from emceepee.clock import Clock, epoch_milliseconds, iso, within
-from emceepee.codec import encode
 from emceepee.console.frames import Frame, gone_frame, make_frame
 from emceepee.console.peer_feeds import PeerFeeds
 from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
 from emceepee.console.rows import SHOWN_LINE_BYTES, log_view, row
 from emceepee.console.tellers import Tellers
 from emceepee.futures import let_others_run
-from emceepee.json_types import JsonObject
-from emceepee.sessions.buffers import LogLine
+from emceepee.sessions.events.buffers import LogLine
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_view, server_summary, task_view, timer_view
 from emceepee.state.events import Event
@@ -24,6 +22,8 @@ from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span
 from emceepee.web.streams import PING, PING_SECONDS
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
 LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged in

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from emceepee.codec import decode, encode
-from emceepee.json_types import JsonObject
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_types import JsonObject
 
 LARGEST_FRAME = 64 << 20  # bytes; one session as it stands is the largest that there is
 _END = b"\n\n"

@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
-from emceepee.codec import decode
 from emceepee.console.peers import Peer, PeerAnswer, PeerConsoles, PeerLost, PeerRequest
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import JSON_TYPE, respond
+from emceepee.wire.codec import decode
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("console")
 QUERY_SECONDS = 5.0

@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 
 from emceepee.clock import Clock, epoch_milliseconds
 from emceepee.console.feed import SessionSource
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.session import Session
 from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.spans import Span, SpanStatus
+from emceepee.wire.json_types import JsonObject
 
 SAMPLE_SECONDS = 10.0
 SAMPLE = timedelta(seconds=SAMPLE_SECONDS)

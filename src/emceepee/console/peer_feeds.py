@@ -19,9 +19,9 @@ from emceepee.clock import Clock, Handle, epoch_milliseconds, give_up_after
 from emceepee.console.frames import Frame, FrameSplitter, gone_frame, make_frame, parse_frame
 from emceepee.console.peers import Peer, PeerConsoles, PeerLost
 from emceepee.console.tellers import Tellers
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("console")
 LINGER_SECONDS = 3.0  # for a feed to come back, or for another replica to take a session over

@@ -2,8 +2,8 @@
 
 from emceepee.console.feed import server_row
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
+from emceepee.wire.json_types import JsonObject
 
 
 async def begin_recording(session: Session, given: JsonObject) -> JsonObject:

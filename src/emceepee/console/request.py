@@ -3,10 +3,10 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from emceepee.codec import decode
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.web.asgi import BodyTooLarge, Headers, Receive, Send, read_body
+from emceepee.wire.codec import decode
+from emceepee.wire.json_types import JsonObject
 
 LARGEST_BODY = 1 << 20
 

@@ -4,14 +4,14 @@ from collections import Counter
 from datetime import datetime, timedelta
 
 from emceepee.clock import epoch_milliseconds, iso
-from emceepee.codec import encode
 from emceepee.futures import let_others_run
-from emceepee.json_types import JsonObject
-from emceepee.sessions.buffers import LogLine
+from emceepee.sessions.events.buffers import LogLine
 from emceepee.sessions.session import Session
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 SUMMARY_LENGTH = 200
 SHOWN_LINE_BYTES = 16 << 10  # of one log line, about; get_logs has it whole

@@ -2,10 +2,10 @@
 
 from emceepee.backends.spec import BackendSpec, entry_of
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.telemetry.argument_masking import masked_arguments
 from emceepee.telemetry.redaction import MASK, masked_url, redacted
+from emceepee.wire.json_types import JsonObject
 
 
 def _name_of(given: JsonObject) -> str:

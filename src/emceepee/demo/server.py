@@ -6,11 +6,11 @@ import msgspec
 
 from emceepee import __version__
 from emceepee.demo.tools import TOOLS, Call, CannotAsk, Unanswered, World, note_uri, said
-from emceepee.json_rpc import ProtocolError, Request
-from emceepee.json_types import JsonObject
 from emceepee.miniserver.conversation import Channel, Conversation
 from emceepee.miniserver.eras import Hello
-from emceepee.protocol import INVALID_PARAMS, LATEST_HANDSHAKE_VERSION, METHOD_NOT_FOUND
+from emceepee.wire.json_rpc import ProtocolError, Request
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS, LATEST_HANDSHAKE_VERSION, METHOD_NOT_FOUND
 
 NOTE_TEMPLATE = "note://{name}"
 CUISINES = ("french", "georgian", "ghanaian", "italian", "indian", "japanese", "mexican", "peruvian", "thai")

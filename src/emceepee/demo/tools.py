@@ -10,11 +10,11 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.json_rpc import ProtocolError, Request, modern_capabilities
-from emceepee.json_types import JsonObject
 from emceepee.miniserver.conversation import LOGGED, PROGRESS, UPDATED, Channel, Conversation
 from emceepee.miniserver.eras import CAPABILITY_OF, log_level
-from emceepee.protocol import INTERNAL_ERROR
+from emceepee.wire.json_rpc import ProtocolError, Request, modern_capabilities
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INTERNAL_ERROR
 
 ELICIT, SAMPLE, LIST_CHANGED = (
     "elicitation/create",

@@ -14,10 +14,10 @@ from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.clock import Clock, give_up_after
-from emceepee.codec import decode
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.codec import decode
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("guard")
 OAUTH_PATH, OPENID_PATH = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"

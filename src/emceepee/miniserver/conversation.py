@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
-from emceepee.json_rpc import (
+from emceepee.lifecycle import TaskOwner
+from emceepee.miniserver.eras import Hello, handshake_result, log_level, modern_result, unsupported_version
+from emceepee.wire.json_rpc import (
     InvalidMessage,
     Notification,
     ProtocolError,
@@ -22,10 +24,8 @@ from emceepee.json_rpc import (
     request_message,
     result_message,
 )
-from emceepee.json_types import JsonObject
-from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.eras import Hello, handshake_result, log_level, modern_result, unsupported_version
-from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import SUBSCRIPTION_ID_META_KEY
 
 PROGRESS, LOGGED, UPDATED = "notifications/progress", "notifications/message", "notifications/resources/updated"
 LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"

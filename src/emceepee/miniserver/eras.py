@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from emceepee.json_types import JsonObject
-from emceepee.protocol import (
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
     HANDSHAKE_PROTOCOL_VERSIONS,
     LATEST_HANDSHAKE_VERSION,
     LOG_LEVEL_META_KEY,

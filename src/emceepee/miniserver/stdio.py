@@ -2,15 +2,15 @@
 
 import asyncio
 
-from emceepee.codec import Unreadable, decode, encode
-from emceepee.framing import TooLongLine
-from emceepee.json_rpc import error_message
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.miniserver.conversation import Conversation
-from emceepee.protocol import PARSE_ERROR
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import on_stop_signals
+from emceepee.wire.codec import Unreadable, decode, encode
+from emceepee.wire.framing import TooLongLine
+from emceepee.wire.json_rpc import error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import PARSE_ERROR
 
 LONGEST_LINE = 64 << 20
 END_SECONDS = 10.0  # after end of input, for answers that are on their way: someone may have piped requests in

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from emceepee.clock import Clock
-from emceepee.json_rpc import Request, modern_capabilities
-from emceepee.json_types import JsonObject
 from emceepee.miniserver.conversation import PROGRESS, Channel, Conversation
 from emceepee.miniserver.eras import Hello, can_answer
-from emceepee.protocol import INVALID_PARAMS
 from emceepee.replay.recording import Exchange, Notice, Questions, Recording
 from emceepee.replay.script import NotRecorded, Script
+from emceepee.wire.json_rpc import Request, modern_capabilities
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS
 
 # Before an answer that follows notifications: some clients lose those that are read together with it.
 BREATH_SECONDS = 0.02

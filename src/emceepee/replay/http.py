@@ -11,9 +11,7 @@ from emceepee.clock import Clock, milliseconds
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import CallerIdentity
 from emceepee.ids import Ulids
-from emceepee.json_rpc import SHUTTING_DOWN, Request, classify
 from emceepee.miniserver.conversation import Conversation
-from emceepee.protocol import INVALID_REQUEST
 from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.http_session import ReplaySession
 from emceepee.replay.http_stateless import StatelessReplay
@@ -25,6 +23,8 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.stop_signals import FINISH_SECONDS
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import STREAM, Receive, Scope, Send, accepts, respond, respond_json
+from emceepee.wire.json_rpc import SHUTTING_DOWN, Request, classify
+from emceepee.wire.protocol import INVALID_REQUEST
 
 MOST_SESSIONS = 1000  # many clients never send DELETE: then the one that was not used for longest ends
 LARGEST_BODY = Limits().recording_bytes  # a larger request is in no recording

@@ -3,16 +3,16 @@
 import asyncio
 
 from emceepee.clock import Clock
-from emceepee.json_rpc import InvalidMessage, Request, classify
 from emceepee.lifecycle import TaskOwner
 from emceepee.miniserver.conversation import Conversation
-from emceepee.protocol import INVALID_REQUEST
 from emceepee.replay.response_channel import ResponseChannel
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
-from emceepee.server.http.message_log import PUSH
-from emceepee.server.http.replay import Replay
+from emceepee.server.http.replay.message_log import PUSH
+from emceepee.server.http.replay.replay import Replay
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Header, respond, respond_json
+from emceepee.wire.json_rpc import InvalidMessage, Request, classify
+from emceepee.wire.protocol import INVALID_REQUEST
 
 LAST_WORDS_SECONDS = 1.0  # for the responses to requests that end with their session
 

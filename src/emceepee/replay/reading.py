@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from emceepee.backends.recording.entries import HEADER_KEY, LONGEST_TEXT, VERSION, EntryKind, is_header
-from emceepee.bounded_files import read_file
-from emceepee.codec import Unreadable, decode
-from emceepee.json_rpc import SERVER_ERROR
-from emceepee.json_types import JsonObject
+from emceepee.bounds.files import read_file
 from emceepee.replay.recording import Exchange, Notice, Questions, Recording
 from emceepee.replay.request_key import RoundKey, request_key, round_key
+from emceepee.wire.codec import Unreadable, decode
+from emceepee.wire.json_rpc import SERVER_ERROR
+from emceepee.wire.json_types import JsonObject
 
 MOST_BYTES = 128 << 20
 MOST_LINES = 200_000

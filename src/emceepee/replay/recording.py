@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from emceepee.json_types import JsonObject
 from emceepee.replay.request_key import request_key
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

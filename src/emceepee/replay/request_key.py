@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 _OF_ONE_TIME = frozenset({"_meta", "inputResponses", "requestState"})
 RoundKey = str

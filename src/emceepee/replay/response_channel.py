@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from emceepee.clock import Clock
-from emceepee.json_rpc import REQUEST_CANCELLED, RequestId, error_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INTERNAL_ERROR
+from emceepee.wire.json_rpc import REQUEST_CANCELLED, RequestId, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INTERNAL_ERROR
 
 MOST_UNREAD = 200  # messages: well below what is dropped, or no longer kept, if a client does not read
 UNREAD_PAUSE = 0.01  # seconds until the next look at a client that is behind

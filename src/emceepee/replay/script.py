@@ -5,11 +5,11 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 
 from emceepee.backends.recording.masking import masked_params
-from emceepee.json_rpc import ProtocolError
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 from emceepee.replay.recording import Exchange, Recording
 from emceepee.replay.request_key import canonical, request_key
+from emceepee.wire.json_rpc import ProtocolError
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
 # Requests, to name the nearest: a close look at one takes milliseconds, in which nobody else is answered.
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 200, 5

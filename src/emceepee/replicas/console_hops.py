@@ -11,7 +11,7 @@ from emceepee.replicas.forwarder import Forwarder, NotAnswered
 from emceepee.replicas.signature import Message
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import Outcome
-from emceepee.sessions.placement import Placement
+from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 

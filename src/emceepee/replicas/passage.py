@@ -8,7 +8,6 @@ sent ──▶ head ──▶ a short response: read whole, then written at once
 
 import asyncio
 
-from emceepee import protocol
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.clock import Handle
 from emceepee.replicas.holder_link import HolderLink, SentHop
@@ -18,6 +17,7 @@ from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.web.asgi import until_gone
 from emceepee.web.streams import END_SECONDS
+from emceepee.wire import protocol
 
 METHOD_HEADER, LISTEN = protocol.METHOD_HEADER.encode(), listening.LISTEN.encode()
 WHOLE_BYTES = 256 << 10  # of a body: up to here nothing is written before all of it is there

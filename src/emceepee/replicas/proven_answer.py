@@ -1,6 +1,5 @@
 """A response on its way to the replica that passed the request on: what the application sends, with its proof."""
 
-from emceepee.json_types import JsonObject
 from emceepee.replicas.frames import FrameWriter, framed_length
 from emceepee.replicas.senders import HopExchange
 from emceepee.replicas.signature import HOP_HEADER, ResponseProof
@@ -16,6 +15,7 @@ from emceepee.replicas.wire import (
     response_head,
 )
 from emceepee.web.asgi import Send
+from emceepee.wire.json_types import JsonObject
 
 
 class ProvenAnswer:

@@ -20,7 +20,7 @@ from emceepee.replicas.listener import BoundListener, bind
 from emceepee.replicas.tls import TlsContexts, tls_contexts
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.routing import ReplicaParts
-from emceepee.sessions.placement import Placement
+from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 from emceepee.store.store import Store

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_NAME = 1000  # characters of a name or an address; what has a longer one is not found
 LONGEST_TITLE = 300  # characters of a title or an argument's name that count

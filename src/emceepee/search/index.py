@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from emceepee.json_types import JsonObject
 from emceepee.search.documents import Document, EntryType
 from emceepee.search.query import Query
 from emceepee.search.vocabulary import Vocabulary
 from emceepee.search.words import terms
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from emceepee.search.vectors import Vectors, VectorTable

@@ -3,9 +3,9 @@
 from itertools import islice
 from typing import Any
 
-from emceepee.codec import decode
-from emceepee.json_types import JsonObject
 from emceepee.search.text import one_line
+from emceepee.wire.codec import decode
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_SHAPE = 300  # characters
 LONGEST_PARSED = 256 << 10  # characters of text that may be JSON

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from emceepee.json_types import JsonObject
 from emceepee.search.documents import Document, EntryType
 from emceepee.search.text import first_sentence, one_line
+from emceepee.wire.json_types import JsonObject
 
 MOST_SHOWN = 16  # arguments
 MOST_LOOKED_AT = 1000  # arguments; required ones among them are shown first

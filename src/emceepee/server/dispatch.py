@@ -4,21 +4,21 @@ from collections.abc import Iterable
 from typing import cast
 
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, caught, near_names
-from emceepee.json_rpc import ProtocolError
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_PARAMS
 from emceepee.sessions.session import Session
 from emceepee.surface import Surface, UnknownSurface, call_to, order_of_listing
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.redaction import MASK
 from emceepee.telemetry.spans import Span, SpanKind
-from emceepee.tools.aliases import SESSION_ARGUMENT, own_call
 from emceepee.tools.catalogue import CODE_MODE
-from emceepee.tools.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
-from emceepee.tools.input_rounds import RESPONSES, STATE, BadRound, read_round
-from emceepee.tools.replies import error_reply, promises_durably, reply, with_move, with_notices, with_unsaved
+from emceepee.tools.declaration.aliases import SESSION_ARGUMENT, own_call
+from emceepee.tools.declaration.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
+from emceepee.tools.replies.input_rounds import RESPONSES, STATE, BadRound, read_round
+from emceepee.tools.replies.replies import error_reply, promises_durably, reply, with_move, with_notices, with_unsaved
 from emceepee.tools.request_context import InputRound, RequestContext
+from emceepee.wire.json_rpc import ProtocolError
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS
 
 log = EventLog("dispatch")
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 from emceepee.errors import EmceepeeError
-from emceepee.json_rpc import Response, notification_message, request_message
-from emceepee.json_types import JsonObject
 from emceepee.server.eras import MODES_SINCE, HandshakeEra
 from emceepee.sessions.session import Session
 from emceepee.state.attendance import Attendance
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.native_questions import URL, mode_of, read_attendance, request_params, take_answer
+from emceepee.tools.replies.native_questions import URL, mode_of, read_attendance, request_params, take_answer
+from emceepee.wire.json_rpc import Response, notification_message, request_message
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("server")
 WITHDRAWN = "It was answered elsewhere, or is no longer asked."

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject, JsonValue
-from emceepee.protocol import (
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject, JsonValue
+from emceepee.wire.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     HEADER_MISMATCH,
     INVALID_PARAMS,

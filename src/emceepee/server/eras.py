@@ -2,9 +2,15 @@
 
 from typing import Protocol
 
-from emceepee.json_rpc import Notification, ProtocolError, Request, error_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import (
+from emceepee.server import envelope
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import SERVER_INFO, Asked, Kernel
+from emceepee.server.params import Elicitation
+from emceepee.tools.replies.native_questions import FORM, URL, declared_modes
+from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Notification, ProtocolError, Request, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
     INVALID_REQUEST,
     LATEST_HANDSHAKE_VERSION,
     LATEST_MODERN_VERSION,
@@ -13,12 +19,6 @@ from emceepee.protocol import (
     SERVER_INFO_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
-from emceepee.server import envelope
-from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import SERVER_INFO, Asked, Kernel
-from emceepee.server.params import Elicitation
-from emceepee.tools.native_questions import FORM, URL, declared_modes
-from emceepee.tools.request_context import RequestContext
 
 BATCH_VERSION = "2025-03-26"  # the only one that had batches
 FORMS_SINCE, MODES_SINCE = "2025-06-18", "2025-11-25"  # in between there was one kind of question, which had no mode

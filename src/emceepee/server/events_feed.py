@@ -3,11 +3,11 @@
 import asyncio
 from collections.abc import Callable
 
-from emceepee.json_rpc import notification_message
-from emceepee.json_types import JsonObject
 from emceepee.server.listening import Change, resource_updated
 from emceepee.sessions.session import Session
 from emceepee.tools.own_resources import EVENTS_URI
+from emceepee.wire.json_rpc import notification_message
+from emceepee.wire.json_types import JsonObject
 
 _NEWS = resource_updated(EVENTS_URI)
 

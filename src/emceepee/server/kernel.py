@@ -10,15 +10,6 @@ from msgspec import ValidationError
 from emceepee import __version__
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.json_rpc import ProtocolError, Request
-from emceepee.json_types import JsonObject
-from emceepee.protocol import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    INVALID_PARAMS,
-    LATEST_HANDSHAKE_VERSION,
-    METHOD_NOT_FOUND,
-    MODERN_PROTOCOL_VERSIONS,
-)
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.instructions import instructions
 from emceepee.server.listening import LISTEN, listen
@@ -33,11 +24,20 @@ from emceepee.server.params import (
     read,
 )
 from emceepee.surface import Surface, call_to, current_surface, order_of_listing
-from emceepee.tools.aliases import SESSION_ARGUMENT
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.aliases import SESSION_ARGUMENT
+from emceepee.tools.declaration.declaration import Tool
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, read_own_resource
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import ProtocolError, Request
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    INVALID_PARAMS,
+    LATEST_HANDSHAKE_VERSION,
+    METHOD_NOT_FOUND,
+    MODERN_PROTOCOL_VERSIONS,
+)
 
 SERVER_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
 # Described where a model sees it first: once more in each tool, the words would cost a kilobyte.

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
-from emceepee.json_rpc import RequestId, notification_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import SUBSCRIPTION_ID_META_KEY
 from emceepee.server.params import Wanted
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import RequestId, notification_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import SUBSCRIPTION_ID_META_KEY
 
 LISTEN = "subscriptions/listen"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from emceepee import __version__
 from emceepee.backends.backend_figures import BackendFigures
 from emceepee.clock import Clock
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.state.connection import ConnectionStatus
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.state.task import TaskStatus
 from emceepee.store.commit_figures import CommitFigures
 from emceepee.store.store import Store

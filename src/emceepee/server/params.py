@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from emceepee.json_types import JsonObject
-from emceepee.protocol import (
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     LOG_LEVEL_META_KEY,

@@ -19,7 +19,18 @@ from contextlib import contextmanager
 from typing import Any
 
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import (
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
+from emceepee.server.dispatch import Tools
+from emceepee.server.eras import Era
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.session import Session
+from emceepee.surface import use_surface
+from emceepee.telemetry.journal import Journal
+from emceepee.telemetry.logs import EventLog
+from emceepee.telemetry.spans import SpanKind
+from emceepee.tools.replies.client_traits import is_about_a_timeout, is_started_by_program, traits_of
+from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
+from emceepee.wire.json_rpc import (
     REQUEST_CANCELLED,
     InvalidMessage,
     Notification,
@@ -32,19 +43,8 @@ from emceepee.json_rpc import (
     is_client_timeout,
     result_message,
 )
-from emceepee.json_types import JsonObject
-from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
-from emceepee.protocol import INTERNAL_ERROR
-from emceepee.server.dispatch import Tools
-from emceepee.server.eras import Era
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.session import Session
-from emceepee.surface import use_surface
-from emceepee.telemetry.journal import Journal
-from emceepee.telemetry.logs import EventLog
-from emceepee.telemetry.spans import SpanKind
-from emceepee.tools.client_traits import is_about_a_timeout, is_started_by_program, traits_of
-from emceepee.tools.request_context import RequestContext, ResponseChannel, ServerPolicy
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INTERNAL_ERROR
 
 log = EventLog("server")
 CANCELLED = "Request cancelled"

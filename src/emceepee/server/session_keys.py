@@ -5,10 +5,10 @@ from urllib.parse import parse_qs
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import client_info
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.surface import Surface, parse_surface
 from emceepee.web.asgi import Headers
+from emceepee.wire.json_rpc import client_info
 
 SESSION_HEADER, SURFACE_HEADER = b"emceepee-session", b"emceepee-surface"
 LONGEST_NAME = 200

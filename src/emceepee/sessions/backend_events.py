@@ -5,9 +5,9 @@ from typing import Protocol
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.clock import Clock
-from emceepee.json_types import JsonObject
-from emceepee.sessions.buffers import LogSource, ServerBuffers
 from emceepee.sessions.call import Call
+from emceepee.sessions.events.buffers import LogSource, ServerBuffers
+from emceepee.wire.json_types import JsonObject
 
 
 class BackendEvents(Protocol):

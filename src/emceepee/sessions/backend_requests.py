@@ -1,15 +1,15 @@
 """What backends request of their client: roots are answered at once, questions are put to the caller."""
 
 from emceepee.backends.link import RpcError, ServerLost
-from emceepee.json_rpc import SERVER_ERROR
-from emceepee.json_types import JsonObject
-from emceepee.protocol import METHOD_NOT_FOUND
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
-from emceepee.sessions.question_origins import QuestionOrigins
-from emceepee.sessions.questions import QuestionClosed, Questions, TooManyQuestions
+from emceepee.sessions.questions.question_origins import QuestionOrigins
+from emceepee.sessions.questions.questions import QuestionClosed, Questions, TooManyQuestions
 from emceepee.state.limits import Limits
 from emceepee.state.question import Gone, QuestionKind
+from emceepee.wire.json_rpc import SERVER_ERROR
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 REFUSED = -1  # what the protocol's own examples use for "the user said no"
 

@@ -9,12 +9,12 @@ from typing import Any, Protocol
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.records import RecordKind
 from emceepee.state.call import WAITING, CallStage, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
+from emceepee.wire.json_types import JsonObject
 
 IMPATIENT_SECONDS = 1.0  # whoever waits for less expects the call to take long
 _FINISHED = CallStage.FINISHED  # an attribute of an enum takes long to find

@@ -18,15 +18,14 @@ from emceepee.backends.backend_task import BackendTask
 from emceepee.clock import Handle
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, LinksNeeded, caught
 from emceepee.futures import resolve
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner
 from emceepee.sessions.asker import Asker
-from emceepee.sessions.buffers import cut, measured
 from emceepee.sessions.call import Call, Callee
 from emceepee.sessions.context import SessionContext
-from emceepee.sessions.questions import Questions
+from emceepee.sessions.events.buffers import cut, measured
+from emceepee.sessions.questions.questions import Questions
+from emceepee.sessions.questions.required_links import ask_to_open
 from emceepee.sessions.records import RecordKind
-from emceepee.sessions.required_links import ask_to_open
 from emceepee.sessions.tasks import Tasks
 from emceepee.state.call import (
     BareEvent,
@@ -45,6 +44,7 @@ from emceepee.state.call import (
 from emceepee.state.task import Task
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("calls")
 PROGRESS_BYTES = 4 << 10

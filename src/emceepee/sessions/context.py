@@ -6,8 +6,8 @@ from datetime import datetime
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
-from emceepee.sessions.activity import Activity
-from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.events.activity import Activity
+from emceepee.sessions.results.results import ResultBudget
 from emceepee.sessions.sealing import Sealing
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits

@@ -11,8 +11,8 @@ A conversation is what one window, chat or run of a client says. What tells it, 
 
 from dataclasses import dataclass, field
 
-from emceepee.json_types import JsonObject
 from emceepee.state.client_line import ClientLine
+from emceepee.wire.json_types import JsonObject
 
 # Codex; GitHub Copilot in VS Code; ChatGPT.
 META_KEYS = ("threadId", "vscode.conversationId", "openai/session")

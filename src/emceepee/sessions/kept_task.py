@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.records import read, write
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
-from emceepee.sessions.kept_results import ResultStorage
-from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.logins.server_logins import ServerLogins
+from emceepee.sessions.results.kept_results import ResultStorage
+from emceepee.sessions.results.results import ResultBudget
 from emceepee.sessions.scripts import Scripts
 from emceepee.sessions.sealing import Sealing
-from emceepee.sessions.server_logins import ServerLogins
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.state.notice_options import NoticeOptions
 from emceepee.telemetry.journal import SpanBudget
 
 if TYPE_CHECKING:
-    from emceepee.sessions.entry_search import SharedVectors
+    from emceepee.sessions.lists.entry_search import SharedVectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from emceepee.codec import decode, encode
 from emceepee.state.events import Event, EventType, OutboxMark
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.state.timer import Timer, TimerStatus
+from emceepee.wire.codec import decode, encode
 
 VERSION = 1
 ONLY = ""  # the id of a record that is the only one of its kind

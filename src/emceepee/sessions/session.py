@@ -17,22 +17,21 @@ from emceepee.errors import (
     ErrorCode,
 )
 from emceepee.ids import Ulids
-from emceepee.json_types import JsonObject
-from emceepee.sessions.activity import Activity
 from emceepee.sessions.backend_requests import BackendRequests
-from emceepee.sessions.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
 from emceepee.sessions.calls import Calls
-from emceepee.sessions.change_signal import ChangeSignal
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.conversations import Conversations
 from emceepee.sessions.deadline_timer import DeadlineTimer
+from emceepee.sessions.events.activity import Activity
+from emceepee.sessions.events.buffers import BufferBudget, ServerBuffers
+from emceepee.sessions.events.change_signal import ChangeSignal
 from emceepee.sessions.foreign_ids import why_foreign
-from emceepee.sessions.kept_results import KeptResults
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.questions import Questions
+from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.records import RecordKind, SessionProfile
+from emceepee.sessions.results.kept_results import KeptResults
 from emceepee.sessions.session_servers import SessionServers
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
@@ -45,10 +44,11 @@ from emceepee.state.task import Task
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import NOBODY, Journal, SpanOwner
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from emceepee.search.shapes import ObservedShapes
-    from emceepee.sessions.entry_search import EntrySearch
+    from emceepee.sessions.lists.entry_search import EntrySearch
 
 log = EventLog("sessions")
 LINK_DONE = "notifications/elicitation/complete"
@@ -435,7 +435,7 @@ class Session:
     # Searching. Who never does pays for none of it.
 
     def search(self) -> "EntrySearch":
-        from emceepee.sessions.entry_search import NO_VECTORS, EntrySearch
+        from emceepee.sessions.lists.entry_search import NO_VECTORS, EntrySearch
 
         if self._search is None:
             self._search = EntrySearch(self.limits, self._vectors or NO_VECTORS)

@@ -18,17 +18,17 @@ from emceepee.errors import (
     LoginNeeded,
     UnknownBackend,
 )
-from emceepee.sessions.activity import Activity
 from emceepee.sessions.asker import Asker
-from emceepee.sessions.authorizer import SessionAuthorizer
 from emceepee.sessions.backend_events import BackendEvents, BackendListener
 from emceepee.sessions.calls import Calls
-from emceepee.sessions.change_signal import ChangeSignal
+from emceepee.sessions.events.activity import Activity
+from emceepee.sessions.events.change_signal import ChangeSignal
+from emceepee.sessions.logins.authorizer import SessionAuthorizer
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.questions import Questions
+from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.records import ServerRecord, SessionProfile
 from emceepee.sessions.secret_records import ServerKey
-from emceepee.state.connection import ConnectionStatus
+from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import SessionKey

@@ -10,17 +10,17 @@ from datetime import datetime, timedelta
 
 from emceepee.clock import within
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, TimedOut
-from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.records import RecordKind
-from emceepee.sessions.results import weight_of
+from emceepee.sessions.results.results import weight_of
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import Span
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("calls")
 Resume = Callable[[Task], "asyncio.Future[None] | None"]  # resolved when it has ended; None: it cannot go on

@@ -7,12 +7,12 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import iso
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import ConnectionStatus
+from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.state.events import Event
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task
 from emceepee.state.timer import Timer
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_MESSAGE = 500  # of a question, where it is only announced
 

@@ -19,8 +19,8 @@ from enum import Enum, StrEnum, auto
 from typing import NamedTuple
 
 from emceepee.errors import EmceepeeError
-from emceepee.json_types import JsonObject
 from emceepee.state.machine import Machine, Move
+from emceepee.wire.json_types import JsonObject
 
 
 class CallStage(StrEnum):

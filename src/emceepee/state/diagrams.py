@@ -1,11 +1,11 @@
 """Every state machine as a diagram, drawn from the table that guards the code."""
 
-from emceepee.json_types import JsonObject
 from emceepee.state.call import CALL
-from emceepee.state.connection import CONNECTION
+from emceepee.state.connection.connection import CONNECTION
 from emceepee.state.question import ELICITATION, SAMPLING
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
+from emceepee.wire.json_types import JsonObject
 
 # Who meets whom: (from, what passes, to).
 _RELATIONS = (

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from emceepee.json_types import JsonObject
 from emceepee.state.ring import NO_LIMIT
+from emceepee.wire.json_types import JsonObject
 
 EVICTED_SHARE = 0.1
 SPARED_SHARE = 0.01

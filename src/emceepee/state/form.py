@@ -7,8 +7,8 @@ from itertools import chain, islice
 from typing import Any
 
 from emceepee.errors import MOST_PROBLEMS, Problem
-from emceepee.json_types import JsonObject
 from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
+from emceepee.wire.json_types import JsonObject
 
 MOST_NAMES = 20  # of fields or choices that are listed
 MOST_PATTERN_CHARACTERS = 5000  # of all patterns of a form: to compile a thousand takes up to 20 ms

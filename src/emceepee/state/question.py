@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from emceepee.json_types import JsonObject
 from emceepee.state.events import EventType
 from emceepee.state.machine import Machine, Move
+from emceepee.wire.json_types import JsonObject
 
 
 class ElicitationStatus(StrEnum):

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from emceepee.json_types import JsonObject
 from emceepee.state.machine import Machine, Move
+from emceepee.wire.json_types import JsonObject
 
 
 class TaskStatus(StrEnum):

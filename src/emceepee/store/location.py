@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from emceepee.own_files import SYNCS, state_folder
-from emceepee.store.redis.address import BadAddress, RedisAddress, is_redis_url, parse_address
+from emceepee.paths import SYNCS, state_folder
+from emceepee.store.redis.connection.address import BadAddress, RedisAddress, is_redis_url, parse_address
 
 KEY_VARIABLE = "EMCEEPEE_STATE_KEY"
 MEMORY, SQLITE = "memory", "sqlite"

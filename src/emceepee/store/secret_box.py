@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from emceepee.own_files import PRIVATE_FILE
+from emceepee.paths import PRIVATE_FILE
 from emceepee.store.moments import microseconds
 from emceepee.store.store import StoredLogin, StoreUnusable
 

@@ -12,14 +12,14 @@ import msgspec
 import orjson
 
 from emceepee.clock import Clock, iso
-from emceepee.codec import encode, encode_text
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import BegunRequest, SpanObserver, SpanOwner
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.logs import tell_operator
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
+from emceepee.wire.codec import encode, encode_text
+from emceepee.wire.json_types import JsonObject
 
 LOOK_SECONDS = 1.0  # between looks whether the file was moved away
 ARGUMENT_BYTES = 64 << 10  # of the arguments of one request, where they are wanted; the rest is cut

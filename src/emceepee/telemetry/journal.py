@@ -8,10 +8,10 @@ from typing import Protocol
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

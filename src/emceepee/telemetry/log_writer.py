@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from emceepee.own_files import PRIVATE_FILE
+from emceepee.paths import PRIVATE_FILE
 
 MOST_BYTES = 2 << 20  # waiting to be written: a burst of some ten thousand lines
 BATCH_BYTES = 64 << 10  # written at once

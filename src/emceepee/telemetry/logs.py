@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from emceepee.own_files import LOG_FORMATS, LOG_LEVELS
+from emceepee.paths import LOG_FORMATS, LOG_LEVELS
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emceepee.codec import decode, encode_text
+from emceepee.wire.codec import decode, encode_text
 
 MASK = "***"
 SHORTEST_KEY, LONGEST_SEGMENT = 16, 60  # characters of a part of a path

@@ -3,10 +3,10 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import BegunRequest, SpanObserver
 from emceepee.telemetry.label_values import OTHER, LabelValues
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
+from emceepee.wire.json_types import JsonObject
 
 # Seconds. The last ones are for tasks, which may take half an hour.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)

@@ -11,12 +11,12 @@ from enum import StrEnum
 from types import TracebackType
 from typing import Any, Self
 
-from emceepee.codec import decode, encode
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.observing import Guarded
 from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import MASK, public_start
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("requests")
 MOST_PHASES = 200  # of one request: a list over many servers has some of each

@@ -6,16 +6,14 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import Field
 
 from emceepee.clock import within
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import EventView, PendingQuestion, TaskSummary, task_summary
 from emceepee.state.events import Delivery, Event, EventType
-from emceepee.tools.declaration import Brief, Params, tool
-from emceepee.tools.heartbeat import heartbeat
-from emceepee.tools.hints import CORE, READS_RECORDS
-from emceepee.tools.limited import LimitedBy
-from emceepee.tools.notices import (
+from emceepee.tools.declaration.declaration import Brief, Params, tool
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS
+from emceepee.tools.declaration.limited import LimitedBy
+from emceepee.tools.replies.heartbeat import heartbeat
+from emceepee.tools.replies.notices import (
     DETAILS_BYTES,
     digest_events,
     leftovers,
@@ -24,6 +22,8 @@ from emceepee.tools.notices import (
     split_questions,
 )
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 NO_EVENTS = Delivery([])
 WAIT = LimitedBy(most="longest_call_seconds", least=100, description="Longest wait")

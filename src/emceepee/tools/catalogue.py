@@ -15,7 +15,7 @@ from emceepee.tools import (
     tasks,
     timers,
 )
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Tool
 
 CODE_MODE = ("codemode_search", "codemode_execute")  # which an operator can switch off
 TOOLS: tuple[Tool, ...] = (

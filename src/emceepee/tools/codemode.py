@@ -8,18 +8,18 @@ from emceepee.codemode.engine import METHOD, CodeMode
 from emceepee.codemode.privacy import gives_answers
 from emceepee.codemode.script import Script
 from emceepee.errors import InvalidArguments, TimedOut, Unsupported
-from emceepee.json_types import JsonObject, JsonValue
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
-from emceepee.tools.declaration import OwnResult, Params, tool
-from emceepee.tools.heartbeat import heartbeat, relay_progress
-from emceepee.tools.hints import CORE, Effect
-from emceepee.tools.large_results import limited_result
-from emceepee.tools.promotion import Promotion, describe_promotion
+from emceepee.tools.declaration.declaration import OwnResult, Params, tool
+from emceepee.tools.declaration.hints import CORE, Effect
+from emceepee.tools.excerpts.large_results import limited_result
+from emceepee.tools.replies.heartbeat import heartbeat, relay_progress
+from emceepee.tools.replies.promotion import Promotion, describe_promotion
+from emceepee.tools.replies.task_outcome import task_outcome
 from emceepee.tools.request_context import RequestContext
-from emceepee.tools.task_outcome import task_outcome
+from emceepee.wire.json_types import JsonObject, JsonValue
 
 LONGEST_SECONDS = 300
 

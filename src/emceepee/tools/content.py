@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from emceepee.codec import encode_text
-from emceepee.json_types import JsonObject
-from emceepee.tools.declaration import NO_MENTIONS, BackendResult, InputRequired, Mentions, OwnResult
+from emceepee.tools.declaration.declaration import NO_MENTIONS, BackendResult, InputRequired, Mentions, OwnResult
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_types import JsonObject
 
 CallResult = BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
 REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice

@@ -6,25 +6,33 @@ from pydantic import Field
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection, first_text
-from emceepee.codec import encode
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
-from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import list_everywhere
+from emceepee.sessions.lists.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
-from emceepee.tools.declaration import BackendResult, Brief, InputRequired, OwnResult, Params, ServerName, tool
-from emceepee.tools.heartbeat import relay_progress
-from emceepee.tools.hints import CORE, READS, Effect, Load
-from emceepee.tools.input_rounds import continue_call, describe_task
-from emceepee.tools.large_results import limited_result
-from emceepee.tools.limited import LimitedBy
+from emceepee.tools.declaration.declaration import (
+    BackendResult,
+    Brief,
+    InputRequired,
+    OwnResult,
+    Params,
+    ServerName,
+    tool,
+)
+from emceepee.tools.declaration.hints import CORE, READS, Effect, Load
+from emceepee.tools.declaration.limited import LimitedBy
+from emceepee.tools.excerpts.large_results import limited_result
+from emceepee.tools.excerpts.patterns import compile_pattern
 from emceepee.tools.paging import Detail, Entries, ListedEntry, Page, Paged, described, page
-from emceepee.tools.patterns import compile_pattern
-from emceepee.tools.promotion import Promotion, describe_promotion
+from emceepee.tools.replies.heartbeat import relay_progress
+from emceepee.tools.replies.input_rounds import continue_call, describe_task
+from emceepee.tools.replies.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.tags import TAG, with_tag
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 TOOL_ENTRIES = Entries("list_tools", "tools", "name", described)
 DETAIL = LimitedBy(names="full_list_bytes", description="full has the schemas; unasked only up to {}")

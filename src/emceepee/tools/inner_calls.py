@@ -8,17 +8,17 @@ from emceepee.codemode.bindings import BadScriptCall
 from emceepee.codemode.inner_calls import InnerAnswer
 from emceepee.codemode.stubs import parameters
 from emceepee.errors import EmceepeeError, ErrorCode, NotAllowed, caught, near_names
-from emceepee.json_types import JsonObject
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.telemetry import spans
 from emceepee.telemetry.spans import Span
-from emceepee.tools.aliases import own_call
-from emceepee.tools.declaration import BackendResult, InputRequired, Outcome, OwnResult, Tool
-from emceepee.tools.large_results import UNLIMITED
+from emceepee.tools.declaration.aliases import own_call
+from emceepee.tools.declaration.declaration import BackendResult, InputRequired, Outcome, OwnResult, Tool
+from emceepee.tools.excerpts.large_results import UNLIMITED
 from emceepee.tools.paging import Paged
-from emceepee.tools.replies import reply
+from emceepee.tools.replies.replies import reply
 from emceepee.tools.request_context import RequestContext, ServerPolicy
+from emceepee.wire.json_types import JsonObject
 
 MEMORY_PER_LISTED_BYTE = 16  # that a list of entries takes in a script; measured, with some room
 _RUNS_AT_SERVER = ("execute_tool", "read_resource", "get_prompt")

@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus
+from emceepee.wire.json_types import JsonObject
 
 MOST_ROWS = 50  # kinds and names of requests, those that took longest in all first
 

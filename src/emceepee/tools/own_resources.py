@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.diagrams import diagrams
 from emceepee.surface import call_to
 from emceepee.tools.own_metrics import session_metrics
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_types import JsonObject
 
 DIAGRAMS_URI = "emceepee://diagrams"
 EVENTS_URI = "emceepee://events"

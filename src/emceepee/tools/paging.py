@@ -11,12 +11,12 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from pydantic import Field, PrivateAttr
 
-from emceepee.codec import decode, encode
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.views import Described
 from emceepee.surface import call_to
-from emceepee.tools.declaration import Params
+from emceepee.tools.declaration.declaration import Params
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_types import JsonObject
 
 SUMMARY_LENGTH = 120
 Detail = Literal["names", "summary", "full"]

@@ -6,20 +6,20 @@ from pydantic import Field
 
 from emceepee.backends.catalog import Kind
 from emceepee.errors import Unsupported
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.tools.content import CallResult
-from emceepee.tools.declaration import Params, ServerName, tool
+from emceepee.tools.declaration.declaration import Params, ServerName, tool
+from emceepee.tools.declaration.hints import READS, found_by
+from emceepee.tools.excerpts.large_results import limited_result
 from emceepee.tools.execution import Bounded, Timed, seconds
-from emceepee.tools.heartbeat import relay_progress
-from emceepee.tools.hints import READS, found_by
-from emceepee.tools.input_rounds import continue_call, describe_task
-from emceepee.tools.large_results import limited_result
 from emceepee.tools.paging import ListedEntry, Page
+from emceepee.tools.replies.heartbeat import relay_progress
+from emceepee.tools.replies.input_rounds import continue_call, describe_task
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.resources import ListOf, list_kind
+from emceepee.wire.json_types import JsonObject
 
 
 class GetPrompt(Timed, Bounded):

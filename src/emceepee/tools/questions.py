@@ -4,17 +4,17 @@ from typing import Annotated, Any, Literal, TypedDict, cast
 
 from pydantic import Field, WithJsonSchema
 
-from emceepee.codec import encode_text
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, QuestionView, question_view
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import AnyServer, Brief, Mentions, OwnResult, Params, tool
-from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.declaration import AnyServer, Brief, Mentions, OwnResult, Params, tool
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_types import JsonObject
 
 _BLOCK_KEYS = {
     "text": ("text",),

@@ -8,7 +8,16 @@ from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.errors import EmceepeeError, ErrorCode, Unsupported
-from emceepee.json_rpc import (
+from emceepee.sessions.asker import Asker
+from emceepee.sessions.call import Call
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.session_storage import SessionElsewhere
+from emceepee.sessions.session import Session
+from emceepee.state.events import Taken
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.surface import Surface, call_to
+from emceepee.telemetry.journal import Journal, SpanOwner
+from emceepee.wire.json_rpc import (
     Request,
     client_info,
     client_label,
@@ -17,16 +26,7 @@ from emceepee.json_rpc import (
     said_version,
     trace_context,
 )
-from emceepee.json_types import JsonObject
-from emceepee.sessions.asker import Asker
-from emceepee.sessions.call import Call
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionElsewhere
-from emceepee.state.events import Taken
-from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.surface import Surface, call_to
-from emceepee.telemetry.journal import Journal, SpanOwner
+from emceepee.wire.json_types import JsonObject
 
 LONGEST_AGENT = 200  # bytes of a User-Agent that tell clients apart
 

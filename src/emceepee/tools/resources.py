@@ -9,22 +9,22 @@ from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.errors import Unsupported
-from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import list_everywhere
+from emceepee.sessions.lists.listing import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
 from emceepee.tools.content import CallResult
-from emceepee.tools.declaration import AnyServer, Brief, Params, ServerName, tool
+from emceepee.tools.declaration.declaration import AnyServer, Brief, Params, ServerName, tool
+from emceepee.tools.declaration.hints import CORE, READS, SETS, found_by
+from emceepee.tools.excerpts.large_results import limited_result
 from emceepee.tools.execution import Bounded, Timed, seconds
-from emceepee.tools.heartbeat import relay_progress
-from emceepee.tools.hints import CORE, READS, SETS, found_by
-from emceepee.tools.input_rounds import continue_call, describe_task
-from emceepee.tools.large_results import limited_result
 from emceepee.tools.own_resources import EVENTS_URI, LISTED, check_own_resource, read_own_resource
 from emceepee.tools.paging import Detailed, Entries, ListedEntry, Page, described, fields, page
+from emceepee.tools.replies.heartbeat import relay_progress
+from emceepee.tools.replies.input_rounds import continue_call, describe_task
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 
 
 def _named(entry: JsonObject) -> JsonObject:

@@ -5,21 +5,21 @@ from typing import Any, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.codec import TOO_DEEP, Unreadable, decode, encode
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.codemode.values import excess
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
-from emceepee.sessions.long_work import Now
+from emceepee.sessions.results.long_work import Now
 from emceepee.sessions.session import Session
 from emceepee.state.kept_result import KeptResult
-from emceepee.tools.declaration import Params, tool
-from emceepee.tools.grep import LineSearch
-from emceepee.tools.hints import READS_RECORDS, found_by
-from emceepee.tools.json_path import Match, Selection, Step, parse_path
-from emceepee.tools.large_results import SHAPE_CHARACTERS, character_boundary
-from emceepee.tools.outline import Outline
-from emceepee.tools.patterns import compile_line_pattern
+from emceepee.tools.declaration.declaration import Params, tool
+from emceepee.tools.declaration.hints import READS_RECORDS, found_by
+from emceepee.tools.excerpts.grep import LineSearch
+from emceepee.tools.excerpts.json_path import Match, Selection, Step, parse_path
+from emceepee.tools.excerpts.large_results import SHAPE_CHARACTERS, character_boundary
+from emceepee.tools.excerpts.outline import Outline
+from emceepee.tools.excerpts.patterns import compile_line_pattern
+from emceepee.wire.codec import TOO_DEEP, Unreadable, decode, encode
+from emceepee.wire.json_types import JsonObject
 
 _OTHER_WAYS = "grep finds text at any depth; offset and limit read bytes."
 LARGEST_PART = 1 << 20  # bytes

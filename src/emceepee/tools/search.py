@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
-from emceepee.python_names import module_names
+from emceepee.codemode.python_names import module_names
 from emceepee.search.documents import Document, EntryType
 from emceepee.search.shapes import ObservedShapes
 from emceepee.search.signatures import signature
@@ -15,14 +13,16 @@ from emceepee.search.text import one_line
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import ServerObject
 from emceepee.surface import call_to
-from emceepee.tools.declaration import AnyServer, Params, tool
-from emceepee.tools.hints import CORE, READS
+from emceepee.tools.declaration.declaration import AnyServer, Params, tool
+from emceepee.tools.declaration.hints import CORE, READS
+from emceepee.tools.excerpts.patterns import compile_pattern
 from emceepee.tools.paging import ListingError
-from emceepee.tools.patterns import compile_pattern
 from emceepee.tools.tags import TAG, with_tag
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
-    from emceepee.sessions.entry_search import EntrySearch
+    from emceepee.sessions.lists.entry_search import EntrySearch
 
 MOST_RESULTS = 50
 LONGEST_QUERY = 1000

@@ -9,10 +9,7 @@ from pydantic import Field, field_validator
 from emceepee.backends.catalog import Kind
 from emceepee.backends.process.stderr_lines import stderr_excerpt
 from emceepee.backends.spec import OWN_HEADERS, Provenance, ServerEntry
-from emceepee.codec import encode_text
 from emceepee.errors import EmceepeeError, LoginNeeded
-from emceepee.json_rpc import client_label
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import (
     QuestionSummary,
@@ -25,14 +22,17 @@ from emceepee.sessions.views import (
     server_view,
     task_summary,
 )
-from emceepee.state.connection import ConnectionStatus
+from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.tools.content import text_block
-from emceepee.tools.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
-from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import LimitedBy
+from emceepee.tools.declaration.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.tags import TAG, with_tag
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_rpc import client_label
+from emceepee.wire.json_types import JsonObject
 
 STDERR_LINES_SHOWN = 20
 SERVERS = Entries("list_servers", "servers", "name", fields("status", "disabled", "tools", "description", "lastError"))

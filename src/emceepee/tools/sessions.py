@@ -4,8 +4,8 @@ from typing import NotRequired, TypedDict
 
 from pydantic import Field
 
-from emceepee.tools.declaration import Params, tool
-from emceepee.tools.hints import Effect, found_by
+from emceepee.tools.declaration.declaration import Params, tool
+from emceepee.tools.declaration.hints import Effect, found_by
 from emceepee.tools.request_context import RequestContext
 
 

@@ -4,20 +4,20 @@ from typing import Annotated, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described, ElicitationView, TaskView, question_view, task_view
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.content import CallResult
-from emceepee.tools.declaration import AnyServer, Brief, Params, tool
+from emceepee.tools.declaration.declaration import AnyServer, Brief, Params, tool
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.execution import Bounded, seconds
-from emceepee.tools.heartbeat import heartbeat
-from emceepee.tools.hints import CORE, READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
+from emceepee.tools.replies.heartbeat import heartbeat
+from emceepee.tools.replies.task_outcome import task_outcome
 from emceepee.tools.request_context import RequestContext
-from emceepee.tools.task_outcome import task_outcome
+from emceepee.wire.json_types import JsonObject
 
 RESULT_WAIT = LimitedBy(
     most="longest_task_ttl_seconds",

@@ -6,13 +6,13 @@ from typing import Annotated, TypedDict, cast
 from pydantic import Field
 
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import TimerView, timer_view
-from emceepee.tools.declaration import Params, tool
-from emceepee.tools.hints import READS_RECORDS, Effect, found_by
-from emceepee.tools.limited import LimitedBy
+from emceepee.tools.declaration.declaration import Params, tool
+from emceepee.tools.declaration.hints import READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
+from emceepee.wire.json_types import JsonObject
 
 SHORTEST_INTERVAL_MS = 1000
 DURATION = LimitedBy(most="longest_timer_seconds", least=1, description=f"An interval: at least {SHORTEST_INTERVAL_MS}")

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
 from emceepee.state.client_line import ClientLine
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[JsonObject]]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine

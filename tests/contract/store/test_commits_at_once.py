@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.checkpoints import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
-from emceepee.store.commits_here import FEW_SESSIONS, LEFT_TO_THREAD_SECONDS, SLOW_SECONDS, SMALL_BYTES, CommitsHere
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.checkpoints import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
+from emceepee.store.sqlite.commits_here import (
+    FEW_SESSIONS,
+    LEFT_TO_THREAD_SECONDS,
+    SLOW_SECONDS,
+    SMALL_BYTES,
+    CommitsHere,
+)
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Lease, Store
 from support.fakes.clock import FakeClock
 from support.store.stored_sessions import NOT_STORED, change, head, key, store_session

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store import database
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite import database
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, RecordKey, StoreUnavailable, StoreUnusable
 from support.fakes.clock import FakeClock
 from support.store.stored_sessions import change, head, key, put, records, records_in, store_session, taken

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.inspection import Forgotten, StateFile
-from emceepee.store.owners import folder_of
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.inspection import Forgotten, StateFile
+from emceepee.store.sqlite.owners import folder_of
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import LOGIN_CODE_MARK, Commit, RecordKey, ServerConfiguration, StoredLogin, StoreUnusable
 from support.fakes.clock import START, FakeClock
 from support.store.stored_sessions import HOUR, NOT_STORED, NOW, head, key, records, store_session, taken

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import HeldElsewhere, Store
 from support.documentation import ROOT
 from support.figures import record_figure

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, RecordKey
 from support.figures import record_figure
 from support.store.stored_sessions import HOUR, NOT_STORED, head, key, put, records_in

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import ServerConfiguration, StoredLogin, StoreUnavailable, StoreUnusable
 from support.fakes.clock import FakeClock
 from support.store.store_engines import STATE_KEY

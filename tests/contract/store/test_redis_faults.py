@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.redis.address import parse_address
-from emceepee.store.redis.link import RedisLink
+from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.link import RedisLink
+from emceepee.store.redis.connection.wire import COMMAND_SECONDS
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.redis.wire import COMMAND_SECONDS
 from emceepee.store.store import Commit, Lease, SessionHead, StoreUnavailable
 from support.figures import record_figure
 from support.store.store_engines import STATE_KEY

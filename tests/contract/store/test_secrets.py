@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import NoKey, Store, StoreUnavailable
 from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine

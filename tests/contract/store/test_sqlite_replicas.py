@@ -14,9 +14,9 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.state.replica import Replica
-from emceepee.store.owner_marks import SOCKET_FOLDER_PREFIX
-from emceepee.store.owners import Owners, folder_of
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.owner_marks import SOCKET_FOLDER_PREFIX
+from emceepee.store.sqlite.owners import Owners, folder_of
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import HeldElsewhere, StoreUnusable
 from support.store.stored_sessions import change, head, key, store_session, taken
 
@@ -25,7 +25,7 @@ OPENS_A_STORE = """
 import asyncio, sys
 from pathlib import Path
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 
 async def main():
     store = await SqliteStore.open(Path(sys.argv[1]), SystemClock())

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store import schema
-from emceepee.store.owners import folder_of
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite import schema
+from emceepee.store.sqlite.owners import folder_of
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import ServerConfiguration, StoreUnusable
 from support.store.store_engines import SqliteEngine
 from support.store.stored_sessions import head, key, store_session, taken

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store import database
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite import database
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import StoreUnavailable
 from support.figures import record_figure
 from support.store.stored_sessions import change, head, store_session

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from emceepee.attach.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
-from emceepee.attach.greeting import Welcome
-from emceepee.attach.pipe import Pipe
-from emceepee.attach.starting import Attached, NoDaemon
-from emceepee.codec import encode
-from emceepee.json_rpc import SHUTTING_DOWN, error_message
-from emceepee.protocol import INVALID_REQUEST
+from emceepee.daemon.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
+from emceepee.daemon.greeting import Welcome
+from emceepee.daemon.pipe import Pipe
+from emceepee.daemon.starting import Attached, NoDaemon
+from emceepee.wire.codec import encode
+from emceepee.wire.json_rpc import SHUTTING_DOWN, error_message
+from emceepee.wire.protocol import INVALID_REQUEST
 
 BOUND = 10.0
 LONGEST_LINE = 100_000

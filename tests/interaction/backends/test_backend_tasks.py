@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from emceepee.backends.tasks.backend_tasks import SLOW_SECONDS
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.telemetry import spans
 from emceepee.telemetry.spans import PhaseKind
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Answer
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
 from support.fakes.clock import settle

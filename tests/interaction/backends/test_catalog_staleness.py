@@ -3,7 +3,7 @@
 import asyncio
 
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene

@@ -4,8 +4,8 @@ import asyncio
 
 from emceepee.backends.connection import Connection
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene

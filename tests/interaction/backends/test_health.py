@@ -3,10 +3,10 @@
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.telemetry import spans
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import Scene, a_scene
 

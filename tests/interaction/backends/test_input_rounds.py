@@ -1,6 +1,6 @@
 import asyncio
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import a_scene
 

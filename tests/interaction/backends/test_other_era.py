@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.backends.eras import cannot_ask
 from emceepee.backends.link import RpcError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.recorded_events import RecordedEvents

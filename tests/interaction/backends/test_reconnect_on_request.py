@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.recorded_events import RecordedEvents

@@ -8,8 +8,8 @@ import pytest
 
 from emceepee.backends.link import RpcError
 from emceepee.backends.tasks.wire import RELATED_TASK
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.task_backend import DONE, FORM, INTERVAL, TaskBackend
 from support.fakes.clock import settle
 from support.sessions.another_session import another_session

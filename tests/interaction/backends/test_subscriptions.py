@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.figures import record_figure

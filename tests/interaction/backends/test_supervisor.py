@@ -8,9 +8,9 @@ import pytest
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.spec import RestartConfig, StdioTarget
 from emceepee.errors import BackendDisconnected
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene, scripted_spec

@@ -13,8 +13,8 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.peers import PeerAnswer
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.web.asgi import Receive, Send
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.fakes.peer_consoles import FakePeer, FakePeers

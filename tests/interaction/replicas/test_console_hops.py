@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from emceepee.codec import encode
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
 from emceepee.guard.identity import CallerIdentity
 from emceepee.replicas import console_hops
@@ -16,10 +15,11 @@ from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import bind
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.sessions.placement import Placement
+from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import respond_json
+from emceepee.wire.codec import encode
 from support.fakes.clock import FakeClock
 from support.in_process.hops import KEY, HeldStream, ScriptedHolder, echo
 from support.waiting import eventually

@@ -3,10 +3,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.another_session import another_session

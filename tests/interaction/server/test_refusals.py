@@ -9,7 +9,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from emceepee.json_rpc import Request
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import SessionKey
 from emceepee.store.memory import MemoryStore
@@ -19,6 +18,7 @@ from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.request_figures import RequestFigures
 from emceepee.telemetry.spans import SpanStatus
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
 from support.callers.emceepee_process import MODERN_META
 from support.callers.http_process import HELLO
 from support.fakes.clock import FakeClock, settle

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_rpc import Notification, Request
-from emceepee.json_types import JsonObject
 from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import Kernel
 from emceepee.server.requests import ENDED, Requests
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
+from emceepee.wire.json_rpc import Notification, Request
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.request_contexts import ALL_TOOLS

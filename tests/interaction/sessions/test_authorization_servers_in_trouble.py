@@ -6,15 +6,15 @@ from typing import cast
 
 import pytest
 
-from emceepee.app import open_session, session_parts
+from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.oauth import tokens
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import SystemClock
-from emceepee.config import Config
+from emceepee.config.settings import Config
 from emceepee.console.feed import session_view
-from emceepee.json_types import JsonObject
-from emceepee.sessions import authorizer, token_repository
+from emceepee.sessions.logins import authorizer, token_repository
 from emceepee.sessions.parts import SessionParts
+from emceepee.wire.json_types import JsonObject
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id

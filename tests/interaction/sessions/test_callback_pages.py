@@ -9,10 +9,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from emceepee.app import session_parts
+from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
-from emceepee.config import Config
-from emceepee.sessions import server_logins
+from emceepee.config.settings import Config
+from emceepee.sessions.logins import server_logins
 from emceepee.sessions.parts import SessionParts
 from emceepee.store.memory import MemoryStore
 from support.sessions.login_scene import a_login_scene, browse

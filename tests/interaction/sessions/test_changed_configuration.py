@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from emceepee.sessions.server_changes import ServerChanges
+from emceepee.sessions.servers.server_changes import ServerChanges
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene, scripted_spec

@@ -10,7 +10,7 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.console.server_settings import masked_entry
 from emceepee.errors import ExecutionFailed, InvalidArguments, NotAllowed, UnknownBackend
-from emceepee.sessions.server_changes import ServerChanges
+from emceepee.sessions.servers.server_changes import ServerChanges
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.another_session import another_session

@@ -3,8 +3,8 @@ from typing import Any
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
-from emceepee.sessions.listing import Listing, list_everywhere
+from emceepee.sessions.lists.listing import Listing, list_everywhere
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene

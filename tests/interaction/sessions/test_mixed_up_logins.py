@@ -6,9 +6,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import aiohttp
 import pytest
 
-from emceepee.app import session_parts
+from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
-from emceepee.config import Config
+from emceepee.config.settings import Config
 from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

@@ -10,9 +10,9 @@ import pytest
 
 from emceepee.errors import Unsupported
 from emceepee.sessions.calls import RECORD_SECONDS
-from emceepee.sessions.placement import TURN_SECONDS
+from emceepee.sessions.directory.placement import TURN_SECONDS
+from emceepee.sessions.directory.session_storage import SessionElsewhere, SessionsUnavailable
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionElsewhere, SessionsUnavailable
 from emceepee.state.events import EventType
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.sessions.open_sessions import TooManySessions
-from emceepee.sessions.saver import SAVE_SECONDS
+from emceepee.sessions.directory.open_sessions import TooManySessions
+from emceepee.sessions.directory.saver import SAVE_SECONDS
+from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Commit, Lease, StoredSession, StoreUnavailable

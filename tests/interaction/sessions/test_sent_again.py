@@ -8,12 +8,12 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from emceepee.app import open_session, session_parts
+from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.oauth.access import MOST_ATTEMPTS
-from emceepee.backends.oauth.scopes import LOGINS_PER_CALL
+from emceepee.backends.oauth.metadata.scopes import LOGINS_PER_CALL
 from emceepee.clock import SystemClock
-from emceepee.config import Config
-from emceepee.json_types import JsonObject
+from emceepee.config.settings import Config
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
 from support.sessions.scene import Scene

@@ -8,18 +8,18 @@ from typing import cast
 import aiohttp
 import pytest
 
-from emceepee.app import session_parts
+from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
-from emceepee.config import Config
-from emceepee.json_types import JsonObject
-from emceepee.sessions.login_records import LoginRecords
+from emceepee.config.settings import Config
+from emceepee.sessions.logins.login_records import LoginRecords
+from emceepee.sessions.logins.server_logins import CHANGES, FixedCallback
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.secret_records import ServerKey
-from emceepee.sessions.server_logins import CHANGES, FixedCallback
 from emceepee.state.question import Question
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Store
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 from support.sessions.asking import task_id
 from support.sessions.login_scene import a_login_scene, browse

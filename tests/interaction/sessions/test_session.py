@@ -7,10 +7,10 @@ import pytest
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
-from emceepee.json_types import JsonObject
-from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.telemetry.spans import Span
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
 from support.sessions.another_session import another_session

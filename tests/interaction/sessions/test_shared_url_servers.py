@@ -8,12 +8,12 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from emceepee.app import open_session, session_parts
+from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.spec import BackendSpec, HttpKind, HttpTarget
 from emceepee.clock import SystemClock
-from emceepee.config import Config
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import LinkEnd, LinkEndKind
+from emceepee.config.settings import Config
+from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.wire.json_types import JsonObject
 from support.backends.web_backend import WebBackend, WebCall, a_web_backend
 from support.fakes.clock import FakeClock
 from support.sessions.scene import Scene

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.asking import a_task, elicit, sample

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.request_contexts import asking_for_progress
 from support.sessions.scene import a_scene, scripted_spec

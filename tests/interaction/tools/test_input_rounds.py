@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from emceepee.console.rows import detail
-from emceepee.json_types import JsonObject
 from emceepee.sessions.session import Session
 from emceepee.state.attendance import READING_SECONDS
 from emceepee.state.notice_options import NoticeOptions
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import FakeClock, settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_caller, an_asgi_endpoint

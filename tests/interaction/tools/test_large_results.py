@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
-from emceepee.sessions.kept_results import CHUNK_BYTES
+from emceepee.sessions.results.kept_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
-from emceepee.tools import large_results, results
+from emceepee.tools import results
+from emceepee.tools.excerpts import large_results
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import a_call, a_task, hush, task_id
 from support.sessions.machine import Machine

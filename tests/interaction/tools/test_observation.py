@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import Scene, a_scene
 

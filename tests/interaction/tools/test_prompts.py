@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import a_scene
 

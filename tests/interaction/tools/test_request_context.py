@@ -4,10 +4,10 @@ import asyncio
 
 from mcp_types import CLIENT_INFO_META_KEY
 
-from emceepee.json_rpc import Request
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.installation import an_installation
 from support.sessions.request_contexts import call_tool

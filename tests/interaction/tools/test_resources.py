@@ -3,8 +3,8 @@ import asyncio
 import pytest
 
 from emceepee.backends.link import RpcError
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import a_scene
 

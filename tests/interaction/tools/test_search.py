@@ -4,13 +4,13 @@ from typing import Any
 import pytest
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
-from emceepee.codec import encode
 from emceepee.futures import let_others_run
-from emceepee.json_types import JsonObject
 from emceepee.search.signatures import DASH
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.tools.search import codemode_search
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import Scene, a_scene
 

@@ -4,8 +4,8 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene

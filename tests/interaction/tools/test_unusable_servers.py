@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from emceepee.backends.spec import BackendSpec, UnusableTarget
-from emceepee.sessions.registry import MISTAKE, ServerRegistry
-from emceepee.sessions.server_changes import compare_servers
+from emceepee.sessions.servers.registry import MISTAKE, ServerRegistry
+from emceepee.sessions.servers.server_changes import compare_servers
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer

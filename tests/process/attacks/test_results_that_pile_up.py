@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.cli.process_setup import KEPT_BYTES
+from emceepee.cli.serve.process_setup import KEPT_BYTES
 from support.backends.http_backend import BIG, http_backend
 from support.callers.emceepee_process import configured
 from support.callers.http_process import http_process, until

@@ -9,7 +9,6 @@ import pytest
 from emceepee.codemode import engine
 from emceepee.codemode.calls_at_work import PARALLEL_CALLS
 from emceepee.codemode.script import PARK_SECONDS, Script
-from emceepee.json_types import JsonObject
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
@@ -17,6 +16,7 @@ from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.store.store import Sealer
+from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
 from emceepee.state.tool_filter import ToolFilter
+from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.replies import own_part

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.callers.http_process import HttpCaller
 from support.callers.restartable_process import RestartableProcess, restartable_process
 from support.server_programs import hostile

@@ -13,7 +13,7 @@ from emceepee.sessions.records import ONLY, RecordKind, SessionProfile, event_re
 from emceepee.state.events import Event, EventType, OutboxMark
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.state.timer import Timer
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, RecordKey, SessionHead
 from support.callers.restartable_process import restartable_process
 from support.figures import record_figure

@@ -12,8 +12,8 @@ import pytest
 from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
+from emceepee.sessions.logins.token_repository import TokenRepository
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
-from emceepee.sessions.token_repository import TokenRepository
 from support.figures import record_figure
 from support.programs.refreshing import PRINCIPAL, SERVER, open_store
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

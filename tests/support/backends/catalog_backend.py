@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 
 ToolAnswer = Callable[[JsonObject], Any | Awaitable[Any]]

@@ -10,18 +10,18 @@ from typing import Any
 from emceepee.backends.backend_figures import BackendFigures
 from emceepee.backends.eras import EraMemory
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
-from emceepee.backends.link_view import SharedResumption
+from emceepee.backends.links.link_view import SharedResumption
+from emceepee.backends.links.shared_links import SharedLinks
+from emceepee.backends.links.subscriptions import ACKNOWLEDGED
 from emceepee.backends.oauth.access import Authorizer, TokenSource
 from emceepee.backends.recording.recorded_link import dial_recorded
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.recording.recordings import Recordings
-from emceepee.backends.shared_links import SharedLinks
 from emceepee.backends.spec import BackendSpec
-from emceepee.backends.subscriptions import ACKNOWLEDGED
 from emceepee.clock import SystemClock
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 
 ALL_CAPABILITIES: JsonObject = {
     "tools": {"listChanged": True},

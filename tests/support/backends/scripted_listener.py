@@ -4,7 +4,7 @@ import asyncio
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import RpcError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 class ScriptedListener:

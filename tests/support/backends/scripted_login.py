@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest
 from emceepee.backends.oauth.flow import (
@@ -22,8 +21,9 @@ from emceepee.backends.oauth.flow import (
     Unanswered,
 )
 from emceepee.backends.oauth.flow_step import step
+from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.settings import OAuthSettings
-from emceepee.codec import encode
+from emceepee.wire.codec import encode
 from support.fakes.clock import START
 
 SERVER, ISSUER = "https://mcp.example/mcp", "https://login.example"

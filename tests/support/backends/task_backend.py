@@ -6,8 +6,8 @@ from typing import Any
 
 from emceepee.backends.link import RpcError
 from emceepee.backends.tasks.wire import RELATED_TASK
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_PARAMS
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.asking import NAME_FORM
 

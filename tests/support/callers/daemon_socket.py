@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from emceepee.attach.greeting import Hello
-from emceepee.attach.listening import listening_socket
 from emceepee.clock import Clock, SystemClock
-from emceepee.server.stdio.attached import AttachedCallers
+from emceepee.daemon.attached import AttachedCallers
+from emceepee.daemon.greeting import Hello
+from emceepee.daemon.listening import listening_socket
 
 HELLO = Hello(version="1", configuration="mine", session="one", is_kept=False)
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import aiohttp
 
-from emceepee.cli.process_setup import TRACEABLE_VARIABLE
+from emceepee.cli.serve.process_setup import TRACEABLE_VARIABLE
 from support.callers.emceepee_process import MODERN_META
 from support.sessions.replies import own_part
 from support.waiting import eventually

@@ -4,10 +4,10 @@ import asyncio
 import os
 import sys
 
-from emceepee.app import open_session, session_parts
+from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import SystemClock
-from emceepee.config import Config
+from emceepee.config.settings import Config
 from emceepee.guard.identity import LOCAL
 from support.callers.recorder import HOSTILE
 from support.system.processes import below, children_of, is_alive, servers_of, until

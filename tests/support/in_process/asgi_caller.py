@@ -8,7 +8,6 @@ from typing import Any
 
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.json_types import JsonObject
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.http.uvicorn_server import DrainingApp
@@ -16,6 +15,7 @@ from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
+from emceepee.wire.json_types import JsonObject
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller, SentEvent
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered, raw_headers

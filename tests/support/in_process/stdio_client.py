@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from emceepee.codec import encode
-from emceepee.framing import TooLongLine
-from emceepee.json_types import JsonObject
 from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.conversation import Conversation
 from emceepee.telemetry.journal import SpanObserver
+from emceepee.wire.codec import encode
+from emceepee.wire.framing import TooLongLine
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.request_contexts import ALL_TOOLS
 from support.sessions.scene import Scene, a_scene

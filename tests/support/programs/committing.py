@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, RecordKey
 from support.store.stored_sessions import NOT_STORED, head, key
 

@@ -13,12 +13,8 @@ from typing import Any
 
 from mcp.shared.inbound import validate_mcp_param_headers
 
-from emceepee import http_app
+from emceepee.app import http_app
 from emceepee.cli.main import main
-from emceepee.codec import decode
-from emceepee.json_rpc import ProtocolError, Request, classify, error_message, notification_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import MISSING_CLIENT_CAPABILITY
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
@@ -27,10 +23,14 @@ from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, li
 from emceepee.server.params import ListenParams, PageParams, Params
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Params as ToolParams
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Params as ToolParams
+from emceepee.tools.declaration.declaration import Tool
 from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import Receive, Scope, Send, read_body, respond_json
+from emceepee.wire.codec import decode
+from emceepee.wire.json_rpc import ProtocolError, Request, classify, error_message, notification_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import MISSING_CLIENT_CAPABILITY
 from support.programs.conformance_bus import BUS_VARIABLE, SharedBus
 
 META = "io.modelcontextprotocol/"

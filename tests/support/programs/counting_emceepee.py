@@ -7,7 +7,7 @@ from typing import Any
 
 from emceepee.cli.main import main
 from emceepee.sessions.session import Session
-from emceepee.tools.declaration import Outcome
+from emceepee.tools.declaration.declaration import Outcome
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.servers import list_servers
 

@@ -14,11 +14,11 @@ from emceepee.backends.oauth.renewal import Renewal, refresh
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
+from emceepee.sessions.logins.token_repository import TokenRepository
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
-from emceepee.sessions.token_repository import TokenRepository
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store
 from support.store.store_engines import STATE_KEY
 

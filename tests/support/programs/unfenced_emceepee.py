@@ -3,8 +3,8 @@
 import sys
 
 from emceepee.cli.main import main
-from emceepee.store.redis.script import Script
-from emceepee.store.redis.session_scripts import COMMIT, HAND_TO
+from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.session_scripts import COMMIT, HAND_TO
 
 COMMIT_CHECK = """epoch(h[1]) == mine and (h[2] == fence or (was == 0 and h[2] == '1')) and had >= was
       and had <= was + tonumber(doubts) and tonumber(seq) > tonumber(h[4])"""

@@ -13,17 +13,22 @@ import tempfile
 import uvicorn.lifespan.off
 import uvicorn.protocols.http.httptools_impl
 
-import emceepee.app
-import emceepee.cli.serving
-import emceepee.http_app
-import emceepee.store.sqlite
+import emceepee.app.http_app
+import emceepee.app.session_parts
+import emceepee.cli.serve.serving
+import emceepee.store.sqlite.sqlite_store
 from emceepee.backends.process import guardian
 from emceepee.cli.main import main
 
 NOBODY = 65534
 _PR_SET_DUMPABLE = 4
 LOADED = (
-    *(emceepee.app, emceepee.cli.serving, emceepee.http_app, emceepee.store.sqlite),
+    *(
+        emceepee.app.session_parts,
+        emceepee.cli.serve.serving,
+        emceepee.app.http_app,
+        emceepee.store.sqlite.sqlite_store,
+    ),
     *(uvicorn.lifespan.off, uvicorn.protocols.http.httptools_impl),
 )
 _ = emceepee.__version__  # is looked up when it is first wanted

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import StoreError
 from support.programs.unprivileged_emceepee import give_up_root
 from support.store.stored_sessions import NOT_STORED, change, head

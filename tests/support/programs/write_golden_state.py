@@ -28,20 +28,20 @@ from emceepee.server.http.connection_records import (
     write_message,
 )
 from emceepee.sessions import records
-from emceepee.sessions.kept_results import CHUNK_BYTES
 from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.records import ONLY, RecordKind, ServerRecord, SessionProfile, event_record_id
+from emceepee.sessions.results.kept_results import CHUNK_BYTES
 from emceepee.sessions.secret_records import TOKENS, ServerKey
-from emceepee.sessions.server_settings import write_configuration
+from emceepee.sessions.servers.server_settings import write_configuration
 from emceepee.state.events import Event, EventType, OutboxMark
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import ElicitationStatus, Question, QuestionKind
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.state.task import Task
 from emceepee.state.timer import Timer
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, RecordKey, Sealer, SessionHead, Store, StoredLogin
 from support.system.redis_server import RedisServer, redis_server
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.replies import notice_in, told_events

@@ -1,6 +1,6 @@
 """The tools by name."""
 
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Tool
 
 CATALOGUE: dict[str, Tool] = {tool.name: tool for tool in TOOLS}

@@ -1,6 +1,6 @@
 """Events taken as a reply takes them, but all at once."""
 
-from emceepee.sessions.activity import Activity
+from emceepee.sessions.events.activity import Activity
 from emceepee.state.events import Delivery, Outbox
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.spec import BackendSpec
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.placement import Placement
-from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.session_storage import SessionStorage
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.placement import Placement
+from emceepee.sessions.directory.session_storage import SessionStorage
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanObserver

@@ -6,7 +6,7 @@ from typing import cast
 
 import aiohttp
 
-from emceepee.app import open_session
+from emceepee.app.session_parts import open_session
 from emceepee.sessions.parts import SessionParts
 from support.fakes.clock import FakeClock
 from support.sessions.scene import Scene

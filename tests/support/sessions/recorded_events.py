@@ -1,6 +1,6 @@
 """What happens in a scene, told from a moment on."""
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.sessions.event_delivery import take
 from support.sessions.scene import Scene
 

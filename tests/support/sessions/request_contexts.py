@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import Tools
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 
 ALL_TOOLS = Tools(TOOLS)
 TOKEN = "t"

@@ -3,7 +3,7 @@
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from emceepee.sessions.views import Described, ElicitationView
-from emceepee.tools.declaration import OwnResult
+from emceepee.tools.declaration.declaration import OwnResult
 from support.sessions.catalogue import CATALOGUE
 
 OPEN = (ElicitationView,)  # servers may say more

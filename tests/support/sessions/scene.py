@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
-from emceepee.json_types import JsonObject
-from emceepee.sessions.registry import ServerRegistry
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import SessionKey
 from emceepee.telemetry.journal import SpanObserver
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.fakes.clock import FakeClock, settle
 from support.sessions.event_delivery import take

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import catalog_backend, object_schema, structured_result, text_result
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.replies import own_part

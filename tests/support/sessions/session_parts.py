@@ -5,11 +5,11 @@ from typing import cast
 from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.codemode.engine import CodeMode
-from emceepee.sessions.kept_results import ResultStorage
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.registry import ServerRegistry
-from emceepee.sessions.results import ResultBudget
+from emceepee.sessions.results.kept_results import ResultStorage
+from emceepee.sessions.results.results import ResultBudget
 from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store

@@ -6,9 +6,9 @@ from typing import Protocol
 
 from emceepee.clock import SystemClock
 from emceepee.store.memory import MemoryStore
-from emceepee.store.redis.address import parse_address
+from emceepee.store.redis.connection.address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
-from emceepee.store.sqlite import SqliteStore
+from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 from support.store.stored_sessions import HOUR, NOW

@@ -5,7 +5,7 @@ import pytest
 from emceepee.backends.backend_task import BackendTask, OpenQuestion
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.link import FACTS_BYTES, ServerFacts
-from emceepee.codec import decode, encode
+from emceepee.wire.codec import decode, encode
 
 QUESTION = OpenQuestion(7, "elicitation/create", {"message": "?"})
 TASK = BackendTask(task_id="secret-task", is_modern=False, token="t", questions={7: QUESTION})

@@ -6,9 +6,9 @@ import pytest
 
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock, settle

@@ -3,8 +3,8 @@ import pytest
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import RpcError, ServerLost
 from emceepee.errors import BackendDisconnected, ExecutionFailed
-from emceepee.json_types import JsonObject
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 

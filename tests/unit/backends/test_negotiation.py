@@ -16,7 +16,7 @@ from emceepee.backends.negotiation import (
     negotiate,
 )
 from emceepee.backends.spec import Mode
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 
 MODERN: JsonObject = {

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from emceepee.cli import installing
 from emceepee.cli.main import main
+from emceepee.cli.setup import installing
 from emceepee.cli.terminal import Paint
 from emceepee.clients.catalogue import CLIENTS
 from emceepee.clients.client import Client
 from emceepee.clients.documents import ClientFile
-from emceepee.own_files import CONFIG_VARIABLE
+from emceepee.paths import CONFIG_VARIABLE
 
 COMMAND = ("/opt/emceepee",)
 
@@ -88,7 +88,7 @@ def test_someone_at_a_terminal_is_asked(
     answer: str, code: int, is_written: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
-    monkeypatch.setattr("emceepee.cli.importing.can_ask", lambda: True)
+    monkeypatch.setattr("emceepee.cli.setup.importing.can_ask", lambda: True)
     monkeypatch.setattr("emceepee.cli.client_changes.can_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["import"]) == code

@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.cli.main import USAGE_ERROR, build_parser, main
 from emceepee.cli.terminal import FAILED
-from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
+from emceepee.paths import CONFIG_VARIABLE, STATE_VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from emceepee.cli.server_queries import _search
-from emceepee.cli.tool_caller import ToolCaller
+from emceepee.cli.use.server_queries import _search
+from emceepee.cli.use.tool_caller import ToolCaller
 
 
 class Finds:

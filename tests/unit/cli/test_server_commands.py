@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from emceepee.cli import live_view, log_lines
-from emceepee.cli.console_feed import FeedLost, Frame
 from emceepee.cli.main import main
-from emceepee.cli.tool_caller import OnProgress, ToolCaller
-from emceepee.own_files import CONFIG_VARIABLE, STATE_VARIABLE
+from emceepee.cli.use.tool_caller import OnProgress, ToolCaller
+from emceepee.cli.watch import live_view, log_lines
+from emceepee.cli.watch.console_feed import FeedLost, Frame
+from emceepee.paths import CONFIG_VARIABLE, STATE_VARIABLE
 
 Json = dict[str, Any]
 TASK = {"proxy_task": {"task_id": "T", "server": "one"}}

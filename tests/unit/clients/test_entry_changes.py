@@ -11,10 +11,10 @@ from emceepee.clients.catalogue import CLIENTS, client_called
 from emceepee.clients.client import Client, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.entry_changes import MOST_VALUES
-from emceepee.clients.faults import ClientError
 from emceepee.clients.journal import Change, Journal
 from emceepee.clients.own_config import OwnConfig
 from emceepee.clients.writing import Launch, entry_for
+from emceepee.config.document_errors import ClientError
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 GIT = {"command": "uvx", "args": ["mcp-server-git"]}

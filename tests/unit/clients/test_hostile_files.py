@@ -9,10 +9,11 @@ from time import perf_counter
 import pytest
 
 from emceepee.cli.main import main
-from emceepee.clients import jsonc, toml_edits, yaml_edits
+from emceepee.clients import toml_edits, yaml_edits
 from emceepee.clients.changes import FileChange
-from emceepee.clients.faults import BadDocument
-from emceepee.own_files import CONFIG_VARIABLE
+from emceepee.config import jsonc
+from emceepee.config.document_errors import BadDocument
+from emceepee.paths import CONFIG_VARIABLE
 
 SECONDS = 12.0  # twice the longest time that a reader gives itself
 LAUGHS = "a0: &a0 [lol]\n" + "".join(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from emceepee.clients.changes import FileChange, write_file
-from emceepee.clients.faults import ClientError
 from emceepee.clients.journal import MOST_KEPT, Journal
+from emceepee.config.document_errors import ClientError
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.clients import toml_edits, yaml_edits
-from emceepee.clients.faults import BadDocument
+from emceepee.config.document_errors import BadDocument
 
 CODEX = """\
 model = "o9" # the good one

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.clients.faults import BadDocument
 from emceepee.clients.own_config import OwnConfig
+from emceepee.config.document_errors import BadDocument
 
 GIT: dict[str, Any] = {"command": "git"}
 SHAPES = [

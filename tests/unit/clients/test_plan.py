@@ -3,7 +3,7 @@
 from emceepee.clients.catalogue import client_called
 from emceepee.clients.plan import Fate, plan_import
 from emceepee.clients.reading import FoundServer
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 GIT: JsonObject = {"command": "uvx", "args": ["git"]}
 TIME: JsonObject = {"command": "uvx", "args": ["mcp-server-time"]}

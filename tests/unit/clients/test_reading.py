@@ -8,7 +8,7 @@ import pytest
 from emceepee.clients.catalogue import client_called
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.reading import FoundServer, servers_of
-from emceepee.secret_references import References
+from emceepee.config.secret_references import References
 
 REFERENCES = References(environment={"HOME": "/home/ada", "TOKEN": "t"})
 

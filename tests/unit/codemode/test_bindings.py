@@ -4,7 +4,7 @@ import pytest
 
 from emceepee.codemode.bindings import METHODS, BadScriptCall, bind, camel_case, mcp_stub, read, said, spoken
 from emceepee.codemode.values import budget_of
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 def test_every_method_has_a_stub_under_both_its_names() -> None:

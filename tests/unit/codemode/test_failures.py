@@ -13,7 +13,7 @@ from emceepee.codemode.failures import (
     problems_of,
     with_awaits,
 )
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
     from pydantic_monty import MontyTypingError, SourceRange

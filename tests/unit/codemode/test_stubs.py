@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emceepee.codemode.python_names import python_names
 from emceepee.codemode.stubs import parameters, python_type, signature, takes_more, type_budget
-from emceepee.json_types import JsonObject
-from emceepee.python_names import python_names
+from emceepee.wire.json_types import JsonObject
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.budget import Budget, OverBudget
-from emceepee.codec import decode, encode
+from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.codemode.values import (
     DEEPEST,
     NODES_AT_ONCE,
@@ -21,6 +20,7 @@ from emceepee.codemode.values import (
     excess,
     spend_json,
 )
+from emceepee.wire.codec import decode, encode
 
 
 def converted(value: object) -> Any:

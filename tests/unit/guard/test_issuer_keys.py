@@ -16,7 +16,7 @@ from emceepee.guard.issuer_keys import (
     VerifyingKey,
     verifying_keys,
 )
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock, settle
 
 

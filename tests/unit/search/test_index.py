@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.json_types import JsonObject
 from emceepee.search.documents import EntryType
 from emceepee.search.index import MANY_WRITES, SearchIndex
+from emceepee.wire.json_types import JsonObject
 
 TOOLS = (EntryType.TOOL,)
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.codec import encode_text
-from emceepee.json_types import JsonObject
 from emceepee.search.shapes import LONGEST_SHAPE, MOST_SHAPES, ObservedShapes, shape_of_result
+from emceepee.wire.codec import encode_text
+from emceepee.wire.json_types import JsonObject
 
 ISSUES: JsonObject = {"total": 2, "items": [{"id": 1, "title": "a", "open": True, "note": None}], "rate": 0.5}
 SHAPE = "{total: int, items: [{id: int, title: str, open: bool, note: null}], rate: float}"

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.search.documents import EntryType
 from emceepee.search.index import SearchIndex
 from emceepee.search.vectors import MOST_NEAREST, Vectors, convert
+from emceepee.wire.json_types import JsonObject
 
 # Two fields of meaning, and words that belong to none.
 WORDS = {

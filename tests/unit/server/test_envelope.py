@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp.shared import inbound
 
-from emceepee.json_rpc import Request
-from emceepee.protocol import (
+from emceepee.server.envelope import HTTP_STATUS, refusal, repeated_header, unsupported_version
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.protocol import (
     CLIENT_CAPABILITIES_META_KEY,
     METHOD_HEADER,
     NAME_HEADER,
     PROTOCOL_VERSION_META_KEY,
     VERSION_HEADER,
 )
-from emceepee.server.envelope import HTTP_STATUS, refusal, repeated_header, unsupported_version
 
 VERSIONS = st.sampled_from(["2026-07-28", "2025-11-25", 5, None])
 METAS = st.dictionaries(st.sampled_from([PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY]), VERSIONS)

@@ -2,14 +2,14 @@ from typing import Any
 
 import pytest
 
-from emceepee.json_rpc import Notification, Request
-from emceepee.json_types import JsonObject
 from emceepee.server.dispatch import BadCall
 from emceepee.server.eras import HandshakeEra, ModernEra, era_for
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import Kernel
 from emceepee.server.requests import error_for
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Notification, Request
+from emceepee.wire.json_types import JsonObject
 
 ENVELOPE: JsonObject = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

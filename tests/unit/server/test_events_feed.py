@@ -7,7 +7,7 @@ from typing import cast
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.listening import Change, resource_updated
-from emceepee.sessions.activity import Activity
+from emceepee.sessions.events.activity import Activity
 from emceepee.sessions.session import Session
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.events import EventBudget, EventType

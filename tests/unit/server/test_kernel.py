@@ -5,15 +5,15 @@ from mcp_types import methods
 from pydantic import ValidationError as PydanticError
 
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.codec import encode
-from emceepee.json_rpc import ProtocolError, Request
-from emceepee.json_types import JsonObject
-from emceepee.protocol import HANDSHAKE_PROTOCOL_VERSIONS, INVALID_REQUEST, METHOD_NOT_FOUND
 from emceepee.server.eras import Era, HandshakeEra, ModernEra
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.kernel import Kernel
 from emceepee.surface import Surface, use_surface
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
+from emceepee.wire.codec import encode
+from emceepee.wire.json_rpc import ProtocolError, Request
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import HANDSHAKE_PROTOCOL_VERSIONS, INVALID_REQUEST, METHOD_NOT_FOUND
 from support.figures import record_figure
 from support.sessions.catalogue import CATALOGUE
 

@@ -7,8 +7,6 @@ import msgspec
 import pytest
 from mcp_types import methods
 
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.server.eras import ModernEra
 from emceepee.server.kernel import Kernel
 from emceepee.server.listening import (
@@ -22,6 +20,8 @@ from emceepee.server.listening import (
 )
 from emceepee.server.params import Wanted
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 
 STAMP = {"io.modelcontextprotocol/subscriptionId": 7}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.conversations import LONGEST_GAP, MOST_TOKENS, Conversations
 from emceepee.state.client_line import ClientLine
+from emceepee.wire.json_types import JsonObject
 
 AGENT = ("claude-code 2.1", b"claude-code/2.1 (cli)")
 

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.errors import EmceepeeError
-from emceepee.json_types import JsonObject
 from emceepee.state.call import (
     CALL,
     WAITING,
@@ -26,6 +25,7 @@ from emceepee.state.call import (
     step,
 )
 from emceepee.state.machine import ForbiddenMove
+from emceepee.wire.json_types import JsonObject
 
 S, B, E = CallStage, BareEvent, Effect
 ALLOWED: dict[CallStage, set[CallStage]] = {

@@ -6,9 +6,9 @@ import pytest
 
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import BegunRequest, Journal, SpanBudget, SpanObserver, SpanOwner
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock
 
 

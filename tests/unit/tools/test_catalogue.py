@@ -1,9 +1,9 @@
 import pytest
 from jsonschema import Draft202012Validator
 
-from emceepee.codec import encode
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration import Tool
+from emceepee.tools.declaration.declaration import Tool
+from emceepee.wire.codec import encode
 
 EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 

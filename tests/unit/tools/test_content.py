@@ -3,9 +3,9 @@
 import base64
 import json
 
-from emceepee.json_types import JsonObject
 from emceepee.tools.content import REPEATED_TEXT, prompt_content, resource_content, result_of
-from emceepee.tools.declaration import BackendResult, OwnResult
+from emceepee.tools.declaration.declaration import BackendResult, OwnResult
+from emceepee.wire.json_types import JsonObject
 
 PIXELS = base64.b64encode(b"0123456789").decode()
 

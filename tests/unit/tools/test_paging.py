@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.codec import encode
 from emceepee.errors import InvalidArguments
-from emceepee.json_types import JsonObject
 from emceepee.tools.paging import Detailed, Entries, Paged, described, fields, page
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 KIND = Entries("list_things", "items", "name", described)
 MANY = 100_000

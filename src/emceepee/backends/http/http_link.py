@@ -23,8 +23,9 @@ from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import Response
-from emceepee.backends.inbound import Inbound
-from emceepee.backends.json_rpc import (
+from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
+from emceepee.backends.links.inbound import Inbound
+from emceepee.backends.links.json_rpc import (
     NEVER_CANCELLED,
     cancel_message,
     names_none,
@@ -32,16 +33,16 @@ from emceepee.backends.json_rpc import (
     outcome,
     request_message,
 )
-from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.negotiation import Envelopes, Terms, envelope, has_ended, negotiate
 from emceepee.backends.tasks.wire import TASK_METHODS
 from emceepee.clock import Clock
-from emceepee.codec import Unreadable, decode, encode
 from emceepee.ids import request_numbers
-from emceepee.json_rpc import notification_message
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import (
+from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.wire.codec import Unreadable, decode, encode
+from emceepee.wire.json_rpc import notification_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import (
     METHOD_HEADER,
     METHOD_NOT_FOUND,
     MODERN_PROTOCOL_VERSIONS,
@@ -50,7 +51,6 @@ from emceepee.protocol import (
     VERSION_HEADER,
     header_value,
 )
-from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
 
 _NAMES = {**NAMED_BY, **dict.fromkeys(TASK_METHODS, "taskId")}
 

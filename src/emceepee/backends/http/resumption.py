@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from emceepee.backends.link import LinkError, ServerFacts
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)

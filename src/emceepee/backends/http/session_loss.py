@@ -5,8 +5,8 @@ a tool may well speak of sessions. Only the status that the specification gives 
 letter by letter, before they look at the request.
 """
 
-from emceepee.backends.json_rpc import names_none
-from emceepee.json_types import JsonObject
+from emceepee.backends.links.json_rpc import names_none
+from emceepee.wire.json_types import JsonObject
 
 NOT_FOUND = 404
 BAD_REQUEST = 400

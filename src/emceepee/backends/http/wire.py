@@ -15,13 +15,13 @@ from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.response import Response
-from emceepee.backends.json_rpc import names_none, names_request, unreadable
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.backends.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
+from emceepee.backends.links.json_rpc import names_none, names_request, unreadable
+from emceepee.backends.links.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
-from emceepee.codec import decode, encode
 from emceepee.futures import let_others_run
-from emceepee.json_types import JsonObject
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_types import JsonObject
 
 logger = logging.getLogger(__name__)
 

@@ -12,11 +12,11 @@ from typing import Protocol
 from emceepee.backends.http1.client import Attempts
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import NoAccess
-from emceepee.backends.oauth.challenge import Demand, Want, demand_of
 from emceepee.backends.oauth.flow import AskPerson
+from emceepee.backends.oauth.metadata.challenge import Demand, Want, demand_of
+from emceepee.backends.oauth.metadata.scopes import is_worth_asking
 from emceepee.backends.oauth.proofs import BadKey, dpop_proof
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.scopes import is_worth_asking
 from emceepee.backends.oauth.tokens import TokenSet, TokenType, Unavailable
 from emceepee.clock import Clock
 

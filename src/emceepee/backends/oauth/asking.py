@@ -42,10 +42,10 @@ from emceepee.backends.oauth.grants import (
     identity_request,
     tokens_of,
 )
+from emceepee.backends.oauth.metadata.well_known import is_openable, is_trustworthy
 from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.settings import Grant
 from emceepee.backends.oauth.tokens import NonceWanted, Refused, Rejected, TokenGrant, Unavailable, read_token_answer
-from emceepee.backends.oauth.well_known import is_openable, is_trustworthy
 
 INVALID_CLIENT = ("invalid_client", "unauthorized_client")
 

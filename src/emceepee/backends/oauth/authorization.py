@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.exchange import OAuthError, plain
-from emceepee.backends.oauth.metadata import ServerMetadata
+from emceepee.backends.oauth.metadata.metadata import ServerMetadata
+from emceepee.backends.oauth.metadata.scopes import OFFLINE, Scopes
 from emceepee.backends.oauth.redirect_address import digest_in_path
-from emceepee.backends.oauth.scopes import OFFLINE, Scopes
 
 S256 = "S256"
 LONGEST_REDIRECT = 16 << 10

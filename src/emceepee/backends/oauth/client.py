@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from emceepee.backends.oauth.metadata import Malformed, ServerMetadata, read_object
+from emceepee.backends.oauth.metadata.metadata import Malformed, ServerMetadata, read_object
+from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
 from emceepee.backends.oauth.redirect_address import document_address
-from emceepee.backends.oauth.scopes import Scopes, parse_scopes
 from emceepee.backends.oauth.settings import GRANT_TYPES, Grant, OAuthSettings
-from emceepee.codec import encode
+from emceepee.wire.codec import encode
 
 CLIENT_NAME = "emceepee"
 LONGEST_ID = 4096

@@ -21,7 +21,7 @@ from emceepee.backends.oauth.flow import (
     Send,
     Step,
 )
-from emceepee.backends.oauth.metadata import (
+from emceepee.backends.oauth.metadata.metadata import (
     Malformed,
     ResourceMetadata,
     ServerMetadata,
@@ -29,10 +29,8 @@ from emceepee.backends.oauth.metadata import (
     read_resource_metadata,
     read_server_metadata,
 )
-from emceepee.backends.oauth.redirect_address import redirect_address
-from emceepee.backends.oauth.scopes import join, scopes_to_ask, with_offline_access
-from emceepee.backends.oauth.settings import GRANT_TYPES, Grant
-from emceepee.backends.oauth.well_known import (
+from emceepee.backends.oauth.metadata.scopes import join, scopes_to_ask, with_offline_access
+from emceepee.backends.oauth.metadata.well_known import (
     canonical_resource,
     covers,
     is_openable,
@@ -42,6 +40,8 @@ from emceepee.backends.oauth.well_known import (
     same_issuer,
     server_metadata_urls,
 )
+from emceepee.backends.oauth.redirect_address import redirect_address
+from emceepee.backends.oauth.settings import GRANT_TYPES, Grant
 
 
 def begin(terms: LoginTerms) -> Step:

@@ -8,8 +8,8 @@ from typing import TypeAlias
 from urllib.parse import quote_plus, urlencode
 
 from emceepee.backends.oauth.client import AuthMethod, Client
-from emceepee.backends.oauth.metadata import Malformed, read_object
-from emceepee.json_types import JsonObject
+from emceepee.backends.oauth.metadata.metadata import Malformed, read_object
+from emceepee.wire.json_types import JsonObject
 
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 FORM = "application/x-www-form-urlencoded"

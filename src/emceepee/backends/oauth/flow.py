@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from emceepee.backends.http1.address import Address
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.client import Client, Registration
 from emceepee.backends.oauth.device import DeviceCode
 from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest
-from emceepee.backends.oauth.metadata import ResourceMetadata, ServerMetadata
-from emceepee.backends.oauth.scopes import Scopes
+from emceepee.backends.oauth.metadata.challenge import Demand
+from emceepee.backends.oauth.metadata.metadata import ResourceMetadata, ServerMetadata
+from emceepee.backends.oauth.metadata.scopes import Scopes
 from emceepee.backends.oauth.settings import OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
 

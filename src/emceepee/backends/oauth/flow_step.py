@@ -53,7 +53,7 @@ from emceepee.backends.oauth.flow import (
     TimerFired,
     Unanswered,
 )
-from emceepee.backends.oauth.well_known import origin_of
+from emceepee.backends.oauth.metadata.well_known import origin_of
 
 
 def step(state: FlowState, event: FlowEvent) -> Step:

@@ -32,9 +32,9 @@ from emceepee.backends.oauth.flow import (
     Unanswered,
 )
 from emceepee.backends.oauth.flow_step import resume, step
+from emceepee.backends.oauth.metadata.well_known import origin_of
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
-from emceepee.backends.oauth.well_known import origin_of
 from emceepee.clock import Clock, Handle
 from emceepee.telemetry.redaction import without_keys_of
 

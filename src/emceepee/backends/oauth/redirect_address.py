@@ -12,7 +12,7 @@ A client that was registered by hand has the one address that a person wrote dow
 import hashlib
 import re
 
-from emceepee.backends.oauth.metadata import ServerMetadata
+from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.settings import OAuthSettings
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})(?:\.json)?$")

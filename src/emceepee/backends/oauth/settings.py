@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from emceepee.backends.oauth.scopes import Scopes
+from emceepee.backends.oauth.metadata.scopes import Scopes
 
 
 class Grant(StrEnum):

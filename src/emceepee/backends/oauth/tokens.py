@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, OAuthError, answered_object, error_in, post_form
-from emceepee.backends.oauth.scopes import Scopes, parse_scopes
+from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
 
 AHEAD = timedelta(seconds=60)  # before the end of a token that it is refreshed
 SHARE_AHEAD = 5  # but no more than this part of its life

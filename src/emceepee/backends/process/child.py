@@ -12,14 +12,14 @@ from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.guardian import STRAY_SECONDS
 from emceepee.backends.process.kept_process import KeptProcess
+from emceepee.backends.process.search_path import find_program
 from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
-from emceepee.framing import LineSplitter, TooLongLine
 from emceepee.futures import resolve
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import close_bounded
-from emceepee.search_path import find_program
+from emceepee.wire.framing import LineSplitter, TooLongLine
+from emceepee.wire.json_types import JsonObject
 
 # What a child may know of our environment: enough to find programs, caches, certificates and a proxy. Secrets are given
 # by name in the server's own `env`.

@@ -2,17 +2,17 @@
 
 import asyncio
 
-from emceepee.backends.duplex_link import DuplexLink
 from emceepee.backends.link import Failure, LinkError, Listener
+from emceepee.backends.links.duplex_link import DuplexLink
 from emceepee.backends.negotiation import Terms
 from emceepee.backends.process.child import Child, start_child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, give_up_after
-from emceepee.codec import Unreadable, encode
-from emceepee.framing import TooLongLine
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.wire.codec import Unreadable, encode
+from emceepee.wire.framing import TooLongLine
+from emceepee.wire.json_types import JsonObject
 
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 TOO_LONG = Unreadable("longer than the longest line that is read")

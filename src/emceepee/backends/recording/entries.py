@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any
 
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 HEADER_KEY = "emceepee_recording"
 VERSION = 1

@@ -10,9 +10,9 @@ from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any
 
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.redaction import MASK, redacted
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 # Names in a schema are names, not values: `{"properties": {"token": …}}` tells nothing.
 SCHEMA_KEYS = frozenset({"inputSchema", "outputSchema", "requestedSchema"})

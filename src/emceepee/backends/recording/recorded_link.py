@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.links.wrapped_link import WrappedLink
 from emceepee.backends.process.child import without_stderr
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
 from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
 from emceepee.backends.recording.recorder import Recorder
-from emceepee.backends.wrapped_link import WrappedLink
-from emceepee.json_types import JsonObject
-from emceepee.state.connection import LinkEnd
+from emceepee.state.connection.connection import LinkEnd
 from emceepee.telemetry.redaction import public_url
+from emceepee.wire.json_types import JsonObject
 
 LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
 _PATH_OF_ADDRESS = re.compile(r"(https?://[^/?#\s]+|unix://[^\s:]+:)/\S*")

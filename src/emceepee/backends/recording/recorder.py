@@ -7,8 +7,8 @@ from typing import Any
 from emceepee import __version__
 from emceepee.backends.recording.entries import EntryKind, header
 from emceepee.clock import Clock, iso
-from emceepee.codec import encode
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.codec import encode
 
 log = EventLog("backends")
 Put = Callable[[bytes], None]

@@ -14,11 +14,11 @@ from emceepee.backends.recording.entries import EntryKind, is_header
 from emceepee.backends.recording.recorder import Put, Recorder
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
-from emceepee.codec import decode, encode_text
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.state.limits import Limits
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.codec import decode, encode_text
 
 log = EventLog("backends")
 LONGEST_HEADER = 64 << 10

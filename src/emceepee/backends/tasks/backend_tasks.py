@@ -12,9 +12,9 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.tasks.follower import TaskFollower
 from emceepee.backends.tasks.wire import STATUS_CHANGED, CreatedTask, as_created, read_created, related_task
 from emceepee.clock import Clock, give_up_after
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
 
 T = TypeVar("T")
 SLOW_SECONDS = 5.0  # a tool that took longer is run as a task the next time, if it may be

@@ -37,13 +37,13 @@ from emceepee.backends.tasks.wire import Snapshot, read_snapshot
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.errors import EmceepeeError, ExecutionFailed
 from emceepee.futures import reject, resolve
-from emceepee.json_rpc import result_message
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
 from emceepee.telemetry import spans
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.spans import PhaseKind, phase
+from emceepee.wire.json_rpc import result_message
+from emceepee.wire.json_types import JsonObject
 
 log = EventLog("backends")
 T = TypeVar("T")

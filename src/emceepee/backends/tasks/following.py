@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from emceepee.backends.tasks.wire import RemoteStatus, Snapshot, without_related_task
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
 FIRST_PAUSE = 0.02  # seconds: a task that is quick is done by then
 LEAST_INTERVAL = 0.05  # whatever a backend asks for

@@ -4,7 +4,7 @@ from collections.abc import Awaitable
 
 from emceepee.backends.link import RpcError
 from emceepee.backends.tasks.wire import LONGEST_TASK_ID, STATUS_CHANGED, RemoteStatus, is_created, related_task
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 MOST_TASKS = 1000  # far more than a session has at work; beyond that, the eldest are not known any more
 CALL, STATUS, PROGRESS = "tools/call", "tasks/get", "notifications/progress"

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED_TASK = "io.modelcontextprotocol/related-task"

@@ -26,13 +26,13 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from emceepee.codec import encode
 from emceepee.guard.forwarding import is_forwarded
 from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread, unacknowledged_bytes
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.joined_writes import joined_writes
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
+from emceepee.wire.codec import encode
 
 PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
 FRAMING_PER_BYTE = 2  # bytes of chunk framing for each byte of a body: chunks of three bytes each pass, of one byte not

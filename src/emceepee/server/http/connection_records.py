@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from emceepee.json_rpc import RequestId
-from emceepee.json_types import JsonObject
 from emceepee.sessions.records import UnreadableRecord, read, write
+from emceepee.wire.json_rpc import RequestId
+from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

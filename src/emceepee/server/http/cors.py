@@ -1,9 +1,9 @@
 """Lets pages that the operator allowed read our answers: without these headers a browser keeps them to itself."""
 
-from emceepee.json_rpc import TRACE_KEYS
-from emceepee.json_types import JsonObject
-from emceepee.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 from emceepee.web.asgi import Header, Send
+from emceepee.wire.json_rpc import TRACE_KEYS
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 
 _EXPOSED = b"mcp-session-id, www-authenticate"
 _ASKED = ", ".join(

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.json_rpc import Request, classify, client_label, error_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_REQUEST, RESOURCE_PATH
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
@@ -26,15 +23,18 @@ from emceepee.server.metrics import METRICS_PATH
 from emceepee.server.requests import observe_refusal
 from emceepee.server.session_keys import SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.open_sessions import TooManySessions
-from emceepee.sessions.server_logins import ServerLogins
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.open_sessions import TooManySessions
+from emceepee.sessions.directory.session_storage import SessionsUnavailable
+from emceepee.sessions.logins.server_logins import ServerLogins
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.request_context import RequestContext
 from emceepee.web.asgi import STREAM, Header, Headers, Receive, Scope, Send, accepts, respond, respond_json
+from emceepee.wire.json_rpc import Request, classify, client_label, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_REQUEST, RESOURCE_PATH
 
 if TYPE_CHECKING:
     from emceepee.guard.oauth import OAuthCheck

@@ -17,16 +17,11 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emceepee import protocol
 from emceepee.clock import Clock, Handle
-from emceepee.codec import encode
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import RequestId, error_message
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
-from emceepee.protocol import HANDSHAKE_PROTOCOL_VERSIONS
-from emceepee.server.http.message_log import PUSH
-from emceepee.server.http.replay import Replay
+from emceepee.server.http.replay.message_log import PUSH
+from emceepee.server.http.replay.replay import Replay
 from emceepee.surface import Surface
 from emceepee.web.asgi import (
     CONNECTION,
@@ -43,6 +38,11 @@ from emceepee.web.asgi import (
     until_gone,
 )
 from emceepee.web.streams import Writing, queued_frames
+from emceepee.wire import protocol
+from emceepee.wire.codec import encode
+from emceepee.wire.json_rpc import RequestId, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import HANDSHAKE_PROTOCOL_VERSIONS
 
 STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
 DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher

@@ -5,8 +5,25 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
-from emceepee.codec import decode, encode
-from emceepee.json_rpc import (
+from emceepee.server.dispatch import Tools
+from emceepee.server.elicitation_requests import ElicitationRequests
+from emceepee.server.eras import HandshakeEra
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.http.connection_records import ConnectionRecord, MessageRecord, message_record_id
+from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
+from emceepee.server.http.replay.message_log import PUSH
+from emceepee.server.http.replay.message_stream import Kept
+from emceepee.server.http.replay.replay import Replay
+from emceepee.server.kernel import Kernel
+from emceepee.server.requests import Requests, error_for
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.records import RecordKind
+from emceepee.sessions.session import Session
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.tools.request_context import NO_CHANNEL, RequestContext, ServerPolicy
+from emceepee.web.asgi import Header, respond, respond_json
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_rpc import (
     SERVER_ERROR,
     InvalidMessage,
     Notification,
@@ -16,25 +33,8 @@ from emceepee.json_rpc import (
     classify,
     error_message,
 )
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_REQUEST
-from emceepee.server.dispatch import Tools
-from emceepee.server.elicitation_requests import ElicitationRequests
-from emceepee.server.eras import HandshakeEra
-from emceepee.server.events_feed import EventsFeed
-from emceepee.server.http.connection_records import ConnectionRecord, MessageRecord, message_record_id
-from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
-from emceepee.server.http.message_log import PUSH
-from emceepee.server.http.message_stream import Kept
-from emceepee.server.http.replay import Replay
-from emceepee.server.kernel import Kernel
-from emceepee.server.requests import Requests, error_for
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.records import RecordKind
-from emceepee.sessions.session import Session
-from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.tools.request_context import NO_CHANNEL, RequestContext, ServerPolicy
-from emceepee.web.asgi import Header, respond, respond_json
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_REQUEST
 
 RESTARTED = (
     "emceepee was restarted while it served this. A call to a server may have run: check before you send it again."

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from emceepee.clock import Handle, milliseconds
 from emceepee.ids import Ulids
-from emceepee.json_rpc import ProtocolError
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
 from emceepee.server.http.connection_records import (
     MessageRecord,
@@ -19,12 +18,13 @@ from emceepee.server.http.connection_records import (
 )
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.session_keys import named_key
-from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.records import RecordKind, UnreadableRecord
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey
 from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_rpc import ProtocolError
 
 log = EventLog("http")
 SWEEP_SECONDS = 60.0

@@ -7,8 +7,8 @@ import secrets
 from urllib.parse import parse_qs
 
 from emceepee.guard.gate import Gate
-from emceepee.sessions.login_links import LINK_PATH, LoginLink
-from emceepee.sessions.server_logins import ServerLogins
+from emceepee.sessions.logins.login_links import LINK_PATH, LoginLink
+from emceepee.sessions.logins.server_logins import ServerLogins
 from emceepee.store.store import StoreError
 from emceepee.web.asgi import (
     BodyTooLarge,

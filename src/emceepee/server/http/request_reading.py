@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-from emceepee.codec import Unreadable, decode
 from emceepee.guard.gate import Gate
 from emceepee.guard.identity import Rejection
-from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER
 from emceepee.web.asgi import (
@@ -20,6 +18,8 @@ from emceepee.web.asgi import (
     is_json,
     read_body,
 )
+from emceepee.wire.codec import Unreadable, decode
+from emceepee.wire.protocol import INVALID_REQUEST, PARSE_ERROR
 
 MCP_PATH = "/mcp"
 SINGLE_HEADERS = (

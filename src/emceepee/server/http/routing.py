@@ -13,23 +13,23 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from emceepee.codec import encode
 from emceepee.errors import EmceepeeError
-from emceepee.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INTERNAL_ERROR, INVALID_REQUEST
 from emceepee.server.eras import modern_result
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.forwarding import Outcome, RequestForwarder
 from emceepee.server.http.request_reading import Message
 from emceepee.server.listening import LISTEN, listen_result
-from emceepee.sessions.directory import SessionDirectory
-from emceepee.sessions.placement import Placement
-from emceepee.sessions.session_storage import SessionElsewhere
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.placement import Placement
+from emceepee.sessions.directory.session_storage import SessionElsewhere
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
-from emceepee.tools.replies import error_reply
+from emceepee.tools.replies.replies import error_reply
 from emceepee.web.asgi import respond_json
+from emceepee.wire.codec import encode
+from emceepee.wire.json_rpc import SHUTTING_DOWN, Request, classify, error_message, result_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INTERNAL_ERROR, INVALID_REQUEST
 
 log = EventLog("replicas")
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session

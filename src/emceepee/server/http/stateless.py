@@ -3,9 +3,6 @@
 from emceepee.errors import EmceepeeError
 from emceepee.guard.forwarding import is_forwarded
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import Request, client_label, error_message, result_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_PARAMS, INVALID_REQUEST
 from emceepee.server.dispatch import Tools
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
@@ -15,14 +12,17 @@ from emceepee.server.listening import LISTEN, end_listens
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.conversations import Conversations
-from emceepee.sessions.directory import SessionDirectory
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.session import Session
-from emceepee.sessions.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.tools.aliases import SESSION_ARGUMENT
-from emceepee.tools.replies import error_reply
+from emceepee.tools.declaration.aliases import SESSION_ARGUMENT
+from emceepee.tools.replies.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
 from emceepee.web.asgi import STREAM, accepts, respond_json
+from emceepee.wire.json_rpc import Request, client_label, error_message, result_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_PARAMS, INVALID_REQUEST
 
 
 class StatelessEndpoint:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from emceepee.json_rpc import InvalidMessage, Notification, Request, classify, error_message
-from emceepee.json_types import JsonObject
-from emceepee.protocol import HEADER_MISMATCH, INVALID_REQUEST
 from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_header, unsupported_version
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.web.asgi import respond, respond_json
+from emceepee.wire.json_rpc import InvalidMessage, Notification, Request, classify, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import HEADER_MISMATCH, INVALID_REQUEST
 
 PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
 ObserveRefusal = Callable[[Request, HttpRequest, JsonObject], None]  # is told of a request, and of its reply

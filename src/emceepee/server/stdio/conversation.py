@@ -4,9 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from emceepee.codec import Unreadable, decode
-from emceepee.framing import TooLongLine
-from emceepee.json_rpc import (
+from emceepee.server.dispatch import Tools
+from emceepee.server.elicitation_requests import ElicitationRequests
+from emceepee.server.eras import Era, HandshakeEra, era_for
+from emceepee.server.events_feed import EventsFeed
+from emceepee.server.kernel import Kernel
+from emceepee.server.listening import end_listens
+from emceepee.server.requests import Requests
+from emceepee.sessions.session import Session
+from emceepee.tools.request_context import RequestContext
+from emceepee.wire.codec import Unreadable, decode
+from emceepee.wire.framing import TooLongLine
+from emceepee.wire.json_rpc import (
     REQUEST_CANCELLED,
     SHUTTING_DOWN,
     InvalidMessage,
@@ -17,17 +26,8 @@ from emceepee.json_rpc import (
     client_label,
     error_message,
 )
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INVALID_REQUEST, PARSE_ERROR
-from emceepee.server.dispatch import Tools
-from emceepee.server.elicitation_requests import ElicitationRequests
-from emceepee.server.eras import Era, HandshakeEra, era_for
-from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import Kernel
-from emceepee.server.listening import end_listens
-from emceepee.server.requests import Requests
-from emceepee.sessions.session import Session
-from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_REQUEST, PARSE_ERROR
 
 PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
 SendMessages = Callable[[JsonObject | list[JsonObject]], None]

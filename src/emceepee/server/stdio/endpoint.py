@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Callable
 
-from emceepee.codec import encode
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.gc_tuning import freeze_startup_objects
@@ -13,6 +11,8 @@ from emceepee.server.stdio.conversation import Conversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, on_stop_signals
 from emceepee.sessions.session import Session
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
 
 END_GRACE = 0.5  # after end of input, for answers that are nearly there: someone may have piped requests in
 FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads

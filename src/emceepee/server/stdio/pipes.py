@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import cast
 
-from emceepee.framing import LineSplitter, TooLongLine
+from emceepee.wire.framing import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20  # what Linux gives anyone who asks; with its usual 64 KiB, a large line takes many turns

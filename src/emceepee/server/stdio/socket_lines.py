@@ -2,8 +2,8 @@
 
 import asyncio
 
-from emceepee.framing import TooLongLine
 from emceepee.server.stdio.pipes import LineReader, LineWriter
+from emceepee.wire.framing import TooLongLine
 
 
 class SocketLines(asyncio.Protocol):

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, chunks_name, session_name
-from emceepee.store.redis.session_scripts import PUT_CHUNKS
-from emceepee.store.redis.wire import Word
+from emceepee.store.redis.scripts.session_scripts import PUT_CHUNKS
 
 DROPPED_AT_ONCE = 1000
 

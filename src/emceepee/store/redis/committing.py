@@ -7,13 +7,13 @@ from itertools import count
 from emceepee.clock import Clock
 from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import record_field, write_keys, write_moment
-from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, session_name
-from emceepee.store.redis.session_scripts import COMMIT
+from emceepee.store.redis.scripts.session_scripts import COMMIT
 from emceepee.store.redis.slot_lease import SlotLease
-from emceepee.store.redis.wire import Word
 from emceepee.store.store import Commit, Lease
 
 KEPT_LONGER = timedelta(days=1)  # than anybody asks for it, so that timers which nobody could fire are not lost

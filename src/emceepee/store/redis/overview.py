@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from emceepee.clock import Clock
 from emceepee.state.replica import Replica
-from emceepee.store.redis.address import RedisAddress
-from emceepee.store.redis.commands import Call, Unknown
+from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.commands import Call, Unknown
+from emceepee.store.redis.connection.opening import Access, reach
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
-from emceepee.store.redis.opening import Access, reach
 from emceepee.store.redis.plain_servers import plain_servers
-from emceepee.store.redis.replica_scripts import ROSTER
+from emceepee.store.redis.scripts.replica_scripts import ROSTER
 from emceepee.store.redis.slot_lease import read_roster
 from emceepee.store.store import StoreError
 

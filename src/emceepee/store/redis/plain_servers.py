@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from emceepee.clock import Clock
-from emceepee.store.redis.address import RedisAddress
-from emceepee.store.redis.commands import Call, Commands, Unknown
-from emceepee.store.redis.faults import unusable_because
+from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.faults import unusable_because
+from emceepee.store.redis.connection.opening import reach
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
-from emceepee.store.redis.opening import reach
-from emceepee.store.redis.replica_scripts import SEAL_SERVER
+from emceepee.store.redis.scripts.replica_scripts import SEAL_SERVER
 from emceepee.store.redis.shared import SEALED, is_sealed
 from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.secret_box import VARIABLE

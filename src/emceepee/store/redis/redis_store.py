@@ -9,15 +9,15 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_figures import CommitCounter, CommitFigures
-from emceepee.store.redis.address import RedisAddress
 from emceepee.store.redis.chunks import Chunks
-from emceepee.store.redis.commands import Commands, Unknown
 from emceepee.store.redis.committing import Committing
+from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.commands import Commands, Unknown
+from emceepee.store.redis.connection.listening import Listener, gone_message
+from emceepee.store.redis.connection.opening import OPEN_SECONDS, Access, check_format, reach
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
-from emceepee.store.redis.listening import Listener, gone_message
-from emceepee.store.redis.opening import OPEN_SECONDS, Access, check_format, reach
 from emceepee.store.redis.secrets import Secrets
 from emceepee.store.redis.sessions import Sessions
 from emceepee.store.redis.shared import Shared

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.script import Script
-from emceepee.store.redis.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
+from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
-from emceepee.store.redis.wire import Word
 from emceepee.store.store import StoredSecret
 
 

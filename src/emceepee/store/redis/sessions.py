@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 from emceepee.state.session_key import SessionKey
 from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import read_moment, read_session
-from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, digest, session_name
-from emceepee.store.redis.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
+from emceepee.store.redis.scripts.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
 from emceepee.store.redis.slot_lease import Roster, SlotLease, epoch_of
-from emceepee.store.redis.wire import Word
 from emceepee.store.store import HeldElsewhere, Lease, StoredSession
 
 AT_ONCE = 256  # sessions that one script looks at

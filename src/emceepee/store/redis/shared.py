@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.store.redis.codec import read_moment, write_moment
-from emceepee.store.redis.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.replica_scripts import CHANGE_SHARED
+from emceepee.store.redis.scripts.replica_scripts import CHANGE_SHARED
 from emceepee.store.redis.state_key import SharedKey
-from emceepee.store.redis.wire import Word
 from emceepee.store.secret_box import login_proof
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
 from emceepee.telemetry.logs import EventLog

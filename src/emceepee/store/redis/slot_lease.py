@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from emceepee.clock import Clock
 from emceepee.state.replica import LeaseWatch, Replica
-from emceepee.store.redis.address import RedisAddress
-from emceepee.store.redis.commands import Call, Commands, Unknown
-from emceepee.store.redis.faults import unusable_because
+from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
+from emceepee.store.redis.scripts.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
 from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 

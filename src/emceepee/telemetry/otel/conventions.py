@@ -1,9 +1,9 @@
 """The names of the semantic conventions for MCP, and what of a message they are about."""
 
-from emceepee.json_types import JsonObject
-from emceepee.protocol import CLIENT_METHODS, HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.redaction import public_start
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import CLIENT_METHODS, HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 METHOD = "mcp.method.name"
 PROTOCOL_VERSION = "mcp.protocol.version"

@@ -7,13 +7,13 @@ from opentelemetry.context import Context
 from opentelemetry.trace import StatusCode, Tracer
 
 from emceepee.errors import ErrorCode
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import BegunRequest, SpanObserver, SpanOwner
 from emceepee.telemetry.otel import conventions as names
 from emceepee.telemetry.otel.conventions import Attributes
 from emceepee.telemetry.otel.instruments import Instruments
 from emceepee.telemetry.otel.trace_context import context_of
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
+from emceepee.wire.json_types import JsonObject
 
 _UNSEEN = SpanWatch()
 _NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so that what is named need not be there

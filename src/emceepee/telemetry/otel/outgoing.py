@@ -6,7 +6,6 @@ from opentelemetry import trace
 from opentelemetry.trace import Tracer
 
 from emceepee.clock import Clock
-from emceepee.json_types import JsonObject
 from emceepee.telemetry import spans
 from emceepee.telemetry.otel import conventions as names
 from emceepee.telemetry.otel.conventions import Attributes
@@ -14,6 +13,7 @@ from emceepee.telemetry.otel.incoming import end_span, failure_attributes, trace
 from emceepee.telemetry.otel.instruments import Instruments
 from emceepee.telemetry.otel.trace_context import words_of
 from emceepee.telemetry.outgoing import Callee, OutgoingRequest
+from emceepee.wire.json_types import JsonObject
 
 
 class LinkTracer:

@@ -5,8 +5,8 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.composite import CompositePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from emceepee.json_rpc import TRACE_KEYS, trace_context
 from emceepee.telemetry.journal import RequestOrigin
+from emceepee.wire.json_rpc import TRACE_KEYS, trace_context
 
 _PROPAGATOR = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePropagator()])
 

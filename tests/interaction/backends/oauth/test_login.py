@@ -9,7 +9,6 @@ import aiohttp
 import pytest
 
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.exchange import HttpRequest
 from emceepee.backends.oauth.flow import (
@@ -22,6 +21,7 @@ from emceepee.backends.oauth.flow import (
     Unanswered,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
+from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.reach import LoginReach
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.oauth.settings import Grant, OAuthSettings

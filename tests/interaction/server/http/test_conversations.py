@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from emceepee.json_types import JsonObject
 from emceepee.sessions.conversations import LONGEST_GAP
 from emceepee.state.client_line import ClientLine
+from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.in_process.asgi_caller import AsgiCaller, an_asgi_endpoint

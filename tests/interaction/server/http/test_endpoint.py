@@ -2,9 +2,9 @@
 
 import pytest
 
-from emceepee.json_rpc import TRACE_KEYS
-from emceepee.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond
+from emceepee.wire.json_rpc import TRACE_KEYS
+from emceepee.wire.protocol import METHOD_HEADER, NAME_HEADER, VERSION_HEADER
 from support.callers.http_process import HELLO
 from support.in_process.http_endpoint import an_endpoint_client, ended
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from emceepee.server.http.replay import Replay
+from emceepee.server.http.replay.replay import Replay
 from emceepee.state.session_key import KeyKind, SessionKey
 from support.callers.http_process import HELLO
 from support.fakes.clock import settle

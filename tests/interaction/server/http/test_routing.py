@@ -13,8 +13,8 @@ from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import LostReply, Outcome
 from emceepee.server.http.routing import SLACK_SECONDS
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
+from emceepee.sessions.directory.stored_sessions import LAST_ANSWERS_SECONDS
 from emceepee.sessions.session import Session
-from emceepee.sessions.stored_sessions import LAST_ANSWERS_SECONDS
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
 from support.in_process.asgi_messages import Answered

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from emceepee.protocol import SERVER_INFO_META_KEY, SUBSCRIPTION_ID_META_KEY
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.wire.protocol import SERVER_INFO_META_KEY, SUBSCRIPTION_ID_META_KEY
 from support.callers.emceepee_process import MODERN_META
 from support.in_process.asgi_messages import Answered
 from support.in_process.http_endpoint import EndpointClient, an_endpoint_client, ended

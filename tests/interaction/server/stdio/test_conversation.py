@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from emceepee.codec import encode
-from emceepee.framing import TooLongLine
-from emceepee.json_types import JsonObject
+from emceepee.wire.codec import encode
+from emceepee.wire.framing import TooLongLine
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 from support.in_process.stdio_client import ENVELOPE, StdioClient, a_stdio_client
 from support.sessions.replies import backend_part

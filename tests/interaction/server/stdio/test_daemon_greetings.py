@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.attach.greeting import LONGEST_GREETING, Welcome, read_welcome, write_greeting
-from emceepee.attach.place import SOCKET_NAME
-from emceepee.attach.starting import NoDaemon, reach
-from emceepee.server.stdio.attached import HELLO_SECONDS
+from emceepee.daemon.attached import HELLO_SECONDS
+from emceepee.daemon.greeting import LONGEST_GREETING, Welcome, read_welcome, write_greeting
+from emceepee.daemon.place import SOCKET_NAME
+from emceepee.daemon.starting import NoDaemon, reach
 from support.callers.daemon_socket import HELLO, listening
 from support.fakes.clock import FakeClock
 from support.figures import record_figure

@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.backends.http.session_loss import says_session_lost, status_says_session_lost
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 def an_error(words: str, *, code: int = -32000, key: int | None = None) -> JsonObject:

@@ -6,7 +6,7 @@ from typing import Any
 
 from emceepee.backends.http.event_stream import TURN_BYTES, turns
 from emceepee.backends.http.wire import HttpWire
-from emceepee.codec import encode
+from emceepee.wire.codec import encode
 from support.fakes.clock import FakeClock
 from support.figures import record_figure
 

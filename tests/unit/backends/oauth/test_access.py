@@ -10,9 +10,9 @@ from emceepee.backends.http1.client import Attempts
 from emceepee.backends.http1.response import Response
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.access import MOST_ATTEMPTS, TokenAccess
-from emceepee.backends.oauth.challenge import Demand
 from emceepee.backends.oauth.client import Client
 from emceepee.backends.oauth.exchange import OAuthError
+from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenType, Unavailable

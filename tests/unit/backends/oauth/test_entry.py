@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.spec import HttpTarget, ServerEntry, entry_of
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 PROVIDER = {"token_endpoint": "https://idp.test/token", "client_id": "c", "id_token": "i"}
 

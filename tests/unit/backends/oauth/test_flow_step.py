@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.backends.oauth.challenge import Demand, Want
 from emceepee.backends.oauth.client import AuthMethod, Client, Registration
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
@@ -31,9 +30,10 @@ from emceepee.backends.oauth.flow import (
     Unanswered,
 )
 from emceepee.backends.oauth.flow_step import resume, step
+from emceepee.backends.oauth.metadata.challenge import Demand, Want
 from emceepee.backends.oauth.settings import Grant, IdentityProvider, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
-from emceepee.codec import decode
+from emceepee.wire.codec import decode
 from support.backends.scripted_login import (
     ISSUER,
     ISSUER_URL,

@@ -19,7 +19,7 @@ from emceepee.backends.oauth.kept_logins import (
     write_registration,
     write_tokens,
 )
-from emceepee.backends.oauth.metadata import ServerMetadata
+from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.settings import Grant
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from support.fakes.clock import START

@@ -6,7 +6,7 @@ import pytest
 
 from emceepee.backends.oauth.flow import AskPerson, BrowserReturned, Failed
 from emceepee.backends.oauth.settings import OAuthSettings
-from emceepee.codec import decode
+from emceepee.wire.codec import decode
 from support.backends.scripted_login import (
     ISSUER,
     ISSUER_URL,

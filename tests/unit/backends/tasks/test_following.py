@@ -32,8 +32,8 @@ from emceepee.backends.tasks.following import (
     step,
 )
 from emceepee.backends.tasks.wire import RELATED_TASK, RemoteStatus, Snapshot
-from emceepee.json_types import JsonObject
-from emceepee.protocol import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
 MODERN, HANDSHAKE = Following(is_modern=True), Following(is_modern=False)
 RESULT: JsonObject = {"content": [{"type": "text", "text": "done"}]}

@@ -8,7 +8,7 @@ import pytest
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.tasks.own_tasks import MOST_TASKS, PROGRESS, OwnTasks
 from emceepee.backends.tasks.wire import LONGEST_TASK_ID, RELATED_TASK, STATUS_CHANGED
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 
 async def ask(tasks: OwnTasks, method: str, params: JsonObject, answer: JsonObject | BaseException) -> None:

@@ -15,7 +15,7 @@ from emceepee.backends.tasks.wire import (
     related_task,
     without_related_task,
 )
-from emceepee.json_types import JsonObject
+from emceepee.wire.json_types import JsonObject
 
 TIMES: JsonObject = {"createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"}
 

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager
 import pytest
 
 from emceepee.guard.identity import CallerIdentity
-from emceepee.json_rpc import notification_message
-from emceepee.json_types import JsonObject
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.exchange import (
     DISCONNECT_CHECK_AFTER,
@@ -17,11 +15,13 @@ from emceepee.server.http.exchange import (
     HttpRequest,
     StatelessExchange,
 )
-from emceepee.server.http.replay import Replay
+from emceepee.server.http.replay.replay import Replay
 from emceepee.state.client_line import ClientLine
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CONNECTION
 from emceepee.web.streams import END_SECONDS, PART_BYTES
+from emceepee.wire.json_rpc import notification_message
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock, settle
 from support.in_process.asgi_messages import Answered
 

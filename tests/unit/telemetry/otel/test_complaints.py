@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from emceepee.json_rpc import Request
 from emceepee.telemetry.otel.complaints import PAUSE_SECONDS, complaints_heard
 from emceepee.telemetry.otel.trace_context import context_of
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
 from support.fakes.clock import FakeClock
 
 

@@ -9,11 +9,11 @@ from opentelemetry.trace import StatusCode
 
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.ids import Ulids
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.telemetry.journal import Journal, SpanBudget, SpanOwner, unowned_journal
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock
 from support.fakes.otel_recorder import OtelRecorder, attributes_of, id_of, parent_of
 

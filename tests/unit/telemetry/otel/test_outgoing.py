@@ -6,13 +6,13 @@ import pytest
 from opentelemetry.trace import SpanKind as OtelKind
 
 from emceepee.ids import Ulids
-from emceepee.json_rpc import Request
-from emceepee.json_types import JsonObject
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal, SpanBudget
 from emceepee.telemetry.outgoing import Callee, OutgoingRequest
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock
 from support.fakes.otel_recorder import OtelRecorder, attributes_of, id_of, parent_of
 

@@ -1,0 +1,178 @@
+"""What one session has of a link that several share: to its connection, a link like any other."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.backends.links.shared_access import ASKING
+from emceepee.backends.oauth.access import TokenSource
+from emceepee.backends.tasks.own_tasks import OwnTasks
+from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.wire.json_types import JsonObject
+
+LISTEN = "subscriptions/listen"
+
+
+class Origin(NamedTuple):
+    """Which call it is, and whose."""
+
+    view: "LinkView"
+    call: object | None
+
+
+@dataclass(frozen=True, slots=True)
+class SharedResumption:
+    """With what the next link to share finds the server's state. Not for another process: it is not one session's.
+
+    But for `tasks`, which are those that this session has there.
+    """
+
+    resumption: object
+    tasks: OwnTasks = field(default_factory=OwnTasks)
+
+
+class Shared(Protocol):
+    """What a view is a view of."""
+
+    @property
+    def live(self) -> Link:
+        """Raises: LinkError."""
+        ...
+
+    async def ask(self, view: "LinkView", method: str, params: JsonObject) -> JsonObject | None:
+        """Ask on behalf of all who share it; None if that is not how this is asked. Raises: RpcError, LinkError."""
+        ...
+
+    def replace(self, end: LinkEnd) -> None: ...
+    def change_level(self) -> None: ...
+    async def leave(self, view: "LinkView") -> None: ...
+
+
+class LinkView(LinkLifetime):
+    """`uris` and `level` are what this session asked for; `calls` is how many of it are under way.
+
+    `tasks` are its own at the server, those of links before included.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        listener: Listener,
+        access: TokenSource | None = None,
+        tasks: OwnTasks | None = None,
+    ) -> None:
+        super().__init__()
+        self._shared, self.listener, self.access = shared, listener, access
+        self.tasks = OwnTasks() if tasks is None else tasks
+        self._work: set[asyncio.Task[JsonObject]] = set()
+        self._failed: LinkError | None = None
+        self.facts = ServerFacts()
+        self.uris: set[str] = set()
+        self.level: str | None = None
+        self.calls = 0
+
+    @property
+    def mirrors_arguments(self) -> bool:
+        link = self._live
+        return link is not None and link.mirrors_arguments
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject | None = None,
+        *,
+        origin: object | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> JsonObject:
+        if self._failed is not None:
+            raise LinkError(self._failed.failure, str(self._failed), may_have_run=False)
+        is_call = origin is not None and method != LISTEN
+        work = asyncio.ensure_future(self._request(method, params, origin, headers))
+        self._work.add(work)
+        self.calls += is_call
+        try:
+            return await work
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self.closed.done() or (task is not None and task.cancelling()):
+                raise
+            raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
+        except LinkError:
+            await _next_turn()  # whoever hears of a failed call has heard why
+            raise
+        finally:
+            self.calls -= is_call
+            self._work.discard(work)
+
+    async def _request(
+        self, method: str, params: JsonObject | None, origin: object | None, headers: Mapping[str, str] | None
+    ) -> JsonObject:
+        ASKING.set(self.access)
+        answer = await self._shared.ask(self, method, params or {})
+        if answer is not None:
+            return answer
+        wrapped = None if origin is None else Origin(self, origin)
+        asking = self._shared.live.request(method, params, origin=wrapped, headers=headers)
+        return await self.tasks.learn(method, params or {}, asking)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        await self._shared.live.notify(method, params)
+
+    async def send_answer(self, message: JsonObject) -> None:
+        await self._shared.live.send_answer(message)
+
+    def set_log_level(self, level: str) -> None:
+        self.level = level
+        self._shared.change_level()
+
+    @property
+    def is_busy(self) -> bool:
+        return self._failed is None and self._shared.live.is_busy
+
+    @property
+    def identity(self) -> str | None:
+        link = self._live
+        return None if link is None else link.identity
+
+    @property
+    def resumption(self) -> SharedResumption | None:
+        resumption = None if self._live is None else self._live.resumption
+        return None if resumption is None else SharedResumption(resumption, self.tasks)
+
+    def leave_session(self) -> None: ...
+
+    def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
+        """Who finds the link lost, or wants another one, does so for all who share it."""
+        was_open = not self.closed.done()
+        super().end(end, error)
+        if was_open and end.kind in (LinkEndKind.LOST, LinkEndKind.REPLACED):
+            self._shared.replace(end)
+
+    async def close(self) -> None:
+        self.end(CLOSED)
+        await self._shared.leave(self)
+
+    def process(self) -> JsonObject | None:
+        link = self._live
+        return None if link is None else link.process()
+
+    @property
+    def _live(self) -> Link | None:
+        try:
+            return self._shared.live
+        except LinkError:
+            return None
+
+    def _fail_requests(self, error: LinkError) -> None:
+        self._failed = error
+        for work in self._work:
+            work.cancel()
+
+
+async def _next_turn() -> None:
+    """Let what is ready run first."""
+    turn = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(turn.set_result, None)
+    await turn

@@ -1,0 +1,32 @@
+"""How soon a stream that ended is opened again: never at once, and later each time that it did not last."""
+
+from emceepee.clock import Clock
+from emceepee.state.connection.retry import RetryPolicy
+
+LEAST_PAUSE = 0.1  # seconds
+LASTING_SECONDS = 5.0  # a stream that stayed open for this long was a good one
+# Nobody waits for what a server may say one day. Somebody waits for an answer, and a server that lets its client come
+# back for it may end each stream at once.
+PUSHES = RetryPolicy(base=LEAST_PAUSE, longest=30.0, stable_after=LASTING_SECONDS)
+ANSWERS = RetryPolicy(base=LEAST_PAUSE, longest=5.0, stable_after=LASTING_SECONDS)
+CHANGES = RetryPolicy(base=LEAST_PAUSE, longest=60.0, stable_after=LASTING_SECONDS)
+
+
+class ReopenBackoff:
+    """Of one stream, over all the times that it is opened."""
+
+    def __init__(self, clock: Clock, policy: RetryPolicy) -> None:
+        self._clock, self._policy = clock, policy
+        self._opened_at: float | None = None
+        self._attempt = 0
+
+    def mark_opened(self) -> None:
+        self._opened_at = self._clock.monotonic()
+
+    def next_pause(self, asked: float = 0.0) -> float:
+        """Seconds until the next try, after the last one ended or failed; `asked` is what the server wants."""
+        if self._opened_at is not None and self._clock.monotonic() - self._opened_at >= self._policy.stable_after:
+            self._attempt = 0
+        self._opened_at = None
+        self._attempt += 1
+        return max(asked, self._policy.delay(self._attempt, 0.0))

@@ -1,0 +1,248 @@
+"""Which changes of a backend someone wants to hear of, in the way of its era, and again on every new link."""
+
+import asyncio
+from collections.abc import Callable
+
+from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.links.reopen_backoff import CHANGES, ReopenBackoff
+from emceepee.clock import Clock, give_up_after
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.lifecycle import TaskOwner
+from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.surface import call_to
+from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import SUBSCRIPTION_ID_META_KEY
+
+log = EventLog("backends")
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+ACKNOWLEDGE_SECONDS = 10.0
+LONGEST_URI = 8192
+Notify = Callable[[str, JsonObject], None]
+_LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
+
+
+class _Listen:
+    """One `subscriptions/listen` request, which stays open as long as it is wanted."""
+
+    def __init__(self, wanted: JsonObject) -> None:
+        self.wanted = wanted
+        self.acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.task: asyncio.Task[None] | None = None
+
+    def settle(self, error: Exception | None = None) -> None:
+        if not self.acknowledged.done():
+            if error is None:
+                self.acknowledged.set_result(None)
+            else:
+                self.acknowledged.set_exception(error)
+                self.acknowledged.exception()  # nobody may be waiting
+
+    def end(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Subscriptions:
+    """Asks each link for the changes that are wanted, and again on the next one.
+
+    In the handshake era each resource is subscribed to by itself. In that of 2026-07-28 one open request names all
+    that is wanted; to change it, the new one is opened before the old one is let go.
+    """
+
+    def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
+        """`notify` takes what the backend would have said, had it been asked in time."""
+        self._notify, self._tasks, self._clock, self._most = notify, tasks, clock, most
+        self._link: Link | None = None
+        self._listen: _Listen | None = None
+        self._opening: _Listen | None = None
+        self._changing = asyncio.Lock()
+        self._backoff = ReopenBackoff(clock, CHANGES)
+        self._wants_lists = False
+        self.uris: set[str] = set()
+
+    def is_told_of_changes(self, capability: str) -> bool:
+        """Whether a 2026-07-28 backend tells us just now when the lists of that capability change."""
+        flag = _LIST_FLAGS.get(capability)
+        return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
+
+    # The life of links.
+
+    def attach(self, link: Link) -> None:
+        self._link = link
+
+    def detach(self) -> None:
+        self._link = None
+        for listen in (self._listen, self._opening):
+            if listen is not None:
+                listen.settle(LinkError(Failure.CLOSED, "the connection was lost"))
+                listen.end()
+        self._listen = self._opening = None
+
+    async def restore(self) -> None:
+        """Subscribe a new link to all that is wanted. Raises: RpcError, LinkError."""
+        link = self._link
+        if link is None or not (self.uris or self._wants_lists):
+            return
+        if link.facts.is_modern:
+            try:
+                await self._renew(link)
+            except (RpcError, LinkError):
+                self._tasks.spawn(self._reopen(link), name="listen")
+                raise
+        else:
+            for uri in sorted(self.uris):
+                try:
+                    await link.request("resources/subscribe", {"uri": uri})
+                except RpcError as error:  # one that is gone is no reason to lose the others
+                    log.warning("subscription_refused", uri=uri, error=str(error))
+
+    # What is wanted.
+
+    async def add(self, uri: str) -> None:
+        """Raises: RpcError, LinkError, EmceepeeError; then nothing has changed."""
+        link = self._live_link()
+        if uri in self.uris:
+            return
+        if len(uri) > LONGEST_URI:
+            raise InvalidArguments(f"uri: may have at most {LONGEST_URI} characters.")
+        if len(self.uris) >= self._most:
+            words = f"{self._most} resources of this server are followed already, which is the limit."
+            raise EmceepeeError(
+                f"{words} Let one go with {call_to('unsubscribe_resource')}.", code=ErrorCode.LIMIT_EXCEEDED
+            )
+        self.uris.add(uri)
+        try:
+            if link.facts.is_modern:
+                await self._renew(link)
+            else:
+                await link.request("resources/subscribe", {"uri": uri})
+        except BaseException:
+            self.uris.discard(uri)
+            raise
+
+    async def remove(self, uri: str) -> None:
+        """Raises: RpcError, LinkError."""
+        link = self._live_link()
+        if uri not in self.uris:
+            return
+        self.uris.discard(uri)
+        if link.facts.is_modern:
+            await self._renew(link)
+        else:
+            await link.request("resources/unsubscribe", {"uri": uri})
+
+    def _live_link(self) -> Link:
+        if self._link is None:
+            raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+        return self._link
+
+    def listen_for_changes(self) -> None:
+        """Someone reads lists: a 2026-07-28 backend is asked, aside, to tell when they change."""
+        link = self._link
+        if self._wants_lists or link is None or not link.facts.is_modern or not _list_flags(link):
+            return
+        self._wants_lists = True
+        self._tasks.spawn(self._renew_or_log(link), name="listen")
+
+    async def _renew_or_log(self, link: Link) -> None:
+        try:
+            await self._renew(link)
+        except (RpcError, LinkError) as error:
+            self._wants_lists = False
+            log.debug("listen_refused", error=str(error))
+
+    async def _renew(self, link: Link) -> JsonObject:
+        """Open a listen for all that is wanted now, then let the old one go. Returns what is wanted."""
+        async with self._changing:
+            wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
+            if self.uris:
+                wanted["resourceSubscriptions"] = sorted(self.uris)
+            old, fresh = self._listen, None
+            if wanted:
+                fresh = self._opening = _Listen(wanted)
+                fresh.task = self._tasks.spawn(self._hold(link, fresh), name="listen")
+                try:
+                    async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
+                        await asyncio.shield(fresh.acknowledged)
+                except BaseException as error:
+                    fresh.end()  # else what the old one brings would come twice
+                    if not isinstance(error, TimeoutError):
+                        raise
+                    words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
+                    raise LinkError(Failure.PROTOCOL, words) from None
+                finally:
+                    self._opening = None
+            self._listen = fresh
+            if old is not None:
+                old.end()
+            if fresh is not None:
+                self._backoff.mark_opened()
+                if fresh.task is not None and fresh.task.done():  # acknowledged and ended in one breath
+                    self._schedule_reopen(link)
+            return wanted
+
+    async def _hold(self, link: Link, listen: _Listen) -> None:
+        try:
+            await link.request("subscriptions/listen", {"notifications": listen.wanted}, origin=listen)
+            error: Exception | None = None  # ended in order, perhaps without a word before
+        except (RpcError, LinkError) as failure:
+            error = failure
+        listen.settle(error)
+        if self._listen is listen and link is self._link:
+            self._schedule_reopen(link)
+
+    def _schedule_reopen(self, link: Link) -> None:
+        self._listen = None
+        self._tasks.spawn(self._reopen(link), name="listen")
+
+    async def _reopen(self, link: Link) -> None:
+        """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
+        while True:
+            await self._clock.sleep(self._backoff.next_pause())
+            if link is not self._link or link.closed.done() or self._listen is not None:
+                return
+            try:
+                wanted = await self._renew(link)
+            except LinkError as error:
+                if not error.may_have_run:
+                    link.end(LinkEnd(LinkEndKind.LOST, str(error)))
+            except RpcError as error:
+                log.debug("listen_refused", error=str(error))
+                self._wants_lists = False
+                return
+            else:
+                self._notify_of_possible_changes(wanted)
+                return
+
+    def _notify_of_possible_changes(self, wanted: JsonObject) -> None:
+        for key, flag in _LIST_FLAGS.items():
+            if wanted.get(flag):
+                self._notify(f"notifications/{key}/list_changed", {})
+        for uri in wanted.get("resourceSubscriptions", []):
+            self._notify("notifications/resources/updated", {"uri": uri})
+
+    def acknowledge(self) -> None:
+        """The backend says that the request which is being opened is in force."""
+        if self._opening is not None:
+            self._opening.settle()
+
+
+def _list_flags(link: Link) -> dict[str, bool]:
+    """The lists whose changes the backend says it can tell."""
+    capabilities = link.facts.capabilities
+    return {
+        flag: True
+        for key, flag in _LIST_FLAGS.items()
+        if isinstance(capabilities.get(key), dict) and capabilities[key].get("listChanged")
+    }
+
+
+def without_subscription(params: JsonObject) -> JsonObject:
+    """The notification without the mark of the stream it came on, which means nothing beyond the link."""
+    meta = params.get("_meta")
+    if not isinstance(meta, dict) or SUBSCRIPTION_ID_META_KEY not in meta:
+        return params
+    rest = {key: value for key, value in meta.items() if key != SUBSCRIPTION_ID_META_KEY}
+    return {key: value for key, value in params.items() if key != "_meta"} | ({"_meta": rest} if rest else {})

@@ -1,0 +1,124 @@
+"""What a server asks for when it refuses a request: its WWW-Authenticate headers, read by the grammar of RFC 9110."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
+
+UNAUTHORIZED, FORBIDDEN = 401, 403
+LONGEST = 16 << 10  # of one header: longer ones are nobody's that means well
+
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_TOKEN68 = re.compile(r"[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))")
+_EQUALS = re.compile(r"[ \t]*=[ \t]*")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
+_SPACES = re.compile(r"[ \t]+")
+_COMMAS = re.compile(r"[ \t,]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """One way in that a server offers. The scheme and the names of parameters are in lower case."""
+
+    scheme: str
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+class Want(StrEnum):
+    """What would let the request in."""
+
+    TOKEN = "token"
+    """A token, or another than the one that was sent."""
+    SCOPES = "scopes"
+    """A token that may do more."""
+    NONCE = "nonce"
+    """The same token, with a proof that has the server's nonce in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """Why a request was not let in. It did not run."""
+
+    want: Want = Want.TOKEN
+    scopes: Scopes | None = None
+    resource_metadata: str | None = None
+    takes_bearer: bool = True
+    takes_dpop: bool = False
+    nonce: str | None = None
+
+
+def parse_challenges(headers: Iterable[str]) -> tuple[Challenge, ...]:
+    """All challenges of all headers, in order. A header is read up to what cannot be."""
+    return tuple(challenge for header in headers for challenge in _challenges(header[:LONGEST]))
+
+
+def demand_of(status: int, headers: Iterable[str], *, nonce: str | None = None) -> Demand | None:
+    """What a refusal asks for; None if no token that we could get would help. `nonce` is the DPoP-Nonce header's."""
+    if status not in (UNAUTHORIZED, FORBIDDEN):
+        return None
+    challenges = parse_challenges(headers)
+    ours = [each for each in challenges if each.scheme in ("bearer", "dpop")]
+    if status == FORBIDDEN:
+        ours = [each for each in ours if each.parameters.get("error") == "insufficient_scope"]
+    if not ours and (challenges or status == FORBIDDEN):
+        return None
+    return _demand(ours, Want.TOKEN if status == UNAUTHORIZED else Want.SCOPES, nonce)
+
+
+def _demand(challenges: list[Challenge], want: Want, nonce: str | None) -> Demand:
+    if nonce and any(each.parameters.get("error") == "use_dpop_nonce" for each in challenges):
+        want = Want.NONCE
+    schemes = {each.scheme for each in challenges}
+    scope = _first(challenges, "scope")
+    return Demand(
+        want=want,
+        scopes=None if scope is None else parse_scopes(scope),
+        resource_metadata=_first(challenges, "resource_metadata"),
+        takes_bearer="bearer" in schemes or not schemes,
+        takes_dpop="dpop" in schemes,
+        nonce=nonce,
+    )
+
+
+def _first(challenges: list[Challenge], name: str) -> str | None:
+    return next((each.parameters[name] for each in challenges if each.parameters.get(name)), None)
+
+
+def _challenges(text: str) -> Iterator[Challenge]:
+    at = _skip(_COMMAS, text, 0)
+    while scheme := _TOKEN.match(text, at):
+        parameters: dict[str, str] = {}
+        at = scheme.end()
+        spaces = _SPACES.match(text, at)
+        if spaces is None or not (token68 := _TOKEN68.match(text, spaces.end())):
+            at = _parameters(text, at if spaces is None else spaces.end(), parameters)
+        else:
+            at = token68.end()
+        yield Challenge(scheme.group().lower(), parameters)
+        at = _skip(_COMMAS, text, at)
+
+
+def _parameters(text: str, at: int, into: dict[str, str]) -> int:
+    """Read parameters until what follows is not one, and so begins the next challenge; where that is."""
+    while True:
+        name = _TOKEN.match(text, at)
+        equals = _EQUALS.match(text, name.end()) if name else None
+        if name is None or equals is None:
+            return at
+        quoted = _QUOTED.match(text, equals.end())
+        value = quoted or _TOKEN.match(text, equals.end())
+        if value is None:
+            return len(text)
+        read = _ESCAPED.sub(r"\1", quoted.group(1)) if quoted else value.group()
+        into.setdefault(name.group().lower(), read)
+        at = _skip(_COMMAS, text, value.end())  # some servers leave out the comma
+        if at == value.end():
+            return len(text)
+
+
+def _skip(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at

@@ -1,0 +1,56 @@
+"""What is said to whoever started emceepee: where it serves, and where the console is."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from emceepee import __version__
+from emceepee.config.settings import Config
+from emceepee.telemetry import logs
+
+log = logs.EventLog("cli")
+
+
+def announce(address: str) -> None:
+    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)")
+
+
+def inviting(config: Config) -> Callable[[str], None]:
+    """Says where the console is to whoever started us. A log file is kept, so it gets the address without the code."""
+    hint = "" if config.http.sole_principal is not None else " (log in with a token)"
+
+    def invite(link: str) -> None:
+        logs.tell_operator(f"emceepee console at {link}{hint}")
+        if config.link_file is not None:
+            try:
+                _write_private(config.link_file, f"{link}\n")
+            except OSError as error:
+                log.warning("link_file_not_written", file=str(config.link_file), error=str(error))
+        if config.log_file is not None:
+            log.info("console_open", address=link)
+
+    return invite
+
+
+@contextmanager
+def link_file_removed(config: Config) -> Iterator[None]:
+    """At the end, when what it opened is closed."""
+    try:
+        yield
+    finally:
+        if config.link_file is not None:
+            config.link_file.unlink(missing_ok=True)
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Put a new file in the place of whatever is there, which may be someone else's, or a link. Raises: OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
+    try:
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except OSError:
+        os.unlink(name)
+        raise

@@ -1,0 +1,32 @@
+"""What `emceepee auth` works on: the same configuration and state as `emceepee serve`."""
+
+import argparse
+from collections.abc import Mapping
+from dataclasses import replace
+
+from emceepee.cli.setup.auth_outcome import AuthError
+from emceepee.cli.way_out import egress_settings
+from emceepee.config.file_reading import load
+from emceepee.config.settings import Config, ConfigError, check_secrets, locate_state
+from emceepee.store.location import SQLITE
+
+
+def auth_config(options: argparse.Namespace, environment: Mapping[str, str]) -> Config:
+    """Raises: AuthError."""
+    try:
+        config = load(options.config, environment, only=getattr(options, "server", None))
+        config = replace(
+            config,
+            egress=egress_settings(options.ca_bundle, environment),
+            location=locate_state(config, options.state, environment, usual=SQLITE),
+            secrets=options.secrets or config.secrets,
+        )
+        if config.location.is_memory:
+            raise AuthError(
+                "state is kept in memory, where a login would end with this command: say --state sqlite, here and "
+                "where emceepee is to use it"
+            )
+        check_secrets(config)
+    except ConfigError as error:
+        raise AuthError(str(error)) from None
+    return config

@@ -1,0 +1,254 @@
+"""The work of `emceepee auth`."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import uvloop
+
+from emceepee.app.session_parts import open_store, server_logins
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import LinkError, NoAccess, RpcError
+from emceepee.backends.oauth.metadata.well_known import is_openable
+from emceepee.backends.oauth.settings import Grant, OAuthSettings
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
+from emceepee.cli.setup.auth_outcome import FAILED, AuthError, Outcome
+from emceepee.cli.setup.terminal_login import NoListener, TerminalLogin, has_browser
+from emceepee.cli.terminal import agrees
+from emceepee.clock import Clock, SystemClock, iso
+from emceepee.config.settings import Config
+from emceepee.errors import near_names
+from emceepee.guard.identity import LOCAL
+from emceepee.sessions.logins.login_overview import LoginState, LoginView
+from emceepee.sessions.logins.server_logins import ServerLogins
+from emceepee.sessions.secret_records import ServerKey
+from emceepee.sessions.servers.server_settings import read_specs
+from emceepee.store.store import StoreError
+from emceepee.telemetry import logs
+from emceepee.web.callback import LoopbackCallback
+
+MOST_LOGINS = 3  # one after the other: a server that then wants yet another is not served
+CALLED_OFF = "The login was called off"
+WORDS = {
+    LoginState.LOGGED_IN: "logged in",
+    LoginState.EXPIRED: "expired: log in again",
+    LoginState.AUTHORIZING: "someone was asked to log in",
+    LoginState.LOGGED_OUT: "not logged in",
+    LoginState.NO_LOGIN: "no login: a program, or has a credential",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the work is done with."""
+
+    options: argparse.Namespace
+    environment: Mapping[str, str]
+    specs: Mapping[str, BackendSpec]
+    dialer: Dialer
+    logins: ServerLogins
+    clock: Clock
+
+    @property
+    def principal(self) -> str:
+        return str(self.options.principal)
+
+    async def views(self) -> Sequence[LoginView]:
+        return await self.logins.overview(self.principal, self.specs.values())
+
+    async def view(self) -> LoginView:
+        """Raises: AuthError."""
+        views, name = await self.views(), self.options.server
+        known = [each for each in views if each.server == name]
+        if not known and (spec := self.specs.get(name)) is not None and isinstance(spec.target, UnusableTarget):
+            raise AuthError(f"{name} is disabled by a mistake in its configuration: {spec.target.reason}")
+        if not known:
+            near = near_names(name, {each.server for each in views} | self.specs.keys())
+            meant = f"Did you mean {' or '.join(near)}?" if near else "emceepee auth list shows those there are."
+            whose = "" if self.principal == LOCAL else f" for {self.principal}"
+            raise AuthError(f'there is no server called "{name}"{whose}. {meant}')
+        return known[0]
+
+
+def run_work(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> Outcome:
+    """Raises: AuthError, KeyboardInterrupt."""
+    logs.configure(level="error")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(_run(config, options, environment))
+    except StoreError as error:
+        raise AuthError(str(error), code=FAILED) from None
+
+
+async def _run(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> Outcome:
+    async with _opened(config, options, environment) as desk:
+        return await _WORKS[options.work](desk)
+
+
+@asynccontextmanager
+async def _opened(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> AsyncIterator[Desk]:
+    clock = SystemClock()
+    callback = LoopbackCallback(getattr(options, "callback", None))
+    async with (
+        open_store(config, clock) as store,
+        Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer,
+        server_logins(config, clock, store, dialer, callback) as logins,
+    ):
+        added = read_specs(await store.servers_of(options.principal))
+        specs = added | {spec.name: spec for spec in config.servers}
+        yield Desk(options=options, environment=environment, specs=specs, dialer=dialer, logins=logins, clock=clock)
+
+
+async def _list(desk: Desk) -> Outcome:
+    views = await desk.views()
+    facts = {"principal": desk.principal, "servers": [_facts(view) for view in views]}
+    if not views:
+        return Outcome(facts=facts, text="There are no servers: name a configuration with --config, or add some.\n")
+    rows = [("SERVER", "LOGIN", "ISSUER", "EXPIRES", "SCOPES")]
+    rows += [
+        (each.server, _words(each), each.issuer or "-", _expiry(each), " ".join(each.scopes) or "-") for each in views
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return Outcome(facts=facts, text="".join(f"{line}\n" for line in lines))
+
+
+async def _status(desk: Desk) -> Outcome:
+    return _shown(await desk.view())
+
+
+async def _logout(desk: Desk) -> Outcome:
+    view = await desk.view()
+    if view.state is LoginState.NO_LOGIN:
+        raise AuthError(f"emceepee does not log in to {view.server}: it is a program, or has a credential configured")
+    await _confirm(desk, view)
+    if view.is_known:
+        target = desk.specs[view.server].target
+        assert isinstance(target, HttpTarget)  # else there is no login
+        done = await desk.logins.log_out_now(desk.principal, view.server, target)
+    else:
+        assert view.record is not None  # there are tokens, and nothing else
+        is_public = desk.principal != LOCAL
+        done = await desk.logins.log_out_forgotten(desk.principal, view.record, is_public=is_public)
+    facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.was_told}
+    if not done.had_tokens:
+        return Outcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
+    told = "revoked there" if done.was_told else "not revoked there: the authorization server offers no way, or failed"
+    return Outcome(facts=facts, text=f"Logged out of {view.server}. The tokens are forgotten here, and {told}.\n")
+
+
+async def _confirm(desk: Desk, view: LoginView) -> None:
+    """Raises: AuthError."""
+    if desk.options.yes or view.record is None:
+        return
+    if not sys.stdin.isatty() or desk.options.json:
+        raise AuthError("logout asks whether that is meant: say --yes")
+    if not await asyncio.to_thread(agrees, f"Forget the login to {view.server} at {view.issuer}?"):
+        raise AuthError("nothing was changed", code=FAILED)
+
+
+async def _login(desk: Desk) -> Outcome:
+    view = await desk.view()
+    spec = desk.specs.get(view.server)
+    if spec is not None and isinstance(spec.target, UnusableTarget):
+        raise AuthError(f"{spec.name} is disabled by a mistake in its configuration: {spec.target.reason}")
+    if spec is None:
+        raise AuthError(f'"{view.server}" is no server any more: add it to the configuration, or log out of it')
+    target = spec.target
+    if not isinstance(target, HttpTarget) or not target.may_log_in:
+        raise AuthError(f"emceepee does not log in to {spec.name}: it is a program, or has a credential configured")
+    if (chosen := desk.options.callback) is not None and not is_openable(chosen, "http://localhost"):
+        raise AuthError(
+            "--callback must begin with https:// or be on this machine, because browsers bring codes of logins there"
+        )
+    if desk.options.device:
+        target = replace(target, oauth=replace(target.oauth or OAuthSettings(), grant=Grant.DEVICE_CODE))
+    wants_browser = desk.options.browser
+    terminal = TerminalLogin(
+        desk.logins,
+        ServerKey(desk.principal, spec.name, target.url),
+        target,
+        opens_browser=has_browser(desk.environment, sys.platform) if wants_browser is None else wants_browser,
+        says_json=desk.options.json,
+    )
+    try:
+        await _until_let_in(desk, replace(spec, target=target), terminal)
+    except asyncio.CancelledError:  # Ctrl-C
+        if terminal.login is not None:
+            await desk.logins.give_up(terminal.login.key, CALLED_OFF)
+        raise
+    view = await desk.view()
+    if view.record is None and terminal.login is not None:
+        raise AuthError(
+            f"logged in to {spec.name}, but the tokens could not be kept; is the state writable?", code=FAILED
+        )
+    if view.record is None:
+        facts = _facts(view) | {"state": "not_needed"}
+        return Outcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
+    if terminal.login is None:
+        return replace(_shown(view), text=f"Already logged in to {view.server}, and it lets emceepee in.\n")
+    return replace(_shown(view), text=f"Logged in to {view.server} at {view.issuer}.\n")
+
+
+async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) -> None:
+    """Raises: AuthError."""
+    for _ in range(MOST_LOGINS):
+        try:
+            link = await desk.dialer.dial(spec, NoListener(), principal=desk.principal, authorizer=terminal)
+        except NoAccess as error:
+            if not error.wants_person:
+                raise AuthError(f"not logged in to {spec.name}: {error}", code=FAILED) from None
+        except (LinkError, RpcError) as error:
+            raise AuthError(f"{spec.name} cannot be connected to: {error}", code=FAILED) from None
+        else:
+            await link.close()
+            return
+        assert terminal.login is not None  # it wanted a person
+        reason = await asyncio.shield(terminal.login.outcome)
+        if reason is not None:
+            raise AuthError(f"not logged in to {spec.name}: {reason}", code=FAILED)
+    raise AuthError(f"{spec.name} wants one login after the other", code=FAILED)
+
+
+_WORKS: Mapping[str, Callable[[Desk], Coroutine[Any, Any, Outcome]]] = {
+    "list": _list,
+    "status": _status,
+    "login": _login,
+    "logout": _logout,
+}
+
+
+def _shown(view: LoginView) -> Outcome:
+    rows = {"Server": view.server, "Address": view.url, "Login": _words(view)}
+    if view.record is not None:
+        rows |= {"Issuer": view.issuer or "-", "Scopes": " ".join(view.scopes) or "-", "Expires": _expiry(view)}
+    return Outcome(facts=_facts(view), text="".join(f"{name + ':':<10}{text}\n" for name, text in rows.items()))
+
+
+def _facts(view: LoginView) -> dict[str, Any]:
+    return {
+        "server": view.server,
+        "url": view.url,
+        "state": view.state.value,
+        "issuer": view.issuer,
+        "scopes": list(view.scopes),
+        "expiresAt": None if view.expires_at is None else iso(view.expires_at),
+        "renewable": view.is_renewable,
+        "configured": view.is_known,
+    }
+
+
+def _words(view: LoginView) -> str:
+    return WORDS[view.state] if view.is_known else f"{WORDS[view.state]}; the server is gone"
+
+
+def _expiry(view: LoginView) -> str:
+    if view.record is None:
+        return "-"
+    if view.expires_at is None:
+        return "never"
+    return f"{view.expires_at:%Y-%m-%d %H:%M} UTC{', is renewed' if view.is_renewable else ''}"

@@ -1,0 +1,256 @@
+"""From what was seen of a server to what is wrong with it and how to mend it. Rules only: nothing is run."""
+
+import errno
+import re
+import ssl
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from socket import gaierror
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from emceepee.backends.http1.connect_errors import UNKNOWN_ISSUER
+from emceepee.backends.link import LinkError, RpcError
+from emceepee.backends.process.stderr_lines import stderr_excerpt
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.config.secret_references import is_secret_name
+
+_NO_MODULE = re.compile(r"No module named|Cannot find module|ModuleNotFoundError|ERR_MODULE_NOT_FOUND|SyntaxError")
+_INSTALL = {
+    **dict.fromkeys(("npx", "npm", "node"), "install Node.js"),
+    **dict.fromkeys(("uvx", "uv"), "install uv"),
+    "docker": "install Docker, and start it",
+    "bunx": "install Bun",
+    "deno": "install Deno",
+}
+SHOWN_LINES = 5
+_E = TypeVar("_E", bound=BaseException)
+
+
+class Code(StrEnum):
+    """What can be wrong; stable, for programs."""
+
+    MISSING_COMMAND = "missing_command"
+    """The program that it is started with is not there, or not on the PATH."""
+    WRONG_INTERPRETER = "wrong_interpreter"
+    """The program is there, but cannot run the server: another Python or Node.js has it."""
+    BAD_REFERENCE = "bad_reference"
+    """A reference such as `${env:NAME}` leads to nothing."""
+    BAD_ENTRY = "bad_entry"
+    """Its entry in the configuration cannot be used."""
+    BAD_SETTING = "bad_setting"
+    """A setting of the configuration that is no server's has a mistake."""
+    CLOSED_PORT = "closed_port"
+    """Nothing listens at its address."""
+    UNKNOWN_HOST = "unknown_host"
+    """The name in its address is not known."""
+    WRONG_TOKEN = "wrong_token"
+    """It does not accept the credentials that are configured."""
+    WANTS_LOGIN = "wants_login"
+    """It wants a login, which is asked for at its first use."""
+    PRINTS_TO_STDOUT = "prints_to_stdout"
+    """It prints to standard output, where only messages belong."""
+    UNKNOWN_CA = "unknown_ca"
+    """Its certificate was issued by a CA that this machine does not trust."""
+    BAD_CERTIFICATE = "bad_certificate"
+    """Its certificate is not valid: expired, or for another name."""
+    NOTHING_THERE = "nothing_there"
+    """Something answers at its address, and is no MCP server."""
+    ENDS_AT_START = "ends_at_start"
+    """Its process ends at once; what it said is quoted."""
+    NO_ANSWER = "no_answer"
+    """It does not answer in time."""
+    NOT_USABLE = "not_usable"
+    """Something else; the message says what."""
+    OPEN_TO_OTHERS = "open_to_others"
+    """The configuration holds secrets, and other users can read it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`message` is what is wrong, `remedy` what to do. `command` is one that would work instead."""
+
+    code: Code
+    message: str
+    remedy: str
+    command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptoms:
+    """What an attempt to use a server showed. `program` is where its command leads, `elsewhere` where else it is."""
+
+    error: RpcError | LinkError | TimeoutError | None = None
+    seconds: float = 0.0
+    stdout: Sequence[str] = ()
+    stderr: Sequence[str] = ()
+    program: str | None = None
+    elsewhere: str | None = None
+    interpreter: str | None = None  # that the program names in its first line, and that is not there
+
+
+def diagnose(spec: BackendSpec, seen: Symptoms) -> Iterator[Finding]:
+    """The worst first; nothing if all is well."""
+    if seen.error is not None:
+        if isinstance(spec.target, StdioTarget):
+            yield _of_program(spec.target, seen)
+        elif isinstance(spec.target, HttpTarget):
+            yield _of_address(spec.target, seen)
+    if seen.stdout and seen.error is None:
+        yield _prints(seen)
+
+
+def _prints(seen: Symptoms) -> Finding:
+    return Finding(
+        code=Code.PRINTS_TO_STDOUT,
+        message=f"it prints to standard output, which is for messages only: {_shown(seen.stdout[:1])}",
+        remedy="let it log to standard error; emceepee skips such lines, but other clients may fail because of them",
+    )
+
+
+def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
+    if seen.program is None:
+        return _missing(target, seen)
+    if seen.interpreter is not None:
+        return Finding(
+            code=Code.WRONG_INTERPRETER,
+            message=f"{seen.program} is to be run by {seen.interpreter}, which does not exist",
+            remedy="install the server again, or name the right interpreter as command and the script in args",
+        )
+    if complaints := [line for line in seen.stderr if _NO_MODULE.search(line)]:
+        return Finding(
+            code=Code.WRONG_INTERPRETER,
+            message=f"{target.command} ({seen.program}) cannot run the server: {_shown(complaints[-1:])}",
+            remedy="name the interpreter of the environment in which the server is installed, by its whole path, or "
+            "install the server in this one",
+        )
+    if _has(seen.error, OSError) and not isinstance(seen.error, TimeoutError):
+        return Finding(
+            code=Code.WRONG_INTERPRETER,
+            message=str(seen.error),
+            remedy="make it executable (chmod +x), or name what runs it as command and the file in args",
+        )
+    if isinstance(seen.error, RpcError):
+        return Finding(
+            code=Code.NOT_USABLE,
+            message=f"it answered with error {seen.error.code}: {seen.error}{_stderr(seen)}",
+            remedy="see what the message says; an old server may need a newer version",
+        )
+    if isinstance(seen.error, TimeoutError):
+        words = f"it did not answer within {round(seen.seconds, 1):g} s"
+        if seen.stdout:
+            return Finding(
+                code=Code.PRINTS_TO_STDOUT,
+                message=f"{words}, and prints to standard output, which is for messages only: {_shown(seen.stdout)}",
+                remedy="let it log to standard error, and see whether it is an MCP server at all: args may lack a word",
+            )
+        return Finding(
+            code=Code.NO_ANSWER,
+            message=words + _stderr(seen),
+            remedy="start it by hand and see what it waits for; a first start may download much: try again",
+        )
+    if seen.stdout and isinstance(seen.error, LinkError):
+        return Finding(
+            code=Code.PRINTS_TO_STDOUT,
+            message=f"{seen.error}. It printed to standard output: {_shown(seen.stdout)}",
+            remedy="that is for messages only: see what it says, and let it log to standard error",
+        )
+    return Finding(
+        code=Code.ENDS_AT_START,
+        message=f"{seen.error}",
+        remedy="mend what it complains of; variables that it needs go under env",
+    )
+
+
+def _missing(target: StdioTarget, seen: Symptoms) -> Finding:
+    what = f"there is no program {target.command}"
+    if seen.elsewhere is not None:
+        remedy = f"write {seen.elsewhere} as command (doctor --fix does it)"
+        return Finding(code=Code.MISSING_COMMAND, message=what, remedy=remedy, command=seen.elsewhere)
+    hint = _INSTALL.get(target.command, "install it")
+    return Finding(
+        code=Code.MISSING_COMMAND, message=what, remedy=f"{hint}, or write the whole path of the program as command"
+    )
+
+
+def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
+    error = seen.error
+    host = urlsplit(target.url).netloc.rpartition("@")[2]
+    if (certificate := _find(error, ssl.SSLCertVerificationError)) is not None:
+        is_unknown = certificate.verify_code in UNKNOWN_ISSUER
+        remedy = "name that CA's certificate as tls.ca of this server, or with --ca-bundle, if you trust it"
+        if not is_unknown:
+            remedy = "see what the message says; do not turn the check off"
+        return Finding(code=Code.UNKNOWN_CA if is_unknown else Code.BAD_CERTIFICATE, message=str(error), remedy=remedy)
+    status = error.status if isinstance(error, LinkError | RpcError) else 0
+    if status in (401, 403):
+        return _refused(target, status, error)
+    if status in (404, 405):
+        return Finding(
+            code=Code.NOTHING_THERE,
+            message=f"{host} answers, but has no MCP server at {urlsplit(target.url).path or '/'} (HTTP {status})",
+            remedy="look for the address in its documentation: many end in /mcp, older ones in /sse",
+        )
+    if _find(error, gaierror) is not None:
+        return Finding(
+            code=Code.UNKNOWN_HOST,
+            message=str(error),
+            remedy="look at the name in its url, and whether this machine is on the right network",
+        )
+    if (refusal := _find(error, OSError)) is not None and refusal.errno == errno.ECONNREFUSED:
+        return Finding(
+            code=Code.CLOSED_PORT,
+            message=f"nothing listens at {host}",
+            remedy="start the server, or mend the port in its url",
+        )
+    if isinstance(error, TimeoutError):
+        return Finding(
+            code=Code.NO_ANSWER,
+            message=f"{host} did not answer within {round(seen.seconds, 1):g} s",
+            remedy="see whether it is up, and whether a firewall or a proxy is between",
+        )
+    return Finding(
+        code=Code.NOT_USABLE, message=str(error), remedy="see what the message says, and the server's own log"
+    )
+
+
+def _refused(target: HttpTarget, status: int, error: Exception | None) -> Finding:
+    credentials = [name for name in target.headers if is_secret_name(name)]
+    if not credentials and "@" not in urlsplit(target.url).netloc:
+        return Finding(
+            code=Code.WANTS_LOGIN,
+            message=f"it wants a login (HTTP {status})",
+            remedy="nothing is wrong: the login is asked for when the server is first used. If it takes a token "
+            'instead, add "headers": {"Authorization": "Bearer ${env:NAME}"}',
+        )
+    where = f"headers.{credentials[0]}" if credentials else "url"
+    return Finding(
+        code=Code.WRONG_TOKEN,
+        message=f"it does not accept the credentials in {where} (HTTP {status})",
+        remedy="get a new token; see that the reference leads to it, and that it begins as the server wants it: often "
+        "with Bearer",
+    )
+
+
+def _find(error: BaseException | None, kind: type[_E]) -> _E | None:
+    """The first of that kind among what led to the error."""
+    seen = 0
+    while error is not None and seen < 10:
+        if isinstance(error, kind):
+            return error
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return None
+
+
+def _has(error: BaseException | None, kind: type[BaseException]) -> bool:
+    return _find(error, kind) is not None
+
+
+def _stderr(seen: Symptoms) -> str:
+    return f". It said: {_shown(stderr_excerpt(seen.stderr, most=SHOWN_LINES))}" if seen.stderr else ""
+
+
+def _shown(lines: Sequence[str]) -> str:
+    text = " | ".join(line.strip() for line in lines if line.strip())
+    return text if len(text) <= 500 else f"{text[:500]}…"

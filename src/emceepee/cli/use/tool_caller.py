@@ -1,0 +1,236 @@
+"""How commands reach servers: by emceepee's own tools, in a session here or in one of a running `emceepee serve`."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from emceepee.app.session_parts import open_session, open_store, session_parts
+from emceepee.backends.backend_task import BackendTask
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.link import Link, LinkError, RpcError
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.cli.tokens import bare_token
+from emceepee.clock import SystemClock, milliseconds
+from emceepee.config.settings import Config
+from emceepee.errors import ErrorCode
+from emceepee.guard.identity import LOCAL
+from emceepee.ids import Ulids
+from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
+from emceepee.paths import TOKEN_VARIABLE
+from emceepee.server.dispatch import BadCall, Tools
+from emceepee.sessions.session import Session
+from emceepee.telemetry.redaction import public_url
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration.limited import fit_tools
+from emceepee.tools.replies.notices import EVENTS, MOVED, NOTICE_KEYS, PENDING, UNSAVED, read_notice
+from emceepee.tools.request_context import RequestContext
+from emceepee.wire.json_rpc import Request
+from emceepee.wire.json_types import JsonObject
+
+if TYPE_CHECKING:
+    import asyncio
+
+PROGRESS = "notifications/progress"
+CONNECT_ON_USE = {"Emceepee-Connect": "on-use"}
+OnProgress = Callable[[JsonObject], None]
+_METHOD_NOT_FOUND = -32601
+_HELP_PAGES = frozenset(code.help_url for code in ErrorCode)
+
+
+class CallFailed(Exception):
+    """No result could be had; the text says what to do."""
+
+
+class _Endpoint(Protocol):
+    """Where emceepee's tools are."""
+
+    async def ask(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+        """One `tools/call`. Raises: CallFailed."""
+        ...
+
+
+class ToolCaller:
+    """Calls emceepee's own tools, and gives back what they say without the notices meant for models."""
+
+    def __init__(self, endpoint: _Endpoint) -> None:
+        self._endpoint = endpoint
+
+    @classmethod
+    @asynccontextmanager
+    async def here(cls, config: Config) -> "AsyncIterator[ToolCaller]":
+        """In a session of this process, on its own configuration. Servers start when they are needed.
+
+        A list of several servers waits for all of them: the next command could only start them again.
+        """
+        clock, limits = SystemClock(), config.limits
+        patience = max(limits.list_patience_seconds, limits.connect_seconds)
+        config = replace(config, limits=replace(limits, list_patience_seconds=patience))
+        async with open_store(config, clock) as store, session_parts(config, clock, store) as parts:
+            session_id = Ulids(lambda: milliseconds(clock.now())).new()
+            async with open_session(session_id, LOCAL, parts) as session:
+                session.update_profile(connects_on_use=True)
+                yield cls(_HereEndpoint(session, Tools(fit_tools(TOOLS, config.limits))))
+
+    @classmethod
+    @asynccontextmanager
+    async def at(cls, url: str, token: str | None, config: Config) -> "AsyncIterator[ToolCaller]":
+        """In a session of its own at a running `emceepee serve`. Raises: CallFailed."""
+        clock = SystemClock()
+        headers = CONNECT_ON_USE | ({} if token is None else {"Authorization": f"Bearer {bare_token(token)}"})
+        target = HttpTarget(url=mcp_url(url), headers=headers, kind="http", tells_session=False)
+        spec = BackendSpec(name="emceepee", target=target, mode="legacy")
+        async with Dialer.running(clock, config.limits, egress=config.egress) as dialer:
+            try:
+                link = await dialer.dial(spec, _Listener(), capabilities={})
+            except (LinkError, RpcError) as error:
+                raise CallFailed(_unreachable(url, error)) from None
+            try:
+                yield cls(_LinkEndpoint(link))
+            finally:
+                await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what="the line to emceepee")
+
+    async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress = lambda _: None) -> JsonObject:
+        """The whole result. Raises: CallFailed."""
+        return without_notices(await self._endpoint.ask({"name": tool, "arguments": arguments}, on_progress))
+
+    async def value(self, tool: str, arguments: JsonObject) -> JsonObject:
+        """The structured content of one that succeeds. Raises: CallFailed."""
+        result = await self.call(tool, arguments)
+        if result.get("isError"):
+            raise CallFailed(error_report(result))
+        structured = result.get("structuredContent")
+        return structured if isinstance(structured, dict) else {}
+
+
+def mcp_url(url: str) -> str:
+    """The address of the endpoint, of which the path may be left out."""
+    base, sign, query = url.partition("?")
+    if "://" not in base:
+        base = f"http://{base}"
+    rest = base.partition("://")[2]
+    if "/" not in rest.rstrip("/"):
+        base = f"{base.rstrip('/')}/mcp"
+    return f"{base}{sign}{query}"
+
+
+def without_notices(result: JsonObject) -> JsonObject:
+    """A result as the server gave it."""
+    content = result.get("content")
+    if isinstance(content, list):
+        kept = list(content)
+        while kept and _is_notice(kept[-1]):
+            kept.pop()
+        result = result | {"content": kept}
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict):
+        added = NOTICE_KEYS if EVENTS in structured else {PENDING, MOVED, UNSAVED}
+        own = {key: value for key, value in structured.items() if key not in added}
+        if isinstance(under := own.get("emceepee"), dict) and under and under.keys() <= NOTICE_KEYS:
+            del own["emceepee"]
+        result = result | {"structuredContent": own}
+    return result
+
+
+def _is_notice(block: object) -> bool:
+    text = block.get("text") if isinstance(block, dict) else None
+    return isinstance(text, str) and read_notice(text) is not None
+
+
+def error_words(result: JsonObject) -> str:
+    """What a result that is an error says."""
+    content = result.get("content")
+    texts = [str(block.get("text", "")) for block in content or () if isinstance(block, dict)]
+    return texts[0] if texts else "it failed, and did not say why"
+
+
+def error_report(result: JsonObject) -> str:
+    """The same, and where more is said about its code."""
+    page = _help_page(result)
+    return error_words(result) if page is None else f"{error_words(result)}\nSee {page}"
+
+
+def _help_page(result: JsonObject) -> str | None:
+    """Only of emceepee's own: a server's error may have anything in the same place."""
+    value: object = result
+    for key in ("structuredContent", "error", "details", "help"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) and value in _HELP_PAGES else None
+
+
+def _unreachable(url: str, error: LinkError | RpcError) -> str:
+    shown = public_url(url)
+    if getattr(error, "status", 0) in (401, 403):
+        return f"{shown} asks for a token, or does not take this one: say --token, or set {TOKEN_VARIABLE}"
+    return (
+        f"there is no emceepee at {shown}: {error}. Start one with `emceepee serve`, or leave --url out to start the "
+        "servers here"
+    )
+
+
+class _HereEndpoint:
+    """This process's own session."""
+
+    def __init__(self, session: Session, tools: Tools) -> None:
+        self._session, self._tools, self._count = session, tools, 0
+
+    async def ask(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+        self._count += 1
+        params = params | {"_meta": {"progressToken": self._count}}
+        request = Request(self._count, "tools/call", params)
+        context = RequestContext(request, self._session, _ProgressChannel(on_progress), LOCAL)
+        try:
+            return await self._tools.call(params, context)
+        except BadCall as error:
+            raise CallFailed(str(error)) from None
+        finally:
+            context.close()
+
+
+class _ProgressChannel:
+    is_gone = False
+
+    def __init__(self, on_progress: OnProgress) -> None:
+        self._on_progress = on_progress
+
+    def send(self, message: JsonObject) -> None:
+        if message.get("method") == PROGRESS:
+            self._on_progress(message["params"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Progress:
+    tell: OnProgress
+
+
+class _LinkEndpoint:
+    """A running emceepee, over HTTP."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def ask(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
+        try:
+            return await self._link.request("tools/call", params, origin=_Progress(on_progress))
+        except (LinkError, RpcError) as error:
+            raise CallFailed(f"emceepee did not answer: {error}") from None
+
+
+class _Listener:
+    """Progress goes to the request it belongs to. emceepee asks nothing of a client that declares nothing."""
+
+    async def handle_request(
+        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
+    ) -> JsonObject:
+        raise RpcError({"code": _METHOD_NOT_FOUND, "message": "the command line answers by tools"})
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method == PROGRESS and isinstance(origin, _Progress):
+            origin.tell(params)
+
+    def handle_output(self, line: str, source: str) -> None: ...
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return None
+
+    def handle_task(self, task: BackendTask, origin: object | None) -> None: ...

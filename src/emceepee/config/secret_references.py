@@ -1,0 +1,190 @@
+"""Secrets by reference: what a configuration names is looked up, and what it spells out is noticed.
+
+${NAME}  ${env:NAME}  ${NAME:-default}   a variable of the environment
+${file:PATH}                             the text of a file, without the line break at its end
+${keyring:SERVICE/NAME}                  what the platform's keyring has, with the package `keyring`
+"""
+
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from emceepee.bounds.files import check_regular, read_file
+from emceepee.errors import near_names
+from emceepee.wire.json_types import JsonObject
+
+LARGEST_FILE = 64 << 10  # bytes; what is larger is no secret
+KEYRING_SECONDS = 60.0  # for someone to unlock it
+KINDS = ("env", "file", "keyring")
+_REFERENCE = re.compile(
+    r"\$\{(?:(?P<kind>env|file|keyring):(?!-)(?P<what>[^}]*)"
+    r"|(?P<stranger>[A-Za-z]+):[A-Za-z_/.~][^}]*"  # and not what shells know: ${x:0:3}, ${x:+y}
+    r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?)\}"
+)
+_VARIABLE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL).fullmatch
+_SECRET_NAME = re.compile(
+    r"(?i)(^|[-_])(authorization|cookie|token|secret|password|passwd|passphrase|credentials?|api[-_]?key|key|pat)$"
+)
+_PASSWORD_IN_URL = re.compile(r"://[^/?#@:]*:[^/?#@]+@").search
+
+AskKeyring = Callable[[str, str], str | None]
+OnFailure = Callable[[str, "BadReference"], None]
+
+
+class BadReference(Exception):
+    """Why it leads to nothing, and what to do. Never shows what others lead to. `missing` is the file that it names."""
+
+    def __init__(self, words: str, *, missing: Path | None = None) -> None:
+        super().__init__(words)
+        self.missing = missing
+
+
+def ask_platform_keyring(service: str, name: str) -> str | None:
+    """Raises: BadReference."""
+    try:
+        import keyring  # which is loaded by whoever uses it, and by nobody else
+    except ImportError:
+        raise BadReference(
+            "the package keyring is not installed: install emceepee[keyring], or use ${file:PATH} or a variable"
+        ) from None
+    answer: list[str | Exception | None] = []
+
+    def ask() -> None:
+        try:
+            answer.append(keyring.get_password(service, name))
+        except Exception as error:  # of whichever backend it has
+            answer.append(error)
+
+    # It may ask someone to unlock it, who may not be there.
+    asking = threading.Thread(target=ask, name="emceepee-keyring", daemon=True)
+    asking.start()
+    asking.join(KEYRING_SECONDS)
+    if not answer:
+        raise BadReference(f"the keyring did not answer within {KEYRING_SECONDS:g} s; unlock it first")
+    if isinstance(answer[0], Exception):
+        words = str(answer[0]).partition("\n")[0] or type(answer[0]).__name__
+        raise BadReference(f"the keyring cannot be asked for {service}/{name}: {words}")
+    return answer[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class References:
+    """Where things are looked up. Files are looked for from `folder` on."""
+
+    environment: Mapping[str, str]
+    folder: Path = Path()
+    ask_keyring: AskKeyring = ask_platform_keyring
+    opens_files: bool = True  # False: only look whether a file could be read, as long as nobody agreed to read it
+
+    def resolve(self, text: str) -> str:
+        """The text with everything that it refers to; what that holds is not looked at again. Raises: BadReference."""
+        parts: list[str] = []
+        done = end = 0
+        start = text.find("${")
+        while start >= 0:
+            if end <= start:
+                end = text.find("}", start) + 1
+            if not end:
+                break
+            # Only up to the next brace: else each of many references that never end would be read to the end.
+            found = _REFERENCE.fullmatch(text, start, end)
+            if found is not None:
+                parts += [text[done:start], self._look_up(found)]
+                done = end
+            start = text.find("${", start + 2 if found is None else end)
+        return "".join([*parts, text[done:]])
+
+    def resolve_all(self, value: Any, key: str, on_failure: "OnFailure") -> Any:
+        """Return a JSON value with its references resolved; one that fails stays as written, and its key is reported.
+
+        A disabled server stays as written: it may lack what it would need.
+        """
+        if isinstance(value, str):
+            try:
+                return self.resolve(value)
+            except BadReference as error:
+                on_failure(key, error)
+                return value
+        if isinstance(value, list):
+            return [self.resolve_all(item, f"{key}[{index}]", on_failure) for index, item in enumerate(value)]
+        if isinstance(value, dict) and value.get("disabled") is not True:
+            return {
+                name: self.resolve_all(item, f"{key}.{name}" if key else name, on_failure)
+                for name, item in value.items()
+            }
+        return value
+
+    def _look_up(self, found: "re.Match[str]") -> str:
+        if (stranger := found["stranger"]) is not None:
+            near = near_names(stranger, KINDS)
+            meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(KINDS)}"
+            raise BadReference(f"{found[0]} is no reference: nothing is looked up by {stranger}; {meant}")
+        match found["kind"]:
+            case "file":
+                return self._file(found["what"])
+            case "keyring":
+                return self._secret(found["what"])
+            case "env":
+                if (named := _VARIABLE(found["what"])) is None:
+                    raise BadReference(f"{found[0]} names no variable; write ${{env:NAME}}")
+                return self._variable(named["name"], named["default"])
+        return self._variable(found["name"], found["default"])
+
+    def _variable(self, name: str, default: str | None) -> str:
+        value = self.environment.get(name)
+        if value or (value is not None and default is None):
+            return value
+        if default is None:
+            raise BadReference(f"the environment has no variable {name}; set it, or write ${{{name}:-default}}")
+        return default
+
+    def _file(self, given: str) -> str:
+        try:
+            path = self.folder / Path(given).expanduser()
+        except RuntimeError:  # it begins with ~ and a name that nobody has
+            path = self.folder / given
+        try:
+            if not self.opens_files:
+                check_regular(path.stat(), path, LARGEST_FILE)
+                return ""
+            text = read_file(path, LARGEST_FILE).decode("utf-8")
+        except FileNotFoundError:
+            words = f"there is no file {path}; write the secret there, and close it to others"
+            raise BadReference(words, missing=path) from None
+        except (OSError, ValueError) as error:  # among them a path with a null byte
+            is_text = not isinstance(error, UnicodeDecodeError)
+            why = (getattr(error, "strerror", None) or str(error)) if is_text else "it is no text in UTF-8"
+            raise BadReference(f"the file {path} cannot be read: {why}") from None
+        return text.removesuffix("\n").removesuffix("\r")
+
+    def _secret(self, given: str) -> str:
+        service, _, name = given.rpartition("/")
+        if not service or not name:
+            raise BadReference(f"${{keyring:{given}}} names no secret; write ${{keyring:SERVICE/NAME}}")
+        secret = self.ask_keyring(service, name)
+        if secret is None:
+            words = f"put it there with keyring set {service} {name}"
+            raise BadReference(f"the keyring has nothing for {service}/{name}; {words}")
+        return secret
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a header or a variable of that name usually holds a secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
+def literal_secrets(entry: JsonObject, key: str) -> Iterator[str]:
+    """The keys of a server's entry, as it is written, under which secrets seem to stand themselves."""
+    for part in ("headers", "env"):
+        values: Any = entry.get(part)
+        if isinstance(values, dict):
+            for name, value in values.items():
+                if isinstance(value, str) and value.strip() and "${" not in value and is_secret_name(name):
+                    yield f"{key}.{part}.{name}"
+    for name in ("url", "serverUrl"):
+        url = entry.get(name)
+        if isinstance(url, str) and "${" not in url and _PASSWORD_IN_URL(url):
+            yield f"{key}.{name}"

@@ -1,0 +1,206 @@
+"""Everything that can be set, in one frozen Config, and which settings do not go together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from emceepee.backends.http1.egress import EgressSettings
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.guard.gate import LOOPBACK_NAMES
+from emceepee.guard.identity import LOCAL
+from emceepee.paths import KEYRING, NATIVE_ELICITATION, NOTICES, SECRETS, STATE_VARIABLE, SYNCS, TOKEN_VARIABLE
+from emceepee.state.limits import Limits
+from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location
+from emceepee.store.platform_keyring import NoKeyring, check_keyring
+from emceepee.surface import Surface
+from emceepee.telemetry.settings import TelemetrySettings
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """A mistake in the configuration file: the key under which it stands, and what is wrong.
+
+    It disables `server`. If `is_fatal`, emceepee does not start; any other setting has its default.
+    """
+
+    key: str
+    message: str
+    server: str | None = None
+    is_reference: bool = False
+    is_fatal: bool = False
+    missing: Path | None = None  # the file whose lack it is
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    """What `emceepee serve` listens on, and whom it admits."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # principal by token
+    allow_hosts: tuple[str, ...] = ()
+    allow_origins: tuple[str, ...] = ()
+    allow_commands: bool = False
+    allow_urls: tuple[str, ...] = ()
+    require_session: bool = False
+    insecure: bool = False
+    oauth_issuer: str | None = None
+    oauth_resource: str | None = None
+    oauth_scopes: tuple[str, ...] = ()
+    public_url: str | None = None  # where browsers and authorization servers reach this server
+    has_console: bool = True
+    shares_port: bool = False  # with other processes that listen on it, too
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK_NAMES
+
+    @property
+    def asks_for_proof(self) -> bool:
+        return bool(self.tokens) or self.oauth_issuer is not None
+
+    @property
+    def sole_principal(self) -> str | None:
+        """The one that every caller is; None if there can be several."""
+        principals = set(self.tokens.values()) or {LOCAL}
+        return None if self.oauth_issuer or len(principals) > 1 else principals.pop()
+
+    def check(self) -> None:
+        """Raises: ConfigError if it would be open to strangers."""
+        if not (self.is_loopback or self.asks_for_proof or self.insecure):
+            raise ConfigError(
+                f"listening on {self.host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}) or "
+                "--oauth-issuer, or say --insecure"
+            )
+        if self.oauth_issuer and not self.insecure and not _is_private_to_us(self.oauth_issuer):
+            raise ConfigError("--oauth-issuer must begin with https://: else anyone on the way could choose the keys")
+        if self.public_url is not None and not _is_private_to_us(self.public_url):
+            raise ConfigError("--public-url must begin with https://: browsers bring the codes of logins there")
+        if self.oauth_issuer and not self.oauth_resource:
+            raise ConfigError("--oauth-issuer needs --oauth-resource, the public URL of this server's /mcp")
+
+
+def _is_private_to_us(url: str) -> bool:
+    """Whether what comes from there cannot have been changed on the way."""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaConfig:
+    """How the replicas that share this one's state reach it."""
+
+    listen: tuple[str, int] | None = None  # None: a Unix socket, or a free port on loopback, as the state is shared
+    tls_files: tuple[Path, ...] = ()  # certificate, key and, if it is not a public one, the authority of all replicas
+    slot: int | None = None  # None: the lowest that is free
+
+    @classmethod
+    def of(cls, listen: str | None, tls: str | None, slot: int | None) -> "ReplicaConfig":
+        """As it is written on the command line. Raises: ConfigError."""
+        files = tuple(Path(part).expanduser() for part in tls.split(",")) if tls else ()
+        if files and (len(files) not in (2, 3) or listen is None):
+            raise ConfigError("--replica-tls: expected CERT,KEY or CERT,KEY,CA, together with --replica-listen")
+        return cls(listen=None if listen is None else _replica_address(listen), tls_files=files, slot=slot)
+
+
+def _replica_address(text: str) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", None
+    if not host or port is None or host in ("0.0.0.0", "::"):
+        raise ConfigError(
+            f"--replica-listen: expected the HOST:PORT by which the other replicas reach this one, found {text!r}"
+        )
+    return host, port
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything that can be set."""
+
+    servers: tuple[BackendSpec, ...] = ()  # also those whose entries have mistakes, with unusable targets
+    disabled: tuple[BackendSpec, ...] = ()  # in the file
+    limits: Limits = field(default_factory=Limits)
+    roots: tuple[str, ...] = ()  # offered to every server that has none of its own
+    notices: str = NOTICES[0]
+    native_elicitation: str = NATIVE_ELICITATION[0]
+    search_vectors: Path | None = None  # word vectors for codemode_search
+    surface: Surface = Surface.FULL  # of callers that ask for none
+    has_codemode: bool = True
+    log_level: str = "info"
+    log_format: str = "text"
+    log_file: Path | None = None
+    link_file: Path | None = None  # holds the newest link to the console
+    http: HttpConfig = field(default_factory=HttpConfig)
+    replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
+    telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
+    console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
+    state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
+    state_sync: str = SYNCS[0]
+    secrets: str = SECRETS[0]
+    location: StateLocation = field(default_factory=StateLocation)  # what that and flags and variables come to
+    session_name: str | None = None  # of the session that a caller on standard input takes up
+    egress: EgressSettings = field(default_factory=EgressSettings)
+    ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
+    spelled_out: tuple[str, ...] = ()  # keys under which a secret seems to stand itself, for a hint
+    problems: tuple[ConfigProblem, ...] = ()  # all mistakes in the file
+
+    @property
+    def general_problem(self) -> str | None:
+        """The mistakes that disable no server, in one text."""
+        return "; ".join(str(problem) for problem in self.problems if problem.server is None) or None
+
+    @property
+    def unverified(self) -> list[str]:
+        """The servers whose certificates nobody checks, for a warning."""
+        targets = {spec.name: spec.target for spec in self.servers}
+        return [
+            name
+            for name, target in targets.items()
+            if isinstance(target, HttpTarget) and target.tls is not None and target.tls.insecure
+        ]
+
+
+def locate_state(config: Config, given: str | None, environment: Mapping[str, str], *, usual: str) -> StateLocation:
+    """By the flag `given`, else the variable, else the file, else as is usual. Raises: ConfigError."""
+    sources = (
+        ("--state", given),
+        (STATE_VARIABLE, environment.get(STATE_VARIABLE)),
+        ("state", config.state),
+        ("", usual),
+    )
+    source, text = next((source, text) for source, text in sources if text)
+    try:
+        return parse_location(text, environment, sync=config.state_sync)
+    except BadLocation as error:
+        raise ConfigError(f"{source}: {error}") from None
+
+
+def check_secrets(config: Config) -> None:
+    """Whether tokens can be kept where they are to be. Raises: ConfigError."""
+    if config.secrets != KEYRING:
+        return
+    if config.location.is_memory:
+        raise ConfigError(
+            "--secrets keyring keeps tokens longer than this process, and needs state that says which there are: "
+            "say --state sqlite, too"
+        )
+    if config.location.redis is not None:
+        raise ConfigError(
+            f"--secrets keyring is for one machine, and state in Redis for several: set {KEY_VARIABLE} instead, and "
+            "tokens are encrypted there"
+        )
+    try:
+        check_keyring()
+    except NoKeyring as error:
+        raise ConfigError(f"--secrets keyring: {error}") from None

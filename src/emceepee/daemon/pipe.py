@@ -1,0 +1,161 @@
+"""The pipe: lines of the caller to the daemon, lines of the daemon to the caller, in a thread for each direction.
+
+If the daemon is lost, the next line finds it again, or starts it: the handshake is repeated without the caller, and the
+session, which the pipe gave its name, goes on. Requests under way are sent again if the lost daemon cannot have
+executed them, or if they change nothing. The others are answered with an error.
+"""
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from emceepee.daemon.daemon_line import ANSWER_GROWTH, READ_BYTES, DaemonLine, Loss, Sent
+from emceepee.daemon.messages import (
+    INVALID_REQUEST,
+    MessageId,
+    canceled_in,
+    change_nothing,
+    error_line,
+    parse,
+    requests_in,
+)
+from emceepee.daemon.starting import Attached, NoDaemon
+from emceepee.terminal_text import printable
+from emceepee.wire.framing import LineSplitter, TooLongLine
+
+END_SECONDS = 5.0  # for the last answers, when the caller's input has ended, or the daemon
+GONE = (
+    "emceepee's daemon has ended while this request was under way, and may have executed it. Check its effect before "
+    "you send it again. The session goes on with the next request."
+)
+
+
+class Pipe:
+    """`run` until the caller's input ends."""
+
+    def __init__(self, attached: Attached, attach: Callable[[], Attached], *, stdin: int, stdout: int) -> None:
+        self._attach, self._stdin, self._stdout = attach, stdin, stdout
+        self._longest_line = attached.welcome.longest_line
+        self._splitter = LineSplitter(self._longest_line)
+        self._writing = threading.Lock()
+        self._turn = threading.Lock()  # of the thread that writes to the daemon, and looks for the next one
+        self._again: deque[Sent] = deque()  # of lost daemons
+        self._handshake = Handshake()
+        self._line: DaemonLine | None = self._open(attached)
+
+    def run(self) -> None:
+        while data := os.read(self._stdin, READ_BYTES):
+            for line in self._splitter.feed(data):
+                self._take(line)
+        if rest := self._splitter.rest():
+            self._take(rest)
+        with self._turn:
+            last = self._line
+        if last is not None:
+            last.finish(within=END_SECONDS)
+
+    def _take(self, line: bytes | TooLongLine) -> None:
+        if isinstance(line, TooLongLine):
+            self.write(error_line(line.message_id, "Invalid request: the line is too long", INVALID_REQUEST))
+        elif line.strip():
+            self._forward(line)
+
+    def _forward(self, line: bytes) -> None:
+        messages = parse(line)
+        keys = requests_in(messages)
+        if messages:  # before it is sent: the answer may be here at once
+            self._handshake.note(messages[0].get("method"), line, keys)
+        sent = Sent(line=line, keys=tuple(keys), changes_nothing=change_nothing(messages))
+        with self._turn:
+            if self._line is not None:
+                for key in canceled_in(messages):
+                    self._line.forget(key)
+            try:
+                while not self._connected().send(sent):
+                    sent = sent.repeated()
+            except NoDaemon as error:
+                self._refuse(sent, error)
+
+    def _connected(self) -> DaemonLine:
+        """The line to the daemon, or to the next one. Raises: NoDaemon."""
+        while (line := self._line) is None or line.is_lost:
+            if line is not None:
+                line.wait_until_settled(END_SECONDS)
+                line.close()
+                self._line = None
+            self._line = self._open(self._attach())
+            self._send_again(self._line)
+        return line
+
+    def _open(self, attached: Attached) -> DaemonLine:
+        line = DaemonLine(attached.connection, self, ANSWER_GROWTH * self._longest_line)
+        self._handshake.repeat(line)
+        return line
+
+    def _send_again(self, line: DaemonLine) -> None:
+        while self._again:
+            sent = self._again.popleft().repeated()
+            if not line.send(sent):
+                self._again.appendleft(sent)
+                return
+
+    def _refuse(self, sent: Sent, error: NoDaemon) -> None:
+        sys.stderr.write(printable(f"emceepee: {error}\n"))
+        for key in sent.keys:
+            self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
+
+    # What a line to a daemon reports.
+
+    def lose(self, loss: Loss) -> None:
+        for key in loss.lost:
+            self.write(error_line(key, GONE))
+        self._again.extend(loss.again)
+
+    def resume(self) -> None:
+        with self._turn:
+            try:
+                while self._again:
+                    self._send_again(self._connected())
+            except NoDaemon as error:
+                while self._again:
+                    self._refuse(self._again.popleft(), error)
+
+    def answered(self, keys: list[MessageId]) -> None:
+        self._handshake.confirm(keys)
+
+    def write(self, line: bytes) -> None:
+        """To the caller. If it is gone, so are we."""
+        with self._writing:
+            view = memoryview(line)
+            try:
+                while view:
+                    view = view[os.write(self._stdout, view) :]
+            except OSError:
+                os._exit(0)
+
+
+class Handshake:
+    """What the caller said first, for a daemon that did not hear it."""
+
+    def __init__(self) -> None:
+        self._opening: bytes | None = None
+        self._key: MessageId | None = None
+        self._is_answered = False
+        self._opened: bytes | None = None
+
+    def note(self, method: object, line: bytes, keys: list[MessageId]) -> None:
+        if method == "initialize" and keys:
+            self._opening, self._key, self._is_answered, self._opened = line, keys[0], False, None
+        elif method == "notifications/initialized":
+            self._opened = line
+
+    def confirm(self, keys: list[MessageId]) -> None:
+        self._is_answered = self._is_answered or self._key in keys
+
+    def repeat(self, line: DaemonLine) -> None:
+        if self._opening is not None and self._key is not None and self._is_answered:
+            line.send(Sent(line=self._opening), unheard=self._key)
+            if self._opened is not None:
+                line.send(Sent(line=self._opened))

@@ -1,0 +1,320 @@
+"""Writes what sessions have changed, those of all together, and keeps trying while it cannot.
+
+    part of a session ── mark ──▶ unsaved ── within 5 ms ──┐
+    reply, about to leave ── save ──────────── at once ─────┴▶ one commit of all that is unsaved ──▶ store
+                               └───── waits until it is there ◀───────────────────────────────────────┘
+
+What the store can do at once is not waited for. While one commit is on its way, the next one collects. If the store
+fails, nobody waits for it: sessions go on in memory, and everything that is unsaved is tried again after a while, or as
+soon as the store says that it is back.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from emceepee.clock import Clock, Handle
+from emceepee.futures import resolve
+from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
+from emceepee.sessions.directory.persistence import RecordWriters, write_record
+from emceepee.sessions.records import RecordKind
+from emceepee.sessions.session import Session
+from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("sessions")
+SAVE_SECONDS = 0.005  # after the first change; promised are 100 ms. Whoever floods is written 200 times a second
+RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 30.0
+FIRST_PAUSE = RETRY_SECONDS / 2  # it doubles with each failure
+EXPIRY_SLACK = timedelta(minutes=5)  # by which the store may forget a session too early
+NEW = Lease(0, 0)
+
+
+class _Saved:
+    """What the store has of one session."""
+
+    __slots__ = ("_expires_at", "_known", "lease", "session")
+
+    def __init__(self, session: Session, stored: StoredSession | None) -> None:
+        self.session = session
+        self.lease = stored.lease if stored is not None else NEW
+        self._known = set(stored.records) if stored is not None else set()
+        self._expires_at = stored.head.expires_at if stored is not None else None
+
+    def lags_behind(self, expires_at: datetime, by: timedelta) -> bool:
+        """Whether the store would forget it that much too early."""
+        return self._expires_at is not None and expires_at - self._expires_at > by
+
+    def commit(self, expires_at: datetime, writers: RecordWriters) -> Commit:
+        session = self.session
+        puts: dict[RecordKey, bytes] = {}
+        deletes: set[RecordKey] = set()
+        for key in session.unsaved.take():
+            data = write_record(session, key, writers)
+            if data is not None:
+                puts[key] = data
+            elif key in self._known:
+                deletes.add(key)
+        head = SessionHead(
+            session_id=session.session_id,
+            principal=session.principal,
+            keys=session.keys,
+            expires_at=expires_at,
+            due_at=session.due_at,
+        )
+        return Commit(head=head, lease=self.lease, puts=puts, deletes=frozenset(deletes))
+
+    def was_committed(self, commit: Commit, lease: Lease) -> None:
+        self.lease, self._expires_at = lease, commit.head.expires_at
+        self._known -= commit.deletes
+        self._known |= commit.puts.keys()
+
+
+class _NotYet:
+    """Follows a session that is being created: what it changes meanwhile is written with the next commit."""
+
+    is_in_doubt = False
+    problem = None
+
+    def schedule(self, session: Session) -> None: ...
+
+    async def save(self, session: Session) -> None: ...
+
+
+_NOT_YET = _NotYet()
+
+
+class Saver:
+    """One per installation whose state outlives the process."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory knows better
+        self._saved: dict[Session, _Saved] = {}
+        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of what others keep with sessions
+        self._dirty: dict[Session, None] = {}
+        self._writing: dict[Session, None] = {}
+        self._current: asyncio.Future[None] | None = None  # resolved when what is being written is there
+        self._next: asyncio.Future[None] | None = None  # and when all that is unsaved now is
+        self._timer: Handle | None = None
+        self._tasks = TaskOwner("saver")
+        self._runner: asyncio.Task[None] | None = None
+        self._pause = 0.0  # before the next try, while the store fails
+        store.on_found_again = self.try_again
+        self.problem: str | None = None  # why nothing can be written just now
+        self.unsaved_problem: str | None = None  # why changes may be missing whose replies did not wait for a commit
+        self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
+        self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store what is still held here
+
+    def follow(self, session: Session, stored: StoredSession | None = None) -> None:
+        """Write what it changes from now on."""
+        self._saved[session] = _Saved(session, stored)
+        session.unsaved.follow(self, session)
+
+    def renew_lease(self, session: Session, lease: Lease) -> None:
+        """It was taken anew, by this process itself."""
+        if (saved := self._saved.get(session)) is not None:
+            saved.lease = lease
+
+    def leases(self) -> dict[Session, Lease]:
+        """Those of all sessions that were ever written."""
+        return {session: saved.lease for session, saved in self._saved.items() if saved.lease != NEW}
+
+    def lose(self, session: Session) -> None:
+        """Another process holds it now."""
+        if self.leave(session) is not None and self.on_lost is not None:
+            self.on_lost(session)
+
+    @property
+    def backlog(self) -> int:
+        """How many records wait to be written."""
+        return sum(session.unsaved.count for session in self._dirty)
+
+    async def create(self, session: Session) -> bool:
+        """Write a new session, if all its keys are free, and follow it then. Raises: StoreUnavailable."""
+        session.unsaved.follow(_NOT_YET, session)
+        session.unsaved.mark(RecordKind.SESSION)
+        saved = _Saved(session, None)
+        commit = saved.commit(self.expires_at(session), self.record_writers)
+        lease = None
+        try:
+            lease = await self._store.create(commit)
+        finally:
+            if lease is None:
+                session.unsaved.leave()
+        if lease is None:
+            return False
+        saved.was_committed(commit, lease)
+        self._saved[session] = saved
+        session.unsaved.follow(self, session)
+        if session.unsaved:
+            self.schedule(session)
+        return True
+
+    def leave(self, session: Session) -> Lease | None:
+        """Write no more of it; the lease it was held by, if it was ever written."""
+        session.unsaved.leave()
+        self._dirty.pop(session, None)
+        saved = self._saved.pop(session, None)
+        return saved.lease if saved is not None and saved.lease != NEW else None
+
+    def keep_longer(self, session: Session) -> None:
+        """It was used, and may have changed in nothing else: now and then the store must hear of that, too."""
+        saved = self._saved.get(session)
+        if saved is not None and saved.lags_behind(self.expires_at(session), EXPIRY_SLACK):
+            session.unsaved.mark(RecordKind.SESSION)
+
+    async def save(self, session: Session) -> None:
+        """Returns when all that it has changed is in the store, or cannot be.
+
+        A process that stood still may find its connection to the store lost, and its sessions too: then it asks first.
+        """
+        await self._save(session)
+        if self.is_in_doubt and self.confirm is not None:
+            await self.confirm()
+            if not self._store.is_in_doubt and session in self._dirty:
+                self.try_again()
+                await self._save(session)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows if what is held here still is."""
+        return self._store.is_in_doubt
+
+    async def _save(self, session: Session) -> None:
+        if session in self._dirty:
+            if self.problem is not None or (self._runner is None and self._save_now()):
+                return
+            if self._next is None:
+                self._next = asyncio.get_running_loop().create_future()
+            waiting = self._next
+            self._start()
+            await asyncio.shield(waiting)
+        elif session in self._writing and self._current is not None:
+            await asyncio.shield(self._current)
+
+    async def save_all(self) -> None:
+        """Also if the last try failed: there may be no other."""
+        self.problem = None
+        for session in list(self._dirty) or list(self._writing):
+            await self.save(session)
+
+    def try_again(self) -> None:
+        """The store answers again: what waits is written now, and replies wait for what they tell again."""
+        if self.problem is not None:
+            self.problem, self._pause = None, FIRST_PAUSE
+            if self._dirty:
+                self._start()
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._tasks.close(within=CLOSE_TASKS_SECONDS)
+
+    def schedule(self, session: Session) -> None:
+        """It has changed: write that within a moment."""
+        if session not in self._dirty:
+            self._dirty[session] = None
+            if self._timer is None and self._runner is None:
+                self._timer = self._clock.call_later(SAVE_SECONDS, self._save_soon)
+
+    def _save_soon(self) -> None:
+        self._timer = None
+        if self._dirty and (self._runner is not None or not self._save_now()):
+            self._start()
+
+    def _start(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._runner is None:
+            self._runner = self._tasks.spawn(self._run(), name="commit")
+
+    async def _run(self) -> None:
+        try:
+            while self._dirty:
+                await self._commit_all()
+                if self.problem is not None:
+                    self._timer = self._clock.call_later(self._pause, self._start)
+                    break
+        finally:
+            self._runner = None
+        if not self._dirty:
+            self._end_wait()  # the session that someone waits for was lost with the last commit
+
+    def _save_now(self) -> bool:
+        """All that is unsaved, if that takes no waiting; else nothing."""
+        if not self._store.is_quick:
+            return False
+        saved, commits = self._collect(self._dirty)
+        try:
+            leases = self._store.commit_now(commits)
+        except StoreUnavailable:
+            leases = None  # whoever waits for it will hear of that
+        if leases is None:
+            self._put_back(saved, commits)
+            return False
+        self._dirty = {}
+        self.unsaved_problem = None
+        self._take_leases(saved, commits, leases)
+        return True
+
+    async def _commit_all(self) -> None:
+        self._writing, self._dirty = self._dirty, {}
+        self._current, self._next = self._next or asyncio.get_running_loop().create_future(), None
+        try:
+            # While there is a problem, replies leave without waiting for the commit after this one.
+            had_problem = self.problem is not None
+            saved, commits = self._collect(self._writing)
+            for session in self._writing:
+                session.unsaved.is_being_written = True
+            try:
+                leases = await self._store.commit(commits)
+            except StoreUnavailable as error:
+                self._put_back(saved, commits)
+                self._report_failure(str(error))
+            else:
+                self._report_success()
+                if not had_problem or not self._dirty:
+                    self.unsaved_problem = None
+                self._take_leases(saved, commits, leases)
+        finally:
+            for session in self._writing:
+                session.unsaved.is_being_written = False
+            current, self._current, self._writing = self._current, None, {}
+            resolve(current, None)
+
+    def _collect(self, sessions: Iterable[Session]) -> tuple[list[_Saved], list[Commit]]:
+        saved = [self._saved[session] for session in sessions if session in self._saved]
+        return saved, [entry.commit(self.expires_at(entry.session), self.record_writers) for entry in saved]
+
+    def _take_leases(self, saved: list[_Saved], commits: list[Commit], leases: Sequence[Lease | None]) -> None:
+        for entry, commit, lease in zip(saved, commits, leases, strict=True):
+            if lease is not None:
+                entry.was_committed(commit, lease)
+            else:
+                self.lose(entry.session)
+
+    def _put_back(self, saved: list[_Saved], commits: list[Commit]) -> None:
+        for entry, commit in zip(saved, commits, strict=True):
+            if entry.session in self._saved:
+                entry.session.unsaved.put_back([*commit.puts, *commit.deletes])
+                self._dirty[entry.session] = None
+
+    def _report_failure(self, why: str) -> None:
+        if self.problem is None:
+            log.error("state_not_saved", error=why)
+        self.problem = self.unsaved_problem = why
+        self._pause = min(2 * max(self._pause, FIRST_PAUSE), LONGEST_RETRY_SECONDS)
+        self._end_wait()  # who waits for the commit after this one would wait for the retry
+
+    def _end_wait(self) -> None:
+        if self._next is not None:
+            waiting, self._next = self._next, None
+            resolve(waiting, None)
+
+    def _report_success(self) -> None:
+        if self.problem is not None or self._pause:
+            log.info("state_saved_again")
+        self.problem, self._pause = None, 0.0

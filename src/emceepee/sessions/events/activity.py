@@ -1,0 +1,157 @@
+"""The events of a session, kept until they are delivered, and the one signal that wakes whoever waits for them."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from emceepee.clock import Clock
+from emceepee.futures import resolve
+from emceepee.ids import Ulids
+from emceepee.sessions.events.buffers import measured
+from emceepee.sessions.events.change_signal import ChangeSignal
+from emceepee.sessions.records import RecordKind, event_record_id
+from emceepee.sessions.unsaved import Unsaved
+from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, OutboxMark, Taken
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
+
+log = EventLog("sessions")
+EVENT_BYTES = 500  # that an event takes besides its data, about
+
+EVICTION_LOG_INTERVAL = 1.0  # seconds: a backend that floods is not to flood the log too
+
+
+@dataclass(slots=True)
+class Wake:
+    """One wake-up: `next_event` is resolved by the next event; `events` are those of that turn of the loop."""
+
+    next_event: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    events: list[Event] = field(default_factory=list)
+
+
+class Activity:
+    """The session's events. `emit` is synchronous: who emits never waits for who listens."""
+
+    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget, unsaved: Unsaved) -> None:
+        self._clock, self._ids, self._limits, self._budget, self._unsaved = clock, ids, limits, budget, unsaved
+        self.event_signal = ChangeSignal()
+        keep = timedelta(seconds=limits.event_seconds)
+        most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
+        self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)
+        self._wake: Wake | None = None
+        self._evicted = 0  # and not yet in the log
+        self._quiet_until = 0.0
+        self._outbox.on_forgotten = self._mark_all
+        budget.join(self._outbox)
+
+    def close(self) -> None:
+        self._budget.leave(self._outbox)
+        self._outbox.on_forgotten = None  # what is stored stays
+        self._outbox.evict(len(self._outbox))
+
+    @property
+    def has_news(self) -> bool:
+        return self._outbox.has_news
+
+    @property
+    def last_event_id(self) -> str | None:
+        return self._outbox.last_id
+
+    def emit(self, kind: EventType, server: str, /, **data: object) -> Event:
+        kept: JsonObject = {}
+        size = EVENT_BYTES
+        for key, value in data.items():
+            kept[key], weight = measured(value, self._limits.buffered_item_bytes)
+            size += weight
+        now = self._clock.now()
+        event = Event(event_id=self._ids.new(), type=kind, server=server, created_at=now, data=kept, size=size)
+        self._outbox.expire(now)
+        evicted = self._outbox.append(event)
+        self._unsaved.mark(RecordKind.EVENT, event_record_id(self._outbox.numbers.stop - 1))
+        if evicted or (evicted := self._budget.enforce()):
+            self._warn_of_eviction(evicted)
+        elif self._outbox.take_warning():
+            count, most = len(self._outbox), self._limits.events_per_session
+            share = round(100 * count / most)
+            log.warning("event_store_approaching_limit", totalCount=count, maxEvents=most, percentFull=share)
+        self._wake_waiters(event)
+        return event
+
+    def _warn_of_eviction(self, evicted: int) -> None:
+        self._evicted += evicted
+        if (now := self._clock.monotonic()) >= self._quiet_until:
+            log.warning("event_store_eviction", evictedCount=self._evicted, reason="full")
+            self._evicted, self._quiet_until = 0, now + EVICTION_LOG_INTERVAL
+
+    def next_wake(self) -> Wake:
+        """Await its `next_event`; many may await the same one."""
+        if self._wake is None or self._wake.next_event.done():
+            self._wake = Wake()
+        return self._wake
+
+    def end_waits(self) -> None:
+        """Whoever waits goes on, though nothing has happened."""
+        if self._wake is not None:
+            resolve(self._wake.next_event, None)
+
+    def seen_since(self, number: int) -> tuple[list[Event], int]:
+        """The events kept from that number on, and the next number; looking delivers nothing."""
+        return self._outbox.peek(number)
+
+    def undelivered(self) -> Delivery:
+        return self._outbox.undelivered()
+
+    def after(self, event_id: str) -> Delivery:
+        return self._outbox.after(event_id)
+
+    def deliver(self, found: Delivery, count: int) -> Taken:
+        """The first `count` events of `found` go out with a reply; if nobody reads it, take them back."""
+        return self._outbox.deliver(found, count)
+
+    def confirm(self, taken: Taken) -> None:
+        """The reply was written: its events count as delivered, also after a restart."""
+        if self._outbox.confirm(taken):
+            self._unsaved.mark(RecordKind.DELIVERY)
+
+    def take_back(self, taken: Taken) -> None:
+        """Nobody read the reply: its events come again, to whoever waits or asks next."""
+        if events := self._outbox.take_back(taken):
+            self._unsaved.mark(RecordKind.DELIVERY)
+            self._wake_waiters(*events)
+
+    @property
+    def is_on_the_way(self) -> bool:
+        """Whether a reply carries events, and it is not known yet that it was written."""
+        return self._outbox.is_on_the_way
+
+    # At rest.
+
+    @property
+    def delivery_mark(self) -> OutboxMark:
+        return self._outbox.mark
+
+    def event(self, number: int) -> Event | None:
+        return self._outbox.event(number)
+
+    def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
+        self._outbox.restore(events, mark)
+
+    def _mark_all(self, numbers: range) -> None:
+        for number in numbers:
+            self._unsaved.mark(RecordKind.EVENT, event_record_id(number))
+        self._unsaved.mark(RecordKind.DELIVERY)
+
+    def _wake_waiters(self, *events: Event) -> None:
+        self.event_signal.notify()
+        if self._wake is not None:
+            self._wake.events += events
+            if not self._wake.next_event.done():
+                self._wake.next_event.set_result(None)
+                # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
+                asyncio.get_running_loop().call_soon(self._renew, self._wake)
+
+    def _renew(self, wake: Wake) -> None:
+        if self._wake is wake:
+            self._wake = None

@@ -1,0 +1,145 @@
+"""The search of one session: an index made at the first question, and brought up to date at every other."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
+from emceepee.futures import let_others_run
+from emceepee.search.documents import EntryType
+from emceepee.search.index import SearchIndex
+from emceepee.sessions.lists.listing import ask_everywhere
+from emceepee.state.limits import Limits
+from emceepee.telemetry.logs import EventLog
+from emceepee.wire.json_types import JsonObject
+
+if TYPE_CHECKING:
+    from emceepee.search.vectors import Vectors
+
+log = EventLog("search")
+KINDS = {
+    EntryType.TOOL: Kind.TOOLS,
+    EntryType.RESOURCE: Kind.RESOURCES,
+    EntryType.TEMPLATE: Kind.TEMPLATES,
+    EntryType.PROMPT: Kind.PROMPTS,
+}
+STEPS_PER_TURN = 20  # entries, some milliseconds of work, between which others run
+
+
+@dataclass(slots=True)
+class Refreshed:
+    """What could not be had."""
+
+    errors: list[JsonObject] = field(default_factory=list)
+    left_out: int = 0  # entries for which there was no room
+
+
+class SharedVectors:
+    """The word vectors of an installation, read when the first session searches."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._vectors: Vectors | None = None
+
+    def get(self) -> "Vectors | None":
+        """None without a file, or with one that cannot be used: the log says so, and words alone are searched."""
+        if self._vectors is None and self._path is not None:
+            from emceepee.search.vectors import Vectors
+
+            try:
+                self._vectors = Vectors.load(self._path)
+            except (OSError, ValueError, ModuleNotFoundError) as error:
+                log.warning("search_vectors_not_used", file=str(self._path), error=str(error))
+                self._path = None
+        return self._vectors
+
+
+NO_VECTORS = SharedVectors()
+
+
+class EntrySearch:
+    """Belongs to a session that has searched, and goes when that sleeps."""
+
+    def __init__(self, limits: Limits, vectors: SharedVectors = NO_VECTORS) -> None:
+        self.index = SearchIndex(vectors=vectors.get())
+        self._limits = limits
+        self._refreshing = asyncio.Lock()
+        self._listed: dict[tuple[EntryType, str], list[JsonObject]] = {}  # as it is in the index
+        self._is_closed = False
+
+    def close(self) -> None:
+        self._is_closed = True
+        if not self._refreshing.locked():
+            self.index.close()
+
+    async def refresh(
+        self, known: Sequence[Connection], asked: Sequence[Connection], types: Collection[EntryType]
+    ) -> Refreshed:
+        """Bring entries of these types of the `asked` servers up to date; what is not `known` any more goes.
+
+        What a server that cannot be asked now once listed is still found: a call may bring it back.
+        """
+        async with self._refreshing:
+            try:
+                return await self._refresh(known, asked, types)
+            finally:
+                if self._is_closed:
+                    self.index.close()
+
+    async def _refresh(
+        self, known: Sequence[Connection], asked: Sequence[Connection], types: Collection[EntryType]
+    ) -> Refreshed:
+        refreshed = Refreshed()
+        kinds = {entry_type: KINDS[entry_type] for entry_type in types if entry_type in KINDS}
+        patience = self._limits.list_patience_seconds
+        answers = await asyncio.gather(*(ask_everywhere(asked, kind, patience=patience) for kind in kinds.values()))
+        with self.index.changing():
+            self._forget_others({connection.spec.name for connection in known})
+            if EntryType.SERVER in types:
+                for connection in known:
+                    await self._replace(EntryType.SERVER, connection.spec.name, [_described(connection)], refreshed)
+            for entry_type, answer in zip(kinds, answers, strict=True):
+                for server, outcome in answer.items():
+                    if isinstance(outcome, str):
+                        _note_error(refreshed, server, outcome)
+                    else:
+                        await self._replace(entry_type, server, outcome, refreshed)
+        return refreshed
+
+    def _forget_others(self, known: set[str]) -> None:
+        for server in self.index.servers() - known:
+            self.index.remove(server)
+            self._listed = {key: entries for key, entries in self._listed.items() if key[1] != server}
+
+    async def _replace(
+        self, entry_type: EntryType, server: str, entries: list[JsonObject], refreshed: Refreshed
+    ) -> None:
+        room = max(self._limits.searched_entries - len(self.index) + self.index.count(entry_type, server), 0)
+        if len(entries) > room:
+            refreshed.left_out += len(entries) - room
+            entries = entries[:room]
+        if self._listed.get((entry_type, server)) == entries:  # quick, since they are mostly the very same objects
+            return
+        self._listed.pop((entry_type, server), None)
+        for step, _ in enumerate(self.index.replace(entry_type, server, entries), 1):
+            if step % STEPS_PER_TURN == 0:
+                await let_others_run()
+        self._listed[entry_type, server] = entries
+
+
+def _described(connection: Connection) -> JsonObject:
+    """A server as an entry: what the configuration says of it, else what it says of itself."""
+    facts = connection.facts
+    info = facts.server_info if facts else {}
+    told = info.get("description") or (facts.instructions if facts else None)
+    description = connection.spec.description or (told if isinstance(told, str) else "")
+    return {"name": connection.spec.name, "title": info.get("title"), "description": description}
+
+
+def _note_error(refreshed: Refreshed, server: str, message: str) -> None:
+    """Once per server, however many of its lists fail."""
+    if all(error["server"] != server for error in refreshed.errors):
+        refreshed.errors.append({"server": server, "message": message})

@@ -1,0 +1,64 @@
+"""One list over many backends: in parallel, and no backend hides or delays another."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from emceepee.backends.catalog import Kind
+from emceepee.backends.connection import Connection
+from emceepee.errors import EmceepeeError
+from emceepee.lifecycle import TaskOwner
+from emceepee.wire.json_types import JsonObject
+
+
+@dataclass(slots=True)
+class Listing:
+    """Entries with the name of their server in front, and what could not be had."""
+
+    entries: list[JsonObject] = field(default_factory=list)
+    errors: list[JsonObject] = field(default_factory=list)
+
+
+async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> Listing:
+    """One list of all."""
+    listing = Listing()
+    for name, outcome in (await ask_everywhere(connections, kind, patience=patience)).items():
+        if isinstance(outcome, str):
+            listing.errors.append({"server": name, "message": outcome})
+        else:
+            listing.entries += [{"server": name} | entry | {"server": name} for entry in outcome]
+    return listing
+
+
+async def ask_everywhere(
+    connections: Sequence[Connection], kind: Kind, *, patience: float
+) -> dict[str, list[JsonObject] | str]:
+    """Each server's entries as it sent them, or why there are none, by its name.
+
+    All are asked at once. Of several, those not ready within `patience` seconds are given up; one is waited for.
+    """
+    owner = TaskOwner("listing")
+    asking = [owner.spawn(_list_one(connection, kind), name=connection.spec.name) for connection in connections]
+    if not asking:
+        return {}
+    try:
+        await asyncio.wait(asking, timeout=patience if len(asking) > 1 else None)
+        return {
+            connection.spec.name: task.result() if task.done() else _not_yet(connection)
+            for connection, task in zip(connections, asking, strict=True)
+        }
+    finally:
+        for task in asking:
+            task.cancel()
+
+
+async def _list_one(connection: Connection, kind: Kind) -> list[JsonObject] | str:
+    try:
+        return await connection.lists.entries(kind)
+    except EmceepeeError as error:
+        return str(error)
+
+
+def _not_yet(connection: Connection) -> str:
+    state = "has not answered yet" if connection.is_connected else "is still connecting"
+    return f'Server "{connection.spec.name}" {state}. Name it in `server` to wait for it, or call again.'

@@ -1,0 +1,248 @@
+"""What one session's connection to one server asks of the logins, and how its caller is asked for one."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from emceepee.backends.link import NoAccess
+from emceepee.backends.oauth.flow import AskPerson
+from emceepee.backends.oauth.metadata.challenge import Demand
+from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.tokens import TokenSet, Unavailable
+from emceepee.backends.spec import HttpTarget
+from emceepee.clock import give_up_after
+from emceepee.errors import InvalidArguments, LoginNeeded
+from emceepee.sessions.asker import Asker
+from emceepee.sessions.call import Call
+from emceepee.sessions.calls import Calls
+from emceepee.sessions.logins.login_trouble import LoginTrouble
+from emceepee.sessions.logins.running_login import RunningLogin
+from emceepee.sessions.logins.server_logins import ServerLogins
+from emceepee.sessions.questions.questions import QuestionClosed, Questions, TooManyQuestions
+from emceepee.sessions.secret_records import ServerKey
+from emceepee.state.question import Gone, Question, QuestionKind
+from emceepee.surface import call_to
+from emceepee.telemetry.spans import PhaseKind, phase
+
+OR_A_TOKEN = (
+    'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
+    "${NAME} takes it from the environment, so that it does not pass through a model"
+)
+
+
+TURN_SECONDS = 20.0  # for authorization servers to answer until a person can be asked
+
+
+class SessionAuthorizer:
+    """`Authorizer` to the connection, `Onlooker` to the login."""
+
+    def __init__(
+        self, logins: ServerLogins, key: ServerKey, target: HttpTarget, questions: Questions, calls: Calls
+    ) -> None:
+        self._logins, self._key, self._target = logins, key, target
+        self._questions, self._calls = questions, calls
+        self.on_end: Callable[[str | None], None] = lambda _: None
+        self._waiting: tuple[Call, ...] = ()  # for the login
+        self._is_asked = False  # whether the person was asked to log in
+        self._question: Question | None = None  # by this, unless there was no room for it
+        self._asked_by: Asker | None = None  # and by this caller, by the protocol's own means
+        self.on_trouble: Callable[[], None] = lambda: None
+        self._told_trouble: LoginTrouble | None = None
+        self._not_renewed: TokenSet | None = None
+
+    @property
+    def tokens(self) -> TokenSet | None:
+        return self._logins.known(self._key)
+
+    @property
+    def is_logging_in(self) -> bool:
+        return self._running is not None
+
+    @property
+    def asked_person(self) -> AskPerson | None:
+        """Only where it was asked for here: who waits for no login is not told of its end either."""
+        login = self._running if self._is_asked else None
+        return login.asked if login is not None else None
+
+    @property
+    def _elicitation_id(self) -> str:
+        return f"login-{self._key.server}"
+
+    @property
+    def trouble(self) -> str | None:
+        """Tokens that another session has renewed since are no trouble any more."""
+        if self._told_trouble is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
+            return None
+        return self._told_trouble.words
+
+    @property
+    def _trouble(self) -> LoginTrouble:
+        if self._told_trouble is None:
+            self._told_trouble = LoginTrouble(self._logins.clock, self.on_trouble)
+        return self._told_trouble
+
+    @property
+    def _running(self) -> RunningLogin | None:
+        return self._logins.running(self._key)
+
+    # What the connection asks.
+
+    async def load(self) -> None:
+        await self._logins.load(self._key)
+
+    def renew_soon(self, stale: TokenSet) -> None:
+        self._logins.renew_soon(self._key, self._target, stale)
+
+    async def renew(self, stale: TokenSet) -> Renewal:
+        with self._trouble.while_waiting(lambda: f"waiting for {stale.issuer} to renew the login"):
+            renewal = await self._logins.renew(self._key, self._target, stale)
+        if isinstance(renewal, Unavailable):
+            self._not_renewed = stale
+            self._trouble.note(f"the login is not renewed: {stale.issuer} cannot be asked ({renewal.reason})")
+        else:
+            self._not_renewed = None
+            self._trouble.note(None)
+        return renewal
+
+    async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
+        """Raises: NoAccess."""
+        login = self._logins.begin(self._key, self._target, demand, stale)
+        try:
+            with self._trouble.while_waiting(lambda: f"waiting for {login.waits_for} to say how to log in"):
+                async with give_up_after(self._logins.clock, TURN_SECONDS):
+                    if login.is_ending and await asyncio.shield(login.outcome) is not None:
+                        login = self._logins.begin(self._key, self._target, demand, stale)
+                    login.join(self)
+                    await login.turn.wait()
+        except TimeoutError:
+            raise NoAccess(
+                f"it wants a login, and after {TURN_SECONDS:g} s {login.waits_for} has not said how to log in"
+            ) from None
+        if not login.is_over:
+            raise NoAccess("someone has to log in to it", wants_person=True)
+        if (reason := login.outcome.result()) is not None:
+            raise NoAccess(f"it wants a login, and that failed: {reason}. {OR_A_TOKEN}")
+
+    async def wait(self, origin: object | None, *, is_first: bool) -> None:
+        """Raises: LoginNeeded."""
+        login = self._running
+        if login is None:
+            return  # it is over, and the next try shows how
+        login.join(self)
+        await login.turn.wait()
+        calls = (origin,) if isinstance(origin, Call) else ()
+        self._waiting += calls
+        try:
+            if is_first:
+                for call in calls:
+                    await self._calls.keep_unsent(call)
+            if self._is_asked and not login.is_over:
+                self._ask_callers_of(calls)
+            with phase(PhaseKind.WAITING, self._key.server):
+                reason = await asyncio.shield(login.outcome)
+        finally:
+            self._waiting = tuple(call for call in self._waiting if call not in calls)
+        if reason is not None:
+            raise self._not_logged_in(reason)
+
+    # What the caller does.
+
+    async def finish(self, url: str) -> None:
+        """Take the address that a browser ended at. Returns when the login is over. Raises: EmceepeeError."""
+        login = self._running
+        if login is None:
+            raise InvalidArguments(
+                f'No login to "{self._key.server}" waits for an address. {call_to("list_servers")} shows which do; '
+                f"{call_to('reconnect_server')} begins one, if the server wants it."
+            )
+        if (problem := login.receive(url)) is not None:
+            raise InvalidArguments(f"{problem}.")
+        if (reason := await asyncio.shield(login.outcome)) is not None:
+            raise self._not_logged_in(reason)
+
+    def leave(self) -> None:
+        """Nobody here wants the login any more."""
+        self._forget_question()
+        if (login := self._running) is not None:
+            login.leave(self)
+
+    def give_up(self) -> None:
+        """The server is not here any more. The login ends, unless another session wants it."""
+        self._forget_question()
+        if (login := self._running) is not None:
+            login.leave(self)
+            if not login.is_wanted:
+                login.abandon("The server was removed")
+
+    def _not_logged_in(self, reason: str) -> LoginNeeded:
+        server = self._key.server
+        return LoginNeeded(
+            f'Server "{server}" was not logged in to, so nothing ran there: {reason}.', details={"server": server}
+        )
+
+    # What the login asks.
+
+    async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
+        server = self._key.server
+        words = f"{server} wants you to log in at {asked.host}. Open the address in a browser and agree there."
+        if asked.host != asked.issuer_host:
+            words += (
+                f" The login is then given to the authorization server {asked.issuer_host}: go on only if it may act"
+                f" for you at {asked.host}."
+            )
+        if asked.user_code is not None:
+            words += f" Enter the code {asked.user_code} if you are asked for one."
+        else:
+            finish = call_to("finish_authorization")
+            if self._logins.callback.advice:
+                words += f" {self._logins.callback.advice}"
+            words += f" If the browser ends at a page that cannot be shown, give its address to {finish}."
+        params = {"mode": "url", "message": words, "url": asked.opens, "elicitationId": self._elicitation_id}
+        self._forget_question()
+        self._is_asked = True
+        try:
+            question = self._questions.ask(server, QuestionKind.ELICITATION, params, call_id=None, seconds=seconds)
+        except TooManyQuestions:
+            self._ask_callers_of(self._waiting)
+            return True  # list_servers has the address
+        self._question = question
+        self._ask_callers_of(self._waiting)
+        try:
+            answer = await self._questions.wait_for_answer(question)
+        except QuestionClosed as gone:
+            return gone.why is not Gone.CANCELLED
+        return answer.get("action") == "accept"
+
+    def ask_natively(self, asker: Asker | None, call: Call | None = None) -> None:
+        """Put the login to this caller by the protocol's own means, unless one was asked already."""
+        native, question = self._questions.native, self._question
+        if native is None or asker is None or question is None or self._is_answered or self._is_at_caller:
+            return
+        self._asked_by = asker if native.ask_at(asker, question, call) else None
+
+    def _ask_callers_of(self, calls: Sequence[Call]) -> None:
+        """They wait for the login. A call waits on if its caller asks the person, else it is a task from now on."""
+        for call in calls:
+            self.ask_natively(call.asker, call)
+            asked_by = self._asked_by if self._is_answered or self._is_at_caller else None
+            self._calls.promote_for_question([call], asked_by=asked_by)
+
+    @property
+    def _is_answered(self) -> bool:
+        """Whether the person agreed to log in, and has not come back yet."""
+        return self._question is not None and self._questions.find(self._question.request_id) is None
+
+    @property
+    def _is_at_caller(self) -> bool:
+        native, question = self._questions.native, self._question
+        return native is not None and question is not None and native.is_asked(question)
+
+    def _forget_question(self) -> None:
+        self._is_asked, self._question, self._asked_by = False, None, None
+
+    def on_login_ended(self, reason: str | None) -> None:
+        self._forget_question()
+        if self._questions.native is not None:
+            self._questions.native.complete(self._key.server, self._elicitation_id)
+        if reason is not None:
+            self._logins.tell_of_later(self._key, self)
+        self.on_end(reason)

@@ -1,0 +1,413 @@
+"""Logins to servers: the tokens of all principals as links use them, the logins that run, and where browsers return.
+
+A browser may come back to another process than the one that waits for it: see `redirect_inbox.py`.
+"""
+
+import json
+import secrets
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+from weakref import WeakSet
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.oauth.authorization import state_in
+from emceepee.backends.oauth.client import client_document
+from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
+from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
+from emceepee.backends.oauth.metadata.challenge import Demand, Want
+from emceepee.backends.oauth.redirect_address import with_digest, without_digest
+from emceepee.backends.oauth.renewal import Renewal, refresh, revoke
+from emceepee.backends.oauth.settings import Grant, OAuthSettings
+from emceepee.backends.oauth.tokens import Rejected, TokenSet
+from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.clock import Clock, give_up_after, within
+from emceepee.lifecycle import TaskOwner
+from emceepee.sessions.logins.login_links import LoginLinks
+from emceepee.sessions.logins.login_overview import LoginView, login_overview
+from emceepee.sessions.logins.login_records import LoginRecords
+from emceepee.sessions.logins.redirect_inbox import LOOK_SECONDS, RedirectInbox
+from emceepee.sessions.logins.running_login import Onlooker, RunningLogin
+from emceepee.sessions.logins.token_repository import TokenRepository
+from emceepee.sessions.secret_records import NO_OWNER, SecretRecords, ServerKey
+from emceepee.store.store import SecretPlace, StoreError
+from emceepee.telemetry.logs import EventLog
+from emceepee.web.callback import OTHER_BROWSER, STORED, UNFINISHED, CallbackOutcome, ended_login, not_awaited
+from emceepee.wire.json_types import JsonObject
+
+OUTCOME_SECONDS = 20.0  # that a browser waits for the end of its login: more than one exchange may take
+TAKE_SECONDS = 5 * LOOK_SECONDS  # after which no process runs the login that a browser came back from
+STOPPING = "emceepee is stopping, and the login is not over"
+CHANGES = json.dumps(["changes"])  # the record that is written with each login and logout
+REMOVED = "The server was removed"
+
+log = EventLog("sessions")
+
+
+class CallbackPlace(Protocol):
+    """Where browsers come back to."""
+
+    @property
+    def advice(self) -> str:
+        """Which browsers cannot come back, as a sentence for the person; often empty."""
+        ...
+
+    async def address(self, preferred: str | None = None) -> str:
+        """A redirect address that leads here: the preferred one, if that is possible."""
+        ...
+
+
+class FixedCallback:
+    """One that is known, once emceepee listens."""
+
+    def __init__(self, url: str = "", advice: str = "") -> None:
+        self.url, self.advice = url, advice
+
+    async def address(self, preferred: str | None = None) -> str:
+        return self.url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedOut:
+    """`was_told`: the authorization server was, so that nobody can use the tokens any more."""
+
+    had_tokens: bool
+    was_told: bool = False
+
+
+class ServerLogins:
+    """One for all sessions of a process."""
+
+    def __init__(
+        self,
+        place: SecretPlace,
+        dialer: Dialer,
+        clock: Clock,
+        callback: CallbackPlace,
+        *,
+        client_metadata_url: str | None = None,
+        public_url: str | None = None,
+    ) -> None:
+        """With `public_url`, each login begins with a link there, and ends in the same browser."""
+        self._dialer, self.clock, self.callback = dialer, clock, callback
+        self._public_url = public_url
+        self._client_metadata_url, self._is_shared = client_metadata_url, place.is_durable
+        self._secrets = SecretRecords(place, clock)
+        self._repository = TokenRepository(self._secrets, clock)
+        self._records = LoginRecords(self._secrets)
+        self.links = LoginLinks(self._secrets)
+        self._inbox = RedirectInbox(self._secrets, clock, is_shared=self._is_shared)
+        self._known: dict[ServerKey, TokenSet] = {}
+        self._running: dict[ServerKey, RunningLogin] = {}
+        self._states: dict[str, RunningLogin] = {}
+        self._renewing: set[ServerKey] = set()
+        self._seen_changes = 0  # the revision of that record
+        self._disappointed: dict[ServerKey, WeakSet[Onlooker]] = {}
+        self._tasks = TaskOwner("logins")
+
+    async def close(self) -> None:
+        """Logins that run are known after a restart."""
+        await self._tasks.close()
+        await self._repository.close()
+
+    # Tokens.
+
+    def known(self, key: ServerKey) -> TokenSet | None:
+        return self._known.get(key)
+
+    async def load(self, key: ServerKey) -> None:
+        if key in self._known:
+            return
+        try:
+            found = await self._repository.load(key)
+        except StoreError as error:
+            log.warning("tokens_not_loaded", server=key.server, error=str(error))
+            return
+        if found is not None:
+            self._known.setdefault(key, found)
+
+    async def renew(self, key: ServerKey, target: HttpTarget, stale: TokenSet) -> Renewal:
+        sender = self._dialer.login_sender(target, key.principal)
+        outcome = await self._repository.refresh(key, stale, lambda tokens: refresh(tokens, sender))
+        self._dialer.figures.count_refresh(is_done=isinstance(outcome, TokenSet))
+        if isinstance(outcome, TokenSet):
+            self._known[key] = outcome
+        elif isinstance(outcome, Rejected) and self._known.get(key) == stale:
+            del self._known[key]
+        return outcome
+
+    def renew_soon(self, key: ServerKey, target: HttpTarget, stale: TokenSet) -> None:
+        if key not in self._renewing:
+            self._renewing.add(key)
+            renewing = self._tasks.spawn(self.renew(key, target, stale), name=f"renew {key.server}")
+            renewing.add_done_callback(lambda _: self._renewing.discard(key))
+
+    async def log_out(self, principal: str, spec: BackendSpec) -> None:
+        """Forget everything about that server, and tell whoever gave the tokens."""
+        if not isinstance(target := spec.target, HttpTarget):
+            return
+        tokens = await self._forget_server(ServerKey(principal, spec.name, target.url), target)
+        if tokens is not None:
+            sender = self._dialer.login_sender(target, principal)
+            self._tasks.spawn(revoke(tokens, sender), name=f"revoke {spec.name}")
+
+    async def log_out_now(self, principal: str, name: str, target: HttpTarget) -> LoggedOut:
+        """The same, and returns when that is done."""
+        tokens = await self._forget_server(ServerKey(principal, name, target.url), target)
+        if tokens is None:
+            return LoggedOut(had_tokens=False)
+        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, self._dialer.login_sender(target, principal)))
+
+    async def log_out_forgotten(self, principal: str, record: str, *, is_public: bool) -> LoggedOut:
+        """Of a server that nobody has any more, by the record that its tokens are in."""
+        tokens = await self._repository.clear_record(principal, record)
+        if tokens is None:
+            return LoggedOut(had_tokens=False)
+        await self._tell_of_change()
+        sender = self._dialer.login_sender(HttpTarget(url=tokens.resource, is_public=is_public), principal)
+        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
+
+    async def overview(self, principal: str, specs: Iterable[BackendSpec]) -> Sequence[LoginView]:
+        """Of these servers, and of those that tokens are held for besides. Raises: StoreUnavailable."""
+        held, begun = await self._repository.tokens_of(principal), await self._records.begun_logins(principal)
+        return login_overview(principal, specs, held, begun, self.clock.now())
+
+    async def give_up(self, key: ServerKey, reason: str) -> None:
+        """Returns when the login is over, if one runs."""
+        if (running := self._running.get(key)) is not None:
+            running.abandon(reason)
+            await running.outcome
+
+    async def _forget_server(self, key: ServerKey, target: HttpTarget) -> TokenSet | None:
+        """What there was."""
+        if (running := self._running.get(key)) is not None:
+            running.abandon(REMOVED)
+        known = self._known.pop(key, None)
+        try:
+            tokens = await self._repository.clear(key) or known
+            await self._records.drop_login(key)
+            if target.oauth is not None and target.oauth.client_id is not None:
+                await self._records.unpin_issuer(key, target.oauth.client_id)
+            if tokens is not None:
+                await self._tell_of_change()
+        except StoreError as error:
+            log.warning("logout_not_stored", server=key.server, error=str(error))
+            return known
+        return tokens
+
+    # What other processes do.
+
+    async def _tell_of_change(self) -> None:
+        if self._is_shared:
+            await self._secrets.replace(NO_OWNER, CHANGES, b"{}")
+            await self._secrets.announce_change()
+
+    async def reload(self) -> None:
+        """Forget the tokens that another process has logged out of, and use those that it got. Raises: StoreError."""
+        if not self._known and not self._disappointed:
+            return
+        found = await self._secrets.read(NO_OWNER, CHANGES)
+        if found is None or found.revision == self._seen_changes:
+            return
+        for key, tokens in list(self._known.items()):
+            if await self._repository.load(key) is None and self._known.get(key) is tokens:
+                del self._known[key]
+        for key in list(self._disappointed):
+            new = await self._repository.load(key)
+            if new is not None:
+                self._known[key] = new
+                self._cheer_up(key)
+        self._seen_changes = found.revision
+
+    def tell_of_later(self, key: ServerKey, onlooker: Onlooker) -> None:
+        """Its login failed: it is told when someone logs in after all."""
+        self._disappointed.setdefault(key, WeakSet()).add(onlooker)
+
+    def _cheer_up(self, key: ServerKey) -> None:
+        for onlooker in self._disappointed.pop(key, ()):
+            onlooker.on_login_ended(None)
+
+    # Logins.
+
+    def running(self, key: ServerKey) -> RunningLogin | None:
+        return self._running.get(key)
+
+    def begin(
+        self, key: ServerKey, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool = False
+    ) -> RunningLogin:
+        """Or join the one that runs. `is_new`: what another process asked a person is not gone on with."""
+        login = self._running.get(key)
+        if login is None:
+            sender = self._dialer.login_sender(target, key.principal)
+            login = RunningLogin(key, sender, self._records, self.clock, register_state=self._register_state)
+            self._running[key] = login
+            run = self._run(login, target, demand, stale, is_new=is_new)
+            self._tasks.spawn(run, name=f"log in to {key.server}")
+            if self._is_shared:
+                self._tasks.spawn(self._look_elsewhere(login, demand, stale), name=f"await {key.server}")
+        return login
+
+    async def _run(
+        self, login: RunningLogin, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool
+    ) -> None:
+        key, settings = login.key, target.oauth or OAuthSettings()
+        reason: str | None = "emceepee failed to log in; its log says more"
+        is_kept = False
+        try:
+            kept = None if is_new else await self._kept_login(key)
+            tokens = await login.run(kept, lambda: self._terms(key, settings, demand, stale))
+            self._known[key] = tokens
+            if not login.has_adopted:
+                await self._keep(key, settings, tokens)
+            reason = None
+            self._cheer_up(key)
+        except LoginFailed as error:
+            reason = str(error)
+            log.warning("login_failed", server=key.server, error=reason)
+        except (StoreError, OSError) as error:  # nothing stored, or no port for the browser to come back to
+            reason = str(error)
+        except BaseException:
+            is_kept, reason = True, STOPPING
+            raise
+        finally:
+            login.is_ending = True
+            if not is_kept:
+                with suppress(StoreError):
+                    await self._forget(login)
+                    if login.has_distant_browser:
+                        await self._inbox.put_outcome(key, reason)
+            self._states = {state: other for state, other in self._states.items() if other is not login}
+            del self._running[key]  # not before: the next one is of the same sessions, and is kept in the same place
+            await login.end(reason)
+
+    async def _forget(self, login: RunningLogin) -> None:
+        """Whoever comes with an answer to it now is too late."""
+        key, states = login.key, [state for state, other in self._states.items() if other is login]
+        await self._records.drop_login(key)
+        await self._inbox.clear(key, *states)
+        if self._public_url is not None:
+            for state in states:
+                await self.links.forget(state)
+
+    async def _kept_login(self, key: ServerKey) -> KeptState | None:
+        """What a person was asked before a restart, if their answer can still come here."""
+        kept = await self._records.kept_login(key)
+        if isinstance(kept, AwaitingBrowser):
+            address = without_digest(kept.request.redirect_uri)
+            if address != await self.callback.address(address):
+                return None
+            await self._make_link(kept, self._running[key])
+            self._states[kept.request.state] = self._running[key]
+        return kept
+
+    async def _terms(
+        self, key: ServerKey, settings: OAuthSettings, demand: Demand, stale: TokenSet | None
+    ) -> LoginTerms:
+        pinned = None
+        if settings.client_id is not None:
+            pinned = await self._records.pinned_issuer(key, settings.client_id)
+        needs_browser = settings.grant is Grant.AUTHORIZATION_CODE
+        return LoginTerms(
+            server_url=key.url,
+            settings=settings,
+            demand=demand,
+            redirect_uri=await self.callback.address() if needs_browser else "",
+            verifier=secrets.token_urlsafe(64),
+            state=secrets.token_urlsafe(32),
+            asked_before=() if stale is None else stale.asked,
+            registrations=await self._records.registrations(key.principal),
+            pinned_issuer=pinned,
+            own_document=self._client_metadata_url,
+        )
+
+    async def _keep(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
+        """They are used whether they can be stored or not."""
+        try:
+            await self._repository.save(key, tokens)
+            await self._tell_of_change()
+            if settings.client_id is not None:
+                await self._records.pin_issuer(key, settings.client_id, tokens.issuer)
+        except StoreError as error:
+            log.warning("token_not_saved", server=key.server, error=str(error))
+        log.info("logged_in", server=key.server, issuer=tokens.issuer)
+
+    async def client_document(self, digest: str = "") -> JsonObject | None:
+        """Return who emceepee is to authorization servers, or to the one with this digest; None if they cannot ask."""
+        url = self._client_metadata_url
+        if url is None:
+            return None
+        return client_document(with_digest(url, digest), (with_digest(await self.callback.address(), digest),))
+
+    # Browsers that come back.
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers reach emceepee with TLS."""
+        return (self._public_url or "").startswith("https://")
+
+    async def receive(self, url: str, cookie: str | None = None) -> CallbackOutcome:
+        """Take the address that a browser came back with. Return how the login ended, or that it has not ended yet.
+
+        `cookie` tells the browser from others, where logins are bound to one.
+        """
+        state = state_in(url)
+        if state is None:
+            return not_awaited(NOT_WAITING)
+        try:
+            if self._public_url is not None and not await self.links.may_answer(state, cookie):
+                return OTHER_BROWSER
+            if (login := self._states.get(state)) is not None:
+                if (problem := login.receive(url)) is not None:
+                    return not_awaited(problem)
+                return ended_login(login.key.server, await within(self.clock, OUTCOME_SECONDS, login.outcome))
+            if (key := await self._inbox.put(state, url)) is None:
+                return not_awaited(NOT_WAITING)
+            return await self._distant_outcome(key)
+        except TimeoutError:
+            return UNFINISHED
+        except StoreError as error:
+            return not_awaited(str(error))
+
+    async def _distant_outcome(self, key: ServerKey) -> CallbackOutcome:
+        """Raises: TimeoutError, StoreError."""
+        try:
+            async with give_up_after(self.clock, TAKE_SECONDS):
+                await self._inbox.wait_until_taken(key)
+        except TimeoutError:
+            return STORED
+        async with give_up_after(self.clock, OUTCOME_SECONDS):
+            return ended_login(key.server, await self._inbox.wait_for_outcome(key))
+
+    async def _register_state(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+        state = waiting.request.state
+        self._states[state] = login
+        await self._make_link(waiting, login)
+        await self._inbox.expect(state, login.key)
+
+    async def _make_link(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+        if self._public_url is not None:
+            login.link = self._public_url.rstrip("/") + await self.links.make(login.key, waiting)
+
+    async def _look_elsewhere(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
+        """For a browser that came back to another process, and for a login that was finished there."""
+        key = login.key
+        await login.turn.wait()
+        while not login.is_over:
+            with suppress(StoreError):
+                if (url := await self._inbox.take(key)) is not None:
+                    if (problem := login.receive(url)) is not None:
+                        await self._inbox.put_outcome(key, problem)
+                    else:
+                        login.has_distant_browser = True
+                tokens = await self._repository.load(key)
+                if tokens is not None and _may_do(tokens, demand, stale):
+                    login.adopt(tokens)
+            await self.clock.sleep(LOOK_SECONDS)
+
+
+def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
+    """Whether these are other tokens than those that did not do; where these may do too little, for more scopes."""
+    if stale is None or demand.want is not Want.SCOPES:
+        return stale is None or tokens.access_token != stale.access_token
+    return tokens.asked != stale.asked

@@ -1,0 +1,320 @@
+"""What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
+from emceepee.futures import reject, resolve
+from emceepee.sessions.asker import Asker
+from emceepee.sessions.call import Call
+from emceepee.sessions.context import SessionContext
+from emceepee.sessions.questions.native_asking import NativeAsking
+from emceepee.sessions.questions.question_origins import QuestionOrigins
+from emceepee.sessions.records import RecordKind
+from emceepee.state.attendance import Attendance
+from emceepee.state.form import fill_in
+from emceepee.state.question import Gone, Question, QuestionKind
+from emceepee.surface import call_to
+from emceepee.telemetry.logs import EventLog
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
+
+log = EventLog("questions")
+MOST_CLIENTS = 100  # of a session, whose attendance is remembered
+
+
+class QuestionClosed(Exception):
+    """There will be no answer; `why` says for which reason."""
+
+    def __init__(self, why: Gone, message: str) -> None:
+        super().__init__(message)
+        self.why = why
+
+
+class TooManyQuestions(Exception):
+    """There is no room for another one."""
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    question: Question
+    size: int  # of its parameters, in bytes
+    answer: "asyncio.Future[JsonObject]"
+    origins: QuestionOrigins | None = None  # None: it concerns every call of its server, as a login does
+    is_awaited: bool = False  # whether the server, or a login, waits for the answer
+
+
+class Questions:
+    """The open questions of one session."""
+
+    def __init__(self, context: SessionContext) -> None:
+        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
+        self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
+        self._open: dict[str, _Open] = {}
+        self.native: NativeAsking | None = None  # there once a caller takes questions by the protocol's own means
+        self._unread: dict[str, float] = {}  # seconds after which clients dismissed questions, untold
+        self._attendance: dict[object, Attendance] = {}  # of clients of 2026-07-28
+
+    @property
+    def is_any_open(self) -> bool:
+        return bool(self._open)
+
+    def open(self, kind: QuestionKind | None = None, server: str | None = None) -> list[Question]:
+        """The questions that wait, oldest first."""
+        found = (entry.question for entry in self._open.values())
+        return [q for q in found if kind in (None, q.kind) and server in (None, q.server)]
+
+    # Whose questions they are.
+
+    def is_of_task(self, question: Question, task_id: str) -> bool:
+        """Return whether the task's call may have asked it. One of no call concerns every task of its server."""
+        if question.call_id is not None:
+            return question.call_id == task_id
+        origins = self._origins(question)
+        return origins is None or origins.includes(task_id)
+
+    def is_seen_in(self, question: Question, conversation: object | None) -> bool:
+        """Return whether that conversation sees it in full: its calls may have asked it, or nobody knows whose did."""
+        origins = self._origins(question)
+        if conversation is None or origins is None or not origins.conversations:
+            return True
+        return conversation in origins.conversations
+
+    def is_surely_asking(self, call: Call) -> bool:
+        return any(entry.origins is not None and entry.origins.only is call for entry in self._open.values())
+
+    def calls_of(self, question: Question) -> Sequence[Call] | None:
+        """Return the calls that may have asked it, or None if it concerns every call of its server."""
+        origins = self._origins(question)
+        return None if origins is None else origins.calls
+
+    def rule_out(self, call: Call) -> None:
+        """Forget a call that got its result as one that may have asked what still waits."""
+        for entry in self._open.values():
+            if entry.origins is not None:
+                entry.origins.rule_out(call)
+
+    def _origins(self, question: Question) -> QuestionOrigins | None:
+        entry = self._open.get(question.request_id)
+        return None if entry is None else entry.origins
+
+    def add_asker(self, asker: Asker) -> None:
+        if self.native is None:
+            self.native = NativeAsking(most_links=self._limits.questions_per_session)
+        self.native.add(asker)
+
+    # Clients without a person.
+
+    def attendance_of(self, client: object) -> Attendance:
+        return self._attendance.get(client, Attendance.UNKNOWN)
+
+    def remember_attendance(self, client: object, known: Attendance) -> None:
+        self._attendance.pop(client, None)
+        self._attendance[client] = known
+        if len(self._attendance) > MOST_CLIENTS:
+            del self._attendance[next(iter(self._attendance))]
+
+    def leave_unread(self, question: Question, seconds: float) -> None:
+        """Record that the client dismissed it before a person can have read it. It stays open."""
+        if question.request_id in self._open:
+            self._unread[question.request_id] = seconds
+            log.info(
+                "elicitation_dismissed_unread",
+                requestId=question.request_id,
+                server=question.server,
+                afterMs=round(seconds * 1000),
+            )
+
+    def take_unread(self, questions: Iterable[Question]) -> dict[str, float]:
+        """Return after how many seconds clients dismissed which of these questions, of each only once."""
+        if not self._unread:
+            return {}
+        found = [question.request_id for question in questions if question.request_id in self._unread]
+        return {request_id: self._unread.pop(request_id) for request_id in found}
+
+    # The backend's side.
+
+    def ask(
+        self,
+        server: str,
+        kind: QuestionKind,
+        params: JsonObject,
+        *,
+        call_id: str | None,
+        seconds: float,
+        origins: QuestionOrigins | None = None,
+    ) -> Question:
+        """Open a question. Raises: TooManyQuestions, and then nobody has seen it."""
+        size = len(encode(params))
+        self._check_room(server, size)
+        now = self._clock.now()
+        question = Question(
+            request_id=self._ids.new(),
+            server=server,
+            kind=kind,
+            params=params,
+            created_at=now,
+            expires_at=now + timedelta(seconds=seconds),
+            call_id=call_id,
+            status=kind.first_status,
+        )
+        data: dict[str, object] = {"requestId": question.request_id, "params": params}
+        if call_id is not None:
+            data["callId"] = call_id
+        # The event first: if that fails, no question must be left that nobody knows of.
+        self._activity.emit(kind.asked_event, server, **data)
+        self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future(), origins)
+        self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+        self._wake_by(question.expires_at)
+        log.info(kind.value + "_received", requestId=question.request_id, server=server)
+        return question
+
+    def _check_room(self, server: str, size: int) -> None:
+        limits = self._limits
+        if len(self._open) >= limits.questions_per_session:
+            raise TooManyQuestions(f"{len(self._open)} questions of all servers wait already")
+        own = sum(entry.question.server == server for entry in self._open.values())
+        if own >= limits.questions_per_server:
+            raise TooManyQuestions(f"{own} questions of yours wait already")
+        if sum(entry.size for entry in self._open.values()) + size > limits.question_bytes_per_session:
+            raise TooManyQuestions("it is too large, with the others that wait")
+
+    async def wait_for_answer(self, question: Question) -> JsonObject:
+        """The answer, as the protocol has it. Cancelling the wait withdraws the question.
+
+        Raises:
+            QuestionClosed
+        """
+        entry = self._open[question.request_id]
+        entry.is_awaited = True
+        try:
+            return await entry.answer
+        finally:
+            if question.request_id in self._open:
+                self._close(entry, Gone.WITHDRAWN, "the server withdrew it")
+
+    def reject_of_server(self, server: str, reason: str, *, but_of: Collection[str | None] = ()) -> None:
+        """All but those of the calls with these ids."""
+        for entry in list(self._open.values()):
+            if entry.question.server == server and entry.question.call_id not in but_of:
+                self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
+
+    def withdraw_of_call(self, call_id: str) -> None:
+        """A call that has ended waits for no answer."""
+        for entry in list(self._open.values()):
+            if entry.question.call_id == call_id:
+                self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
+
+    def complete_link(self, server: str, elicitation_id: object) -> None:
+        """The server says that the user has done what a link was for."""
+        for entry in list(self._open.values()):
+            question = entry.question
+            is_this = question.server == server and question.params.get("elicitationId") == elicitation_id
+            if is_this and elicitation_id is not None and not entry.is_awaited:
+                self._close(entry, Gone.WITHDRAWN, "the server says that it is done")
+        if self.native is not None:
+            self.native.complete(server, elicitation_id)
+
+    def tick(self, now: datetime) -> datetime | None:
+        """Close what nobody answered in time; the next deadline, if there is one."""
+        for entry in list(self._open.values()):
+            if entry.question.expires_at <= now:
+                log.warning(
+                    entry.question.kind.value + "_timeout",
+                    requestId=entry.question.request_id,
+                    server=entry.question.server,
+                )
+                self._close(entry, Gone.TIMEOUT, "nobody answered in time")
+        return min((entry.question.expires_at for entry in self._open.values()), default=None)
+
+    # The caller's side.
+
+    def answer_elicitation(
+        self, request_id: str, action: str, content: JsonObject | None, *, by_another: bool = False
+    ) -> None:
+        """Pass an answer on. Raises: EmceepeeError, and then the question stays open.
+
+        `by_another` than the session's caller: then the caller is told that it need not answer any more.
+        """
+        entry = self._entry(request_id, QuestionKind.ELICITATION)
+        answer: JsonObject = {"action": action}
+        schema = entry.question.params.get("requestedSchema")
+        if action != "accept" and content:
+            raise InvalidArguments(f"content goes only with the action accept, not with {action}.")
+        if action == "accept" and isinstance(schema, dict):
+            answer["content"], problems = fill_in(content or {}, schema)
+            if problems:
+                raise InvalidArguments(
+                    f"The content does not fit the form: {'; '.join(map(str, problems))}. The question stays open: "
+                    "correct it and answer again, or decline.",
+                    details={"requestId": request_id, "problems": [problem._asdict() for problem in problems]},
+                )
+        elif action == "accept" and content:
+            raise InvalidArguments("This question has no form to fill in: accept it without content.")
+        self._answer(entry, action, answer, by_another=by_another)
+
+    def answer_sampling(self, request_id: str, answer: JsonObject, *, by_another: bool = False) -> None:
+        """Pass a completion on. Raises: EmceepeeError."""
+        self._answer(self._entry(request_id, QuestionKind.SAMPLING), "accept", answer, by_another=by_another)
+
+    def cancel(self, request_id: str, kind: QuestionKind, reason: str | None) -> None:
+        """Tell the backend that there will be no answer. Raises: EmceepeeError."""
+        self._close(self._entry(request_id, kind), Gone.CANCELLED, reason or "cancelled by the caller")
+
+    def _entry(self, request_id: str, kind: QuestionKind) -> _Open:
+        entry = self._open.get(request_id)
+        if entry is None or entry.question.kind is not kind:
+            lister = "get_elicitations" if kind is QuestionKind.ELICITATION else "get_sampling_requests"
+            why = self._why_foreign(request_id)
+            raise EmceepeeError(
+                f'No {kind} request "{request_id[:60]}" waits for an answer here. {why}'
+                if why is not None
+                else f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
+                f"never there. {call_to(lister)} shows those that wait.",
+                code=ErrorCode.REQUEST_NOT_FOUND,
+            )
+        return entry
+
+    def _answer(self, entry: _Open, action: str, answer: JsonObject, *, by_another: bool) -> None:
+        question = entry.question.answered(action)
+        self._remove(question)
+        waited = (self._clock.now() - question.created_at).total_seconds()
+        log.info(question.kind.value + "_responded", requestId=question.request_id, durationMs=round(waited * 1000))
+        if by_another:
+            self._emit_gone(question, Gone.ANSWERED, "someone else answered it")
+        else:
+            self._notify_change()
+        resolve(entry.answer, answer)
+
+    def _close(self, entry: _Open, why: Gone, message: str) -> None:
+        question = entry.question.gone(why)
+        self._remove(question)
+        self._emit_gone(question, why, message)
+        reject(entry.answer, QuestionClosed(why, message))
+
+    def _remove(self, question: Question) -> None:
+        del self._open[question.request_id]
+        self._unread.pop(question.request_id, None)
+        self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+        if self.native is not None:
+            self.native.on_closed(question)
+
+    # At rest.
+
+    def find(self, request_id: str) -> Question | None:
+        entry = self._open.get(request_id)
+        return None if entry is None else entry.question
+
+    def expire_restored(self, questions: Iterable[Question]) -> None:
+        """Of a process that has ended: whoever asked is gone, so nobody can answer any more."""
+        for question in sorted(questions, key=lambda question: question.request_id):
+            self._unsaved.mark(RecordKind.QUESTION, question.request_id)
+            self._emit_gone(question, Gone.DISCONNECTED, "emceepee was restarted, and with it the server that asked")
+
+    def _emit_gone(self, question: Question, why: Gone, message: str) -> None:
+        self._activity.emit(
+            question.kind.gone_event, question.server, requestId=question.request_id, reason=str(why), message=message
+        )

@@ -1,0 +1,228 @@
+"""The life of one connection to a backend: what it is called, the states it can be in, and how a link ends."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from emceepee.state.connection.retry import Retry, RetryCount
+from emceepee.state.machine import Machine, Move
+
+
+class ConnectionStatus(StrEnum):
+    """What `list_servers` calls a connection."""
+
+    NOT_CONNECTED = "not_connected"
+    """Known, but not needed so far, or stopped because nobody used it."""
+    CONNECTING = "connecting"
+    """Being opened; who needs it waits."""
+    CONNECTED = "connected"
+    """Ready for calls."""
+    RECONNECTING = "reconnecting"
+    """Lost or never reached; it is tried again by itself, and at once when a call needs it."""
+    AUTHORIZING = "authorizing"
+    """It wants a login: someone has been asked for one, and then it is connected."""
+    DISCONNECTED = "disconnected"
+    """Was connected, is no longer, and is not tried again by itself."""
+    ERROR = "error"
+    """Could not be opened, crashed too often, or has a mistake in its configuration."""
+
+
+_S = ConnectionStatus
+CONNECTION = Machine(
+    "backend_connection_states",
+    "A session's connection to one backend",
+    begins=(_S.NOT_CONNECTED, "The server is configured"),
+    moves=[
+        Move(_S.NOT_CONNECTED, _S.CONNECTING, "The session needs it"),
+        Move(_S.CONNECTING, _S.CONNECTED, "The server answers the handshake"),
+        Move(_S.CONNECTING, _S.RECONNECTING, "It fails, and is worth another try"),
+        Move(_S.CONNECTING, _S.ERROR, "It fails, and is not"),
+        Move(_S.CONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
+        Move(_S.CONNECTING, _S.AUTHORIZING, "It wants a login"),
+        Move(_S.RECONNECTING, _S.AUTHORIZING, "It wants a login"),
+        Move(_S.AUTHORIZING, _S.CONNECTING, "The login is done, or reconnect_server"),
+        Move(_S.AUTHORIZING, _S.ERROR, "The login fails or is declined"),
+        Move(_S.AUTHORIZING, _S.NOT_CONNECTED, "The session sleeps"),
+        Move(_S.CONNECTED, _S.RECONNECTING, "The process exits or the link is lost"),
+        Move(_S.CONNECTED, _S.CONNECTING, "reconnect_server, or it needs an earlier protocol version"),
+        Move(_S.CONNECTED, _S.DISCONNECTED, "It is lost and not to be restarted, or is closed"),
+        Move(_S.CONNECTED, _S.NOT_CONNECTED, "Nobody used it for long, or the session sleeps"),
+        Move(_S.CONNECTED, _S.ERROR, "It crashes, and the restarts are used up"),
+        Move(_S.RECONNECTING, _S.RECONNECTING, "Another try fails"),
+        Move(_S.RECONNECTING, _S.CONNECTED, "The server answers the handshake"),
+        Move(_S.RECONNECTING, _S.CONNECTING, "reconnect_server"),
+        Move(_S.RECONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
+        Move(_S.RECONNECTING, _S.ERROR, "The restarts are used up"),
+        Move(_S.DISCONNECTED, _S.CONNECTING, "reconnect_server"),
+        Move(
+            _S.ERROR,
+            _S.CONNECTING,
+            "reconnect_server, a call after there was no room for its process, or a login after one that failed",
+        ),
+        *(
+            Move(source, _S.DISCONNECTED, "It is closed")
+            for source in (_S.NOT_CONNECTED, _S.CONNECTING, _S.RECONNECTING, _S.AUTHORIZING, _S.ERROR)
+        ),
+    ],
+    ends="The server is removed",
+)
+
+
+class LinkEndKind(StrEnum):
+    """Why a link carries nothing any more. It decides what is told, and what comes next."""
+
+    LOST = "lost"
+    """The server, its process or the way to it is gone."""
+    UNUSED = "unused"
+    """Nobody used it. The server may keep our session, so that the next link finds it again."""
+    REPLACED = "replaced"
+    """Another link takes its place at once."""
+    CLOSED = "closed"
+    """The server was removed, or the session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkEnd:
+    """How a link ended; `reason` is for people, and nothing is decided by it."""
+
+    kind: LinkEndKind
+    reason: str
+
+
+CLOSED = LinkEnd(LinkEndKind.CLOSED, "the connection was closed")
+UNUSED = LinkEnd(LinkEndKind.UNUSED, "nobody used it for a while; the next call starts it again")
+GAVE_WAY = LinkEnd(LinkEndKind.UNUSED, "it was idle, and another server needed room; the next call starts it again")
+RECONNECTED = LinkEnd(LinkEndKind.REPLACED, "reconnect_server was called")
+OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it is connected anew in another protocol version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionView:
+    """A state as callers are shown it."""
+
+    status: ConnectionStatus
+    connected_at: datetime | None = None
+    reason: str | None = None
+    attempt: int = 0
+    retry_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """What a connection remembers from one link to the next."""
+
+    retries: RetryCount
+    tries: int = 0  # since it was last up, including the one under way after a loss
+    was_lost: bool = False  # it was up, and has not been since
+
+    def fresh(self) -> "History":
+        """As for a first connection, but a loss that was announced is still to be followed by its reconnection."""
+        return History(retries=RetryCount(self.retries.policy), was_lost=self.was_lost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """There is no link, and nobody needs one."""
+
+    history: History
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.NOT_CONNECTED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pausing:
+    """The last link was lost, or could not be opened; the next try is due at `retry_at`, or when someone needs it."""
+
+    history: History
+    reason: str
+    retry: Retry
+    retry_at: datetime
+
+    @property
+    def view(self) -> ConnectionView:
+        status = ConnectionStatus.RECONNECTING
+        return ConnectionView(status=status, reason=self.reason, attempt=self.retry.attempt, retry_at=self.retry_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorizing:
+    """There is no link before someone has logged in. Nothing is tried until then."""
+
+    history: History
+    reason: str
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.AUTHORIZING, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A link is being dialed and brought up to date. Whoever needs it waits."""
+
+    history: History
+    may_retry: bool = True
+    after: Pausing | None = None  # None if it is no retry
+
+    @property
+    def view(self) -> ConnectionView:
+        return self.after.view if self.after else ConnectionView(status=ConnectionStatus.CONNECTING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Up:
+    """There is a link. While it `is_retiring`, it is replaced as soon as nothing is under way on it."""
+
+    history: History
+    connected_at: datetime
+    is_retiring: bool = False
+    holds_waiters: bool = False  # who came while it is retiring, and not too long ago
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.CONNECTED, connected_at=self.connected_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Down:
+    """Given up: only reconnect_server opens it again, or the next call if `tries_on_use`."""
+
+    history: History
+    reason: str
+    is_error: bool = True
+    tries_on_use: bool = False
+
+    @property
+    def view(self) -> ConnectionView:
+        status = ConnectionStatus.ERROR if self.is_error else ConnectionStatus.DISCONNECTED
+        return ConnectionView(status=status, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """For good."""
+
+    reason: str
+
+    @property
+    def view(self) -> ConnectionView:
+        return ConnectionView(status=ConnectionStatus.DISCONNECTED, reason=self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """A link is being closed, or an attempt to open one abandoned. `then` is what the connection becomes after it.
+
+    It is shown as `then`: a process that takes seconds to end is no longer connected.
+    """
+
+    then: "Idle | Pausing | Opening | Down | Closed"
+
+    @property
+    def view(self) -> ConnectionView:
+        return self.then.view
+
+
+ConnectionState = Idle | Opening | Authorizing | Up | Pausing | Closing | Down | Closed

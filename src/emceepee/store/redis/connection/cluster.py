@@ -1,0 +1,118 @@
+"""Redis Cluster, as far as the package `redis` gives it: that one knows which node has what, and follows moves."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import hiredis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.exceptions import ConnectionError as NotConnected
+from redis.exceptions import NoScriptError, RedisClusterException, RedisError, ResponseError
+from redis.exceptions import TimeoutError as NoAnswer
+
+from emceepee.store.redis.connection import faults
+from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.commands import Call, Unknown
+from emceepee.store.redis.connection.connect import OnMessage, connect_to
+from emceepee.store.redis.connection.wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
+from emceepee.store.store import StoreUnavailable
+
+LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, with all that the package tries again
+
+
+class ClusterCommands:
+    """One at a time per node's tag, as connections of a pool know no order."""
+
+    is_spread = True
+
+    def __init__(self, address: RedisAddress) -> None:
+        self._address = address
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._is_closed = False
+        self._cluster = RedisCluster(
+            startup_nodes=[ClusterNode(host, port) for host, port in address.nodes],
+            username=address.username,
+            password=address.password,
+            socket_timeout=COMMAND_SECONDS,
+            socket_connect_timeout=COMMAND_SECONDS,
+            ssl=address.has_tls,
+            ssl_ca_certs=address.files.get("ca"),
+            ssl_certfile=address.files.get("cert"),
+            ssl_keyfile=address.files.get("key"),
+        )
+
+    async def open(self) -> None:
+        """Raises: ConnectionLost, TimeoutError, hiredis.ReplyError."""
+        try:
+            await self._cluster.initialize()
+        except RedisError as error:
+            await self._cluster.aclose()
+            raise _plain(error) from error
+
+    async def connect(self, on_message: OnMessage | None = None) -> Wire:
+        """A connection of our own to one of the nodes. Raises: what connecting can raise."""
+        node = self._cluster.get_random_node()
+        return await connect_to(str(node.host), int(node.port), self._address, on_message)
+
+    async def run_all(self, calls: Sequence[Call]) -> list[Any]:
+        by_tag: dict[str, list[int]] = {}
+        for number, call in enumerate(calls):
+            by_tag.setdefault(_tag(call.keys[0]), []).append(number)
+        replies: list[Any] = [None] * len(calls)
+
+        async def run(tag: str, numbers: Sequence[int]) -> None:
+            async with self._locks[tag]:
+                for number in numbers:
+                    replies[number] = await self._run(calls[number])
+
+        outcomes = await asyncio.gather(*(run(*each) for each in by_tag.items()), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise Unknown(outcome) if isinstance(outcome, StoreUnavailable) and len(calls) > 1 else outcome
+        return replies
+
+    async def execute(self, *words: Word) -> Any:
+        async with self._locks[_tag(str(words[1]))]:
+            return await self._ask(*words)
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await self._cluster.aclose()
+
+    async def _run(self, call: Call) -> Any:
+        words = (len(call.keys), *call.keys, *call.arguments)
+        try:
+            return await self._ask("EVALSHA", call.script.sha, *words)
+        except NoScriptError:
+            return await self._ask("EVAL", call.script.text, *words)
+
+    async def _ask(self, *words: Word) -> Any:
+        if self._is_closed:
+            raise StoreUnavailable(faults.CLOSED)
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self._cluster.execute_command(*words)
+        except NoScriptError:
+            raise
+        except TimeoutError as error:
+            raise Unknown(faults.unavailable(self._address, error)) from None
+        except RedisError as error:
+            plain = _plain(error)
+            told = faults.unavailable(self._address, plain)
+            if isinstance(plain, hiredis.ReplyError):
+                raise told from None
+            raise Unknown(told) from None
+
+
+def _plain(error: RedisError) -> Exception:
+    """As a connection of our own would have it."""
+    if isinstance(error, NoAnswer):
+        return TimeoutError()
+    if isinstance(error, NotConnected | RedisClusterException) and not isinstance(error, ResponseError):
+        return ConnectionLost("no node of the cluster answers")
+    return hiredis.ReplyError(str(error))
+
+
+def _tag(key: str) -> str:
+    return key.partition("}")[0]

@@ -1,0 +1,86 @@
+"""How a connection to Redis is made: with TLS, by way of sentinels, logged in."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import hiredis
+
+from emceepee.store.redis.connection.address import SENTINEL, RedisAddress
+from emceepee.store.redis.connection.wire import ConnectionLost, Wire, Word
+from emceepee.store.redis.scripts.replica_scripts import OF_REPLICAS
+from emceepee.store.redis.scripts.secret_scripts import OF_SECRETS
+from emceepee.store.redis.scripts.session_scripts import OF_SESSIONS
+
+CONNECT_SECONDS = 2.0  # for all of it
+CLIENT_NAME = "emceepee"
+OnMessage = Callable[[Sequence[bytes]], None]
+
+
+async def connect(address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
+    """Raises: OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError."""
+    async with asyncio.timeout(CONNECT_SECONDS):
+        host, port = await find_node(address)
+        return await connect_to(host, port, address, on_message)
+
+
+async def connect_to(host: str, port: int, address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
+    loop = asyncio.get_running_loop()
+    tls = tls_context(address)
+    _, wire = await loop.create_connection(
+        lambda: Wire(on_message), host, port, ssl=tls, server_hostname=host if tls is not None else None
+    )
+    try:
+        commands: list[tuple[Word, ...]] = []
+        if address.password is not None:
+            login = (address.username,) if address.username is not None else ()
+            commands.append(("AUTH", *login, address.password))
+        if address.database:
+            commands.append(("SELECT", address.database))
+        commands.append(("PING",))
+        for command in commands:
+            await wire.ask(*command)
+        with suppress(hiredis.ReplyError):  # some hosted ones do not allow it
+            await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
+        for future in wire.send(
+            [("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS, *OF_SECRETS)]
+        ):
+            await future
+    except BaseException:
+        wire.close()
+        raise
+    return wire
+
+
+async def find_node(address: RedisAddress) -> tuple[str, int]:
+    """The one Redis, or the one that sentinels name."""
+    if address.kind != SENTINEL:
+        return address.nodes[0]
+    from redis.asyncio.sentinel import Sentinel
+    from redis.exceptions import RedisError
+
+    tls = {"ssl": True, "ssl_ca_certs": address.files.get("ca")} if address.has_tls else {}
+    options = {"socket_timeout": CONNECT_SECONDS / 2, **tls}
+    sentinels = Sentinel(address.nodes, sentinel_kwargs=options)  # type: ignore[no-untyped-call]  # it has no types
+    try:
+        host, port = await sentinels.discover_master(address.service)
+    except RedisError as error:
+        raise ConnectionLost(f"no sentinel knows a primary called {address.service}") from error
+    finally:
+        for each in sentinels.sentinels:
+            await each.aclose()
+    return str(host), int(port)
+
+
+def tls_context(address: RedisAddress) -> ssl.SSLContext | None:
+    """Raises: OSError if a file cannot be read."""
+    if not address.has_tls:
+        return None
+    for file in address.files.values():
+        os.stat(file)  # whose error names it
+    context = ssl.create_default_context(cafile=address.files.get("ca"))
+    if "cert" in address.files:
+        context.load_cert_chain(address.files["cert"], address.files.get("key"))
+    return context

@@ -1,0 +1,32 @@
+"""Large parts of sessions, in chunks, in a database. Used by one thread."""
+
+from collections.abc import Sequence
+
+from emceepee.store.sqlite.database import Database
+from emceepee.store.sqlite.statements import insert_one_by_one
+
+
+class ChunkTable:
+    """Each method is one attempt of its database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        with self._database.transaction() as connection:
+            if connection.execute("SELECT 1 FROM sessions WHERE session_id = ?", (session_id,)).fetchone() is None:
+                return False
+            rows = ((session_id, name, number, chunk) for number, chunk in enumerate(chunks, first))
+            insert_one_by_one(connection, "chunks", 4, rows)
+        return True
+
+    def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        wanted = (
+            "SELECT data FROM chunks WHERE session_id = ? AND name = ? AND number >= ? AND number < ? ORDER BY number"
+        )
+        rows = self._database.connection.execute(wanted, (session_id, name, first, first + count))
+        return [data for (data,) in rows]
+
+    def drop(self, session_id: str, name: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM chunks WHERE session_id = ? AND name = ?", (session_id, name))

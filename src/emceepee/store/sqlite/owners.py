@@ -1,0 +1,153 @@
+"""Who is alive: each process that uses a state file holds a lock that ends with it, however it ends.
+
+`STATE.owners/` has a file per process, named by its owner id and locked with `flock`, and `opening`, which is locked by
+whoever opens the state file. In the file of a replica stands which slot it has, and where the others reach it.
+"""
+
+import errno
+import fcntl
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
+from emceepee.state.replica import Replica
+from emceepee.store.sqlite.faults import slot_taken
+from emceepee.store.sqlite.owner_marks import read_mark, remove_socket, write_mark
+
+_OPENING = "opening"
+_EPOCH_BITS = 53  # JSON of any language can hold it
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # for another that opens the file: it takes milliseconds
+
+
+def folder_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.owners")
+
+
+class Owners:
+    """The processes that use one state file, and this one's place among them. OSErrors are the caller's to explain.
+
+    `address` is where the others reach it, None for one that only looks at the file and is no replica.
+    """
+
+    def __init__(self, path: Path, *, address: str | None = None, slot: int | None = None) -> None:
+        self._path, self._folder = path, folder_of(path)
+        self._id = secrets.token_hex(8)
+        self._descriptor: int | None = None
+        self._address, self._wanted_slot = address, slot
+        self._replica: Replica | None = None
+
+    @property
+    def own_id(self) -> str:
+        return self._id
+
+    @property
+    def replica(self) -> Replica | None:
+        """This process, once it has joined."""
+        return self._replica
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """Alone among those that are about to open the file. Raises: OSError."""
+        with suppress(FileExistsError):
+            self._folder.mkdir(mode=PRIVATE_FOLDER)
+        descriptor = self._open(_OPENING)
+        try:
+            _lock_patiently(descriptor)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def dead(self) -> list[str]:
+        """Those that ended without leaving, and were not cleared away yet. Only while `opening`."""
+        return [name for name in self._others() if not self.is_alive(name)]
+
+    def join(self) -> None:
+        """Become one of them, and clear away the dead. Only while `opening`. Raises: StoreUnusable."""
+        for name in self.dead():
+            remove_socket(read_mark(self._folder / name))
+            (self._folder / name).unlink(missing_ok=True)
+        if self._descriptor is None or not (self._folder / self._id).exists():
+            self.vanish()
+            replica = self._find_place()
+            self._descriptor = self._open(self._id)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if replica is not None:
+                write_mark(self._descriptor, replica)
+            self._replica = replica
+
+    def leave(self) -> None:
+        if self._descriptor is not None:
+            with suppress(OSError):
+                (self._folder / self._id).unlink(missing_ok=True)
+            self.vanish()
+
+    def vanish(self) -> None:
+        """What the end of the process does by itself."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def is_alive(self, owner: str) -> bool:
+        """Locks of those who only look are shared, so that they do not take each other for owners."""
+        if owner == self._id:
+            return True
+        try:
+            descriptor = os.open(self._folder / owner, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+        return False
+
+    def alive(self) -> list[str]:
+        """This process and all others."""
+        return [self._id, *(name for name in self._others() if self.is_alive(name))]
+
+    def replica_of(self, owner: str) -> Replica | None:
+        return self._replica if owner == self._id else read_mark(self._folder / owner)
+
+    def replicas(self) -> list[Replica]:
+        """This process and all others, as far as they are replicas."""
+        found = (self.replica_of(name) for name in self.alive())
+        return [replica for replica in found if replica is not None]
+
+    def _find_place(self) -> Replica | None:
+        """The slot that is wanted, the one from before, or the lowest that is free. Raises: StoreUnusable."""
+        if self._address is None:
+            return None
+        others = (read_mark(self._folder / name) for name in self._others() if self.is_alive(name))
+        taken = {other.slot for other in others if other is not None}
+        if self._wanted_slot is not None and self._wanted_slot in taken:
+            raise slot_taken(self._path, self._wanted_slot)
+        before = () if self._replica is None else (self._replica.slot,)
+        preferred = before if self._wanted_slot is None else (self._wanted_slot,)
+        slot = next(slot for slot in (*preferred, *range(len(taken) + 1)) if slot not in taken)
+        return Replica(slot=slot, epoch=secrets.randbits(_EPOCH_BITS), address=self._address)
+
+    def _others(self) -> list[str]:
+        try:
+            return [name for name in os.listdir(self._folder) if name not in (_OPENING, self._id)]
+        except FileNotFoundError:
+            return []
+
+    def _open(self, name: str) -> int:
+        return os.open(self._folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+
+
+def _lock_patiently(descriptor: int) -> None:
+    for _ in range(int(_PATIENCE_SECONDS / _PAUSE_SECONDS)):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            threading.Event().wait(_PAUSE_SECONDS)
+        else:
+            return
+    raise OSError(errno.EBUSY, "another emceepee has been opening it for long")

@@ -1,0 +1,54 @@
+"""Secrets of a state file: sealed in the transaction that writes them, under the one key that the file goes with."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from emceepee.store.secret_box import SecretBox, StateKey, Tampered
+from emceepee.store.sqlite.database import Database
+from emceepee.store.store import StoreUnavailable
+
+
+class Sealing:
+    """Used by one thread, as the database is."""
+
+    def __init__(self, database: Database, key: StateKey) -> None:
+        self._database, self._key = database, key
+        self._box: SecretBox | None = None
+
+    def check_key(self) -> None:
+        """Raises: StoreUnusable."""
+        self._box = self._key.verify(_key_check(self._database.connection))
+
+    def seal(self, connection: sqlite3.Connection, plain: bytes, *, place: Sequence[str]) -> bytes:
+        """Within a transaction."""
+        return self.box(connection).seal(plain, place=place)
+
+    def box(self, connection: sqlite3.Connection) -> SecretBox:
+        """Within a transaction: so the first secret makes the key, and no other process makes one."""
+        expected = _key_check(connection)
+        box = self._key.verify(expected) or self._key.make()
+        if expected is None:
+            connection.execute("INSERT INTO meta VALUES ('key_check', ?)", (box.check_value,))
+        self._box = box
+        return box
+
+    def known_box(self) -> SecretBox | None:
+        """Return the box of the key that was made already; None if there is none. Raises: StoreUnusable."""
+        if self._box is None:
+            self.check_key()
+        return self._box
+
+    def open(self, sealed: bytes, *, place: Sequence[str], damaged: str) -> bytes:
+        """`damaged` is what to say if it is: what it was, and what to do. Raises: StoreUnavailable."""
+        box = self.known_box()
+        assert box is not None
+        try:
+            return box.open(sealed, place=place)
+        except Tampered as error:
+            self.check_key()
+            raise StoreUnavailable(damaged) from error
+
+
+def _key_check(connection: sqlite3.Connection) -> bytes | None:
+    row = connection.execute("SELECT value FROM meta WHERE name = 'key_check'").fetchone()
+    return None if row is None else bytes(row[0])

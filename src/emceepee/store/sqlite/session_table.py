@@ -1,0 +1,132 @@
+"""Sessions at rest in a database: who holds them, how they are found, how they are deleted. Used by one thread."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from emceepee.state.session_key import SessionKey
+from emceepee.store.moments import microseconds, moment_at
+from emceepee.store.sqlite.database import Database
+from emceepee.store.sqlite.faults import held_elsewhere
+from emceepee.store.sqlite.key_table import KeyTable, read_keys
+from emceepee.store.sqlite.record_table import read_records
+from emceepee.store.sqlite.statements import batches, listed, placeholders
+from emceepee.store.store import HeldElsewhere, Lease, SessionHead, StoredSession
+
+HEAD = "session_id, principal, expires_at, due_at, owner, fence, revision"
+HeadRow = tuple[str, str, int, int | None, str | None, int, int]
+FORGOTTEN_AT_ONCE = 100  # sessions per transaction: commits wait for it
+_FOUND_BY_KEY = "(SELECT session_id FROM keys WHERE principal = ? AND kind = ? AND value = ?)"
+
+
+class SessionTable:
+    """Each method is one attempt of its database."""
+
+    def __init__(self, database: Database, keys: KeyTable) -> None:
+        self._database, self._keys = database, keys
+        self._owners = database.owners
+
+    def take(self, key: SessionKey) -> StoredSession | None:
+        """Raises: HeldElsewhere."""
+        if self._find_free(key) is None:  # without waiting for those who write
+            return None
+        with self._database.transaction() as connection:
+            row = self._find_free(key)
+            return None if row is None else self._take(connection, row)
+
+    def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
+        alive = self._owners.alive()
+        due = f"SELECT {HEAD} FROM sessions WHERE due_at <= ? AND {_free(alive)} ORDER BY due_at LIMIT ?"
+        values = (microseconds(now), *alive, most)
+        if not self._database.connection.execute(due, values).fetchall():
+            return []
+        with self._database.transaction() as connection:
+            return [self._take(connection, row) for row in connection.execute(due, values).fetchall()]
+
+    def next_due(self) -> datetime | None:
+        alive = self._owners.alive()
+        next_one = f"SELECT due_at FROM sessions WHERE due_at IS NOT NULL AND {_free(alive)} ORDER BY due_at LIMIT 1"
+        row = self._database.connection.execute(next_one, alive).fetchone()
+        return None if row is None else moment_at(row[0])
+
+    def lost(self, leases: Mapping[str, Lease]) -> Sequence[str]:
+        """Those of the sessions that this process does not hold by these leases."""
+        held: set[str] = set()
+        for batch in batches([(session_id, lease.fence) for session_id, lease in leases.items()]):
+            own = f"SELECT session_id FROM sessions WHERE owner = ? AND (session_id, fence) IN {listed(2, len(batch))}"
+            values = (self._owners.own_id, *(value for pair in batch for value in pair))
+            held.update(session_id for (session_id,) in self._database.connection.execute(own, values).fetchall())
+        return [session_id for session_id in leases if session_id not in held]
+
+    def release(self, leases: Mapping[str, Lease]) -> None:
+        with self._database.transaction() as connection:
+            for batch in batches([(session_id, lease.fence) for session_id, lease in leases.items()]):
+                connection.execute(
+                    "UPDATE sessions SET owner = NULL"
+                    f" WHERE owner = ? AND (session_id, fence) IN {listed(2, len(batch))}",
+                    (self._owners.own_id, *(value for pair in batch for value in pair)),
+                )
+        self._keys.disregard(leases)
+
+    def release_all(self) -> None:
+        self._database.connection.execute("UPDATE sessions SET owner = NULL WHERE owner = ?", (self._owners.own_id,))
+
+    def forget(self, session_id: str, lease: Lease) -> None:
+        with self._database.transaction() as connection:
+            values = (session_id, lease.fence, self._owners.own_id)
+            good = "SELECT 1 FROM sessions WHERE session_id = ? AND fence = ? AND owner = ?"
+            if connection.execute(good, values).fetchone() is not None:
+                delete_sessions(connection, [session_id])
+        self._keys.disregard([session_id])
+
+    def forget_expired(self, now: datetime, most: int) -> int:
+        """As many as are deleted at once; if it is that many, there may be more."""
+        alive, moment = self._owners.alive(), microseconds(now)
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM logins WHERE until <= ?", (moment,))
+            connection.execute("DELETE FROM locks WHERE until <= ?", (moment,))
+            (total,) = connection.execute("SELECT count(*) FROM sessions").fetchone()
+            (expired,) = connection.execute(
+                f"SELECT count(*) FROM sessions WHERE expires_at <= ? AND {_free(alive)}", (moment, *alive)
+            ).fetchone()
+            first = f"SELECT session_id FROM sessions WHERE {_free(alive)} ORDER BY expires_at LIMIT ?"
+            count = min(max(expired, total - most, 0), FORGOTTEN_AT_ONCE)
+            unwanted = [session_id for (session_id,) in connection.execute(first, (*alive, count))]
+            delete_sessions(connection, unwanted)
+        return len(unwanted)
+
+    def _find_free(self, key: SessionKey) -> HeadRow | None:
+        """Raises: HeldElsewhere."""
+        found = f"SELECT {HEAD} FROM sessions WHERE session_id = {_FOUND_BY_KEY}"
+        values = (key.principal, str(key.kind), key.value)
+        row: HeadRow | None = self._database.connection.execute(found, values).fetchone()
+        if row is None:
+            return None
+        if (owner := row[4]) is not None and owner != self._owners.own_id and self._owners.is_alive(owner):
+            raise HeldElsewhere(held_elsewhere(self._database.path), self._owners.replica_of(owner))
+        return row
+
+    def _take(self, connection: sqlite3.Connection, row: HeadRow) -> StoredSession:
+        session_id, principal, expires_at, due_at, _, fence, revision = row
+        head = SessionHead(
+            session_id=session_id,
+            principal=principal,
+            keys=read_keys(connection, session_id),
+            expires_at=moment_at(expires_at),
+            due_at=None if due_at is None else moment_at(due_at),
+        )
+        holder = "UPDATE sessions SET owner = ?, fence = ? WHERE session_id = ?"
+        connection.execute(holder, (self._owners.own_id, fence + 1, session_id))
+        return StoredSession(head=head, lease=Lease(fence + 1, revision), records=read_records(connection, session_id))
+
+
+def delete_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:
+    """With all that belongs to them. Within a transaction."""
+    for batch in batches(list(session_ids)):
+        for table in ("sessions", "keys", "records", "chunks"):
+            connection.execute(f"DELETE FROM {table} WHERE session_id IN {placeholders(len(batch))}", batch)
+
+
+def _free(alive: Sequence[str]) -> str:
+    """The condition that nobody alive holds it, whoever they are."""
+    return f"(owner IS NULL OR owner NOT IN {placeholders(len(alive))})"

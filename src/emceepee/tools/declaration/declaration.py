@@ -1,0 +1,284 @@
+"""How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from emceepee.bounds.budget import Budget, OverBudget
+from emceepee.codemode.privacy import ANSWERING_TOOLS
+from emceepee.errors import InvalidArguments, Problem, cut_name
+from emceepee.sessions.session import Session
+from emceepee.surface import Surface
+from emceepee.telemetry.journal import Journal
+from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_place
+from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.tools.declaration.aliases import Aliases
+from emceepee.tools.declaration.hints import Effect, Load
+from emceepee.tools.declaration.schema import compact_schema
+from emceepee.tools.request_context import RequestContext
+from emceepee.validation import Path, mismatches
+from emceepee.wire.json_types import JsonObject
+
+
+class Params(BaseModel):
+    """A tool's parameters. Strangers are refused by name, so that a misspelt argument is never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+MOST_ARGUMENTS = 100  # far more than any tool has
+MOST_ENTRIES = 10_000  # in the lists and objects of one argument, far more than any argument needs
+# What these tools are for is a request to a backend; the arguments are what that request is about.
+BACKEND_REQUESTS = {
+    "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
+    "read_resource": (SpanKind.RESOURCE_READ, "uri", None),
+    "get_prompt": (SpanKind.PROMPT_GET, "name", "arguments"),
+}
+ServerName = Annotated[str, Field(description="Server name")]
+AnyServer = Annotated[str | None, Field(description="Default: all")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mentions:
+    """What a result says by itself, so that the notices behind it need not repeat it."""
+
+    ended_task: str | None = None
+    created_task: str | None = None
+    server: str | None = None  # whose status and capabilities stand in it
+    questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
+
+
+NO_MENTIONS = Mentions()
+
+
+@dataclass(frozen=True, slots=True)
+class BackendResult:
+    """A backend's own result, passed on as it came."""
+
+    result: JsonObject
+    mentions: Mentions = NO_MENTIONS
+
+
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """A result that asks, for a caller of 2026-07-28: it sends the call again with the answers."""
+
+    result: JsonObject
+
+
+V = TypeVar("V", bound=Mapping[str, Any], covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnResult(Generic[V]):
+    """A result of emceepee's whose content is more, or less, than its value as JSON."""
+
+    content: list[JsonObject]
+    value: V
+    mentions: Mentions = NO_MENTIONS
+    is_error: bool = False
+
+
+Outcome = Mapping[str, Any] | BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
+DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
+ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a tool says of itself on a surface that lists few tools. It takes all its arguments there, too."""
+
+    description: str
+    arguments: tuple[str, ...] | None = None  # those that are listed; None: all
+    words: Mapping[str, str] = field(default_factory=dict)  # on arguments, instead of those in its parameters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One tool of the catalogue."""
+
+    name: str
+    title: str
+    description: str
+    params: type[BaseModel]
+    input_schema: JsonObject
+    run: ToolFunction
+    result: Any = None  # the type of what it returns, from which the reference is made
+    effect: Effect = Effect()
+    load: Load = Load()
+    brief: Brief | None = None
+    unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
+    needs_session: bool = True
+    private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
+    free: frozenset[str] = frozenset()  # arguments that have or are objects of any content
+    is_private: Callable[[JsonObject], bool] | None = None  # whether to mask a call with these arguments
+    carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
+    is_durable: bool = False  # whether its reply says that something is kept, also if emceepee ends
+    aliases: Aliases = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
+
+    def listing(self, surface: Surface) -> tuple[str, JsonObject]:
+        """Its description and its input schema, as that surface lists them."""
+        brief, schema = self.brief, self._listed_schema()
+        if surface is Surface.FULL or brief is None:
+            return self.description, schema
+        shown = {
+            name: schema["properties"][name] | ({"description": brief.words[name]} if name in brief.words else {})
+            for name in (brief.arguments if brief.arguments is not None else schema.get("properties", {}))
+        }
+        return brief.description, schema | {"properties": shown}
+
+    def _listed_schema(self) -> JsonObject:
+        if not self.unlisted:
+            return self.input_schema
+        shown = {name: item for name, item in self.input_schema["properties"].items() if name not in self.unlisted}
+        return self.input_schema | {"properties": shown}
+
+    def check(self, arguments: JsonObject) -> BaseModel:
+        """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
+        if len(arguments) > MOST_ARGUMENTS:
+            raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
+        for name, value in arguments.items():
+            if (type(value) is dict and name not in self.free) or type(value) is list:
+                self._check_entries(name, value)
+        try:
+            return self.params.model_validate(arguments)
+        except ValidationError as error:
+            raise self._refusal(error) from None
+
+    def _check_entries(self, name: str, value: Any) -> None:
+        """Raises: InvalidArguments if the validation could report more than `MOST_ENTRIES` wrong entries.
+
+        It reports all of them before the first can be read, which takes a kilobyte and microseconds for each.
+        """
+        containers = (list,) if name in self.free else (list, dict)  # the validation does not look into free objects
+        budget, waiting = Budget(max_bytes=0, max_nodes=MOST_ENTRIES), [value]
+        try:
+            for container in waiting:
+                budget.spend(nodes=len(container))
+                inner = container.values() if isinstance(container, dict) else container
+                waiting += [item for item in inner if isinstance(item, containers)]
+        except OverBudget:
+            words = f"may have at most {MOST_ENTRIES} entries"
+            raise self._refused([Problem(cut_name(name), "maxItems", words)]) from None
+
+    def _refusal(self, error: ValidationError) -> InvalidArguments:
+        return self._refused(
+            Problem(cut_name(".".join(map(str, path))) or None, code, self._both_given(path) or words)
+            for path, code, words in mismatches(error, self.params, private=self.private)
+        )
+
+    def _refused(self, found: Iterable[Problem]) -> InvalidArguments:
+        # The last two are what the others were called at first; programs may read them.
+        entries = [
+            {**problem._asdict(), "argument": problem.field or "arguments", "problem": problem.message}
+            for problem in found
+        ]
+        words = "; ".join(f"{entry['argument']}: {entry['problem']}" for entry in entries)
+        end = "" if words.endswith("?") else "."
+        return InvalidArguments(f"{self.name} cannot be called like this: {words}{end}", details={"problems": entries})
+
+    def _both_given(self, path: Path) -> str | None:
+        """Of a name that was not taken for the argument it stands for: because that one is given too."""
+        meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
+        return meant and f"stands for {meant}, which is given too and differs; give one of them"
+
+    def begin_span(
+        self,
+        journal: Journal,
+        session: Session | None,
+        arguments: JsonObject,
+        parent: Span | None = None,
+        origin: RequestContext | None = None,
+    ) -> Span:
+        """How a call of it shows in a journal; `parent` is the request that it is a part of."""
+        is_private = parent is not None and parent.is_private
+        server = arguments.get("server")
+        if self.name in BACKEND_REQUESTS:
+            kind, about, inner = BACKEND_REQUESTS[self.name]
+            server = server if isinstance(server, str) else None
+            shown = arguments.get(inner) if inner else {}
+            given = shown if isinstance(shown, dict) else {}
+            name = arguments.get(about)
+            name = name if isinstance(name, str) else ""
+            is_private = is_private or name in ANSWERING_TOOLS  # of a mistaken server: what is given is an answer
+        else:
+            kind, name, given = SpanKind.OWN_TOOL, self.name, arguments
+            # It may also be a pattern.
+            server = server if isinstance(server, str) and session is not None and session.has_server(server) else None
+            is_private = is_private or (self.is_private is not None and self.is_private(arguments))
+            if self.private:  # a misspelt name may hold what should be private, too
+                public = self.aliases.own - self.private
+                given = {key: value if key in public else MASK for key, value in given.items()}
+            if isinstance(url := given.get("url"), str):  # of a server: add_server alone takes an address
+                given = given | {"url": public_place(url) if len(url) <= LOOKED_AT else MASK}
+        if not is_private:
+            return journal.begin(kind, name, server, given, parent, origin)
+        span = journal.begin(kind, name, server, dict.fromkeys(given, MASK), parent, origin)
+        span.is_private = True
+        return span
+
+
+def tool(
+    *,
+    title: str,
+    effect: Effect,
+    load: Load,
+    brief: Brief | None = None,
+    unlisted: Iterable[str] = (),
+    needs_session: bool = True,
+    carries_notices: bool = True,
+    is_durable: bool = False,
+    is_private: Callable[[JsonObject], bool] | None = None,
+) -> Callable[[DeclaredFunction], Tool]:
+    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
+    RequestContext.
+
+    `is_private` decides by the arguments whether records mask the whole call.
+    `carries_notices` is false for a tool whose own result is the news, and of no meaning without a session.
+    `is_durable` is true for a tool whose effect outlives the process.
+    """
+
+    def declare(written: DeclaredFunction) -> Tool:
+        hints = get_type_hints(written, include_extras=True)
+        parameters = list(inspect.signature(written).parameters)
+        params = hints[parameters[0]]
+        return Tool(
+            name=written.__name__,
+            title=title,
+            description=" ".join(inspect.cleandoc(written.__doc__ or "").split()),
+            params=params,
+            input_schema=compact_schema(params),
+            run=_with_all_parameters(written, [hints[name] for name in parameters[1:]]),
+            result=hints["return"],
+            effect=effect,
+            load=load,
+            brief=brief,
+            unlisted=frozenset(unlisted),
+            needs_session=needs_session,
+            private=frozenset(name for name, field in params.model_fields.items() if not field.repr),
+            free=frozenset(name for name, field in params.model_fields.items() if _has_free_objects(field.annotation)),
+            carries_notices=carries_notices and needs_session,
+            is_durable=is_durable,
+            is_private=is_private,
+        )
+
+    return declare
+
+
+def _has_free_objects(annotation: Any) -> bool:
+    return annotation == dict[str, Any] or any(map(_has_free_objects, get_args(annotation)))
+
+
+def _with_all_parameters(written: DeclaredFunction, wants: list[type]) -> ToolFunction:
+    """The function with the same parameters as every other."""
+    if wants == [Session, RequestContext]:
+        return written
+    if wants == [Session]:
+        return lambda params, session, caller: written(params, session)
+    return lambda params, session, caller: written(params, caller)

@@ -1,0 +1,59 @@
+"""What clients are told of a tool besides its text: what it does to the world, and when a model should see it."""
+
+from dataclasses import dataclass
+
+from emceepee.wire.json_types import JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """What a tool may do, in the protocol's four hints and with the protocol's defaults: the worst."""
+
+    read_only: bool = False
+    destructive: bool = True
+    idempotent: bool = False
+    open_world: bool = True  # a server is asked or told; false: only emceepee's own records are touched
+
+    def annotations(self) -> JsonObject:
+        """What matters most, and else only what a client would not assume.
+
+        The second and third mean nothing of a tool that only reads.
+        """
+        if self.read_only:
+            return {"readOnlyHint": True} | self._world()
+        own: JsonObject = {"destructiveHint": self.destructive}
+        return own | ({"idempotentHint": True} if self.idempotent else {}) | self._world()
+
+    def _world(self) -> JsonObject:
+        return {} if self.open_world else {"openWorldHint": False}
+
+
+READS = Effect(read_only=True)
+READS_RECORDS = Effect(read_only=True, open_world=False)
+SETS = Effect(destructive=False, idempotent=True)  # said twice, it is still so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """How a client that shows a model only some tools at first should treat this one."""
+
+    always: bool = False
+    search: str | None = None  # words by which the tool is found, if it is not always loaded
+    result_chars: int | None = None  # results up to this length should reach the model whole
+
+    def meta(self) -> JsonObject:
+        """For `_meta`, under the keys that clients know."""
+        hints = {
+            "anthropic/alwaysLoad": self.always or None,
+            "anthropic/searchHint": self.search,
+            "anthropic/maxResultSizeChars": self.result_chars,
+        }
+        return {key: value for key, value in hints.items() if value is not None}
+
+
+CORE = Load(always=True)
+
+
+def found_by(words: str) -> Load:
+    """Loaded when a model looks for it."""
+    return Load(search=words)

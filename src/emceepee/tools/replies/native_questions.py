@@ -1,0 +1,57 @@
+"""Elicitations as the protocol has them: what a caller is asked, and what it answers, in either era."""
+
+from emceepee.errors import InvalidArguments
+from emceepee.sessions.questions.questions import Questions
+from emceepee.state.attendance import Attendance, after_answer, is_persons
+from emceepee.state.question import Question
+from emceepee.wire.json_types import JsonObject, JsonValue
+
+FORM, URL = "form", "url"
+_ACTIONS = ("accept", "decline", "cancel")
+_LINK_SCHEMES = ("https://", "http://")
+
+
+def declared_modes(capability: JsonValue) -> frozenset[str]:
+    """What a caller takes, by the capability `elicitation` that it declared. An empty one means forms."""
+    if not isinstance(capability, dict):
+        return frozenset()
+    return frozenset(mode for mode in (FORM, URL) if isinstance(capability.get(mode), dict)) or frozenset({FORM})
+
+
+def mode_of(question: Question) -> str:
+    return URL if question.params.get("mode") == URL else FORM
+
+
+def request_params(question: Question) -> JsonObject | None:
+    """What the user is asked, with the name of the server that asks; None if no client could show it.
+
+    The rest of what the server sent is left out: it was meant for emceepee, or for nobody.
+    """
+    params = question.params
+    asked: JsonObject = {"mode": mode_of(question), "message": f"[{question.server}] {params.get('message', '')}"}
+    if asked["mode"] == FORM:
+        form = params.get("requestedSchema")
+        return asked | {"requestedSchema": form} if isinstance(form, dict) else None
+    url = params.get("url")
+    return asked | {"url": url} if isinstance(url, str) and url.lower().startswith(_LINK_SCHEMES) else None
+
+
+def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tuple[Attendance, bool]:
+    """Return what is known of the client after this answer, and whether a person may have made the answer."""
+    given = answer if isinstance(answer, dict) else {}
+    action = given.get("action")
+    learned = after_answer(known, action, seconds, is_filled_in=bool(given.get("content")))
+    return learned, is_persons(learned, action)
+
+
+def take_answer(questions: Questions, question: Question, answer: JsonValue) -> None:
+    """Pass on what a caller answered. Raises: EmceepeeError, and then the question stays open."""
+    given = answer if isinstance(answer, dict) else {}
+    action, content = given.get("action"), given.get("content")
+    if action not in _ACTIONS:
+        raise InvalidArguments(f"The answer has no action; it is one of {', '.join(_ACTIONS)}.")
+    if action != "accept" or mode_of(question) == URL or content is None:
+        content = None  # some clients send an empty one always
+    elif not isinstance(content, dict):
+        raise InvalidArguments("The content of the answer is not an object.")
+    questions.answer_elicitation(question.request_id, action, content)

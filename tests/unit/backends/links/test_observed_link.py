@@ -1,0 +1,160 @@
+"""A link that is observed does what it would do anyway."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.links.json_rpc import NumberedParams, request_message
+from emceepee.backends.links.observed_link import ObservedLink, callee_of
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.state.connection.connection import CLOSED
+from emceepee.telemetry.outgoing import Callee, OutgoingRequest
+from emceepee.wire.codec import decode, encode
+from emceepee.wire.json_types import JsonObject
+from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
+from support.backends.scripted_listener import ScriptedListener
+from support.fakes.clock import FakeClock
+
+MAIL = Callee(name="mail")
+
+
+class Noted:
+    """An observer that notes all it is told."""
+
+    def __init__(self, meta: Mapping[str, str]) -> None:
+        self.meta = self.headers = meta
+        self.notes: list[object] = []
+
+    def begin(self, request: OutgoingRequest) -> "Noted":
+        self.notes.append((request.method, request.protocol_version))
+        return self
+
+    def number(self, number: int) -> None:
+        self.notes.append(number)
+
+    def answered(self, result: JsonObject) -> None:
+        self.notes.append(result)
+
+    def failed(self, why: str, code: int | None) -> None:
+        self.notes.append((why, code))
+
+    def link_ended(self, callee: Callee, protocol_version: str, seconds: float) -> None:
+        self.notes.append((callee.name, seconds))
+
+
+class Observed:
+    """A link to a scripted backend, observed."""
+
+    def __init__(self, **meta: str) -> None:
+        self.backend, self.clock, self.noted = ScriptedBackend(), FakeClock(), Noted(meta)
+        self.inner = ScriptedLink(self.backend, ScriptedListener())
+        self.link = ObservedLink(self.inner, MAIL, self.noted, self.clock)
+
+
+async def test_the_context_goes_with_a_request_and_nothing_of_it_is_lost() -> None:
+    observed = Observed(traceparent="00-1-2-01")
+    observed.backend.answers["tools/call"] = lambda params: {"got": params}
+    result = await observed.link.request("tools/call", {"name": "send", "_meta": {"progressToken": 4}})
+    assert result["got"] == {"name": "send", "_meta": {"progressToken": 4, "traceparent": "00-1-2-01"}}
+    assert observed.noted.notes == [("tools/call", "2025-11-25"), result]
+
+
+async def test_without_a_context_the_request_is_sent_as_it_is() -> None:
+    observed = Observed()
+    observed.backend.answers["ping"] = lambda params: {"has": "_meta" in params}
+    assert await observed.link.request("ping") == {"has": False}
+
+
+@pytest.mark.parametrize(
+    ("error", "noted"),
+    [
+        (RpcError({"code": -32602, "message": "no"}), ("-32602", -32602)),
+        (RpcError({"message": "no"}), ("rpc_error", None)),
+        (LinkError(Failure.UNREACHABLE, "gone"), ("unreachable", None)),
+        (asyncio.CancelledError(), ("cancelled", None)),
+        (KeyError("defect"), ("KeyError", None)),
+    ],
+)
+async def test_what_fails_is_told_in_a_word_and_raised(error: BaseException, noted: object) -> None:
+    observed = Observed()
+
+    async def fail(params: JsonObject) -> JsonObject:
+        raise error
+
+    observed.backend.answers["tools/call"] = fail
+    with pytest.raises(type(error)):
+        await observed.link.request("tools/call", {})
+    assert observed.noted.notes[-1] == noted
+
+
+class Failing(Noted):
+    """Fails at one moment, as a defect of ours might have it do."""
+
+    def __init__(self, moment: str) -> None:
+        super().__init__({"traceparent": "00-1-2-01"})
+        setattr(self, moment, self._fail)
+
+    def _fail(self, *_: object) -> "Noted":
+        raise KeyError("a defect")
+
+
+@pytest.mark.parametrize("moment", ["begin", "number", "answered", "failed", "link_ended"])
+async def test_an_observer_that_fails_is_logged_and_the_request_goes_on(
+    moment: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    backend = ScriptedBackend()
+    link = ObservedLink(ScriptedLink(backend, ScriptedListener()), MAIL, Failing(moment), FakeClock())
+
+    def answer(params: JsonObject) -> JsonObject:
+        request_message(7, "tools/call", params, meta=None, wants_progress=False)
+        return {"got": params.get("_meta")}
+
+    backend.answers["tools/call"] = answer
+    result = await link.request("tools/call", {"name": "send"})
+    assert result == {"got": None if moment == "begin" else {"traceparent": "00-1-2-01"}}
+
+    async def refuse(_: JsonObject) -> JsonObject:
+        raise RpcError({"code": 1, "message": "no"})
+
+    backend.answers["tools/call"] = refuse
+    with pytest.raises(RpcError):
+        await link.request("tools/call", {})
+    link.end(CLOSED)
+    await asyncio.sleep(0)
+    assert {record.message for record in caplog.records} == {"request_not_observed"}
+
+
+async def test_how_long_there_was_a_link_is_told_when_it_ends() -> None:
+    observed = Observed()
+    await observed.clock.advance(5)
+    observed.link.end(CLOSED)
+    await asyncio.sleep(0)
+    assert observed.noted.notes == [("mail", 5.0)]
+    assert observed.link.closed.done()
+
+
+def test_the_number_of_a_request_is_told_as_it_is_made() -> None:
+    told: list[int] = []
+    params = NumberedParams({"name": "send"}, told.append)
+    message = request_message(7, "tools/call", params, meta=None, wants_progress=False)
+    assert told == [7]
+    assert decode(encode(message))["params"] == {"name": "send"}
+
+
+@pytest.mark.parametrize(
+    ("target", "callee"),
+    [
+        (StdioTarget(command="x"), Callee(name="s")),
+        (HttpTarget(url="https://ann:pw@a.test/mcp"), Callee(name="s", address="a.test", port=443)),
+        (HttpTarget(url="http://a.test:8080/mcp"), Callee(name="s", address="a.test", port=8080)),
+        (
+            HttpTarget(url="unix:///run/a.sock:/t0ps3cret/mcp"),
+            Callee(name="s", address="/run/a.sock", is_socket=True),
+        ),
+        (HttpTarget(url="http://a.test:x/mcp"), Callee(name="s", address="a.test", port=80)),
+    ],
+)
+def test_a_server_is_known_by_its_address(target: HttpTarget | StdioTarget, callee: Callee) -> None:
+    assert callee_of(BackendSpec(name="s", target=target)) == callee

@@ -1,0 +1,91 @@
+"""WWW-Authenticate headers as servers write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emceepee.backends.oauth.metadata.challenge import Challenge, Demand, Want, demand_of, parse_challenges
+
+
+@pytest.mark.parametrize(
+    ("header", "expected"),
+    [
+        ("Bearer", [("bearer", {})]),
+        ('Bearer realm="a, b"', [("bearer", {"realm": "a, b"})]),
+        (
+            'Basic realm="x", Bearer scope="a b" , error=invalid_token, DPoP algs="ES256 PS256"',
+            [
+                ("basic", {"realm": "x"}),
+                ("bearer", {"scope": "a b", "error": "invalid_token"}),
+                ("dpop", {"algs": "ES256 PS256"}),
+            ],
+        ),
+        ('Negotiate abc+/==, Bearer realm = "x"', [("negotiate", {}), ("bearer", {"realm": "x"})]),
+        (r'Bearer error_description="a \"quoted\" \\ word"', [("bearer", {"error_description": r'a "quoted" \ word'})]),
+        ('BEARER Scope="a"', [("bearer", {"scope": "a"})]),
+        (", ,Bearer , ,Basic", [("bearer", {}), ("basic", {})]),
+        ('Bearer error="x" error_description="y"', [("bearer", {"error": "x", "error_description": "y"})]),
+        ('Bearer scope="first", scope="second"', [("bearer", {"scope": "first"})]),
+        ('Basic realm="x", Bearer scope="never closed', [("basic", {"realm": "x"}), ("bearer", {})]),
+        ("", []),
+        ('="x"', []),
+    ],
+)
+def test_every_challenge_is_read_with_its_own_parameters(
+    header: str, expected: list[tuple[str, dict[str, str]]]
+) -> None:
+    assert parse_challenges([header]) == tuple(Challenge(*each) for each in expected)
+
+
+def test_several_headers_are_several_challenges() -> None:
+    found = parse_challenges(['Bearer realm="x"', "DPoP"])
+    assert [each.scheme for each in found] == ["bearer", "dpop"]
+
+
+@given(st.lists(st.text(alphabet='Bearer ,="\\abc\t', max_size=60), max_size=3))
+def test_whatever_a_server_sends_is_read_or_passed_over(headers: list[str]) -> None:
+    for challenge in parse_challenges(headers):
+        assert challenge.scheme == challenge.scheme.lower()
+
+
+def test_a_parameter_of_another_scheme_is_not_taken_for_ours() -> None:
+    """A field that stands in the challenge before, under another scheme, tells nothing of the bearer token."""
+    found = demand_of(401, ['Custom resource_metadata="https://evil.example/", Bearer scope="read"'])
+    assert found == Demand(scopes=("read",))
+
+
+def test_a_401_without_any_challenge_may_still_be_a_server_that_takes_tokens() -> None:
+    assert demand_of(401, []) == Demand()
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (401, ['Basic realm="x"']),
+        (403, []),
+        (403, ["Bearer"]),
+        (403, ['Bearer error="access_denied"']),
+        (404, ["Bearer"]),
+        (200, ["Bearer"]),
+    ],
+)
+def test_what_no_token_would_cure_is_no_demand(status: int, headers: list[str]) -> None:
+    assert demand_of(status, headers) is None
+
+
+def test_a_403_for_lack_of_scope_wants_more_scopes() -> None:
+    found = demand_of(
+        403, ['Bearer error="insufficient_scope", scope="write admin write", resource_metadata="https://a/b"']
+    )
+    assert found == Demand(want=Want.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
+
+
+def test_which_kinds_of_token_are_taken_is_told_by_the_schemes() -> None:
+    assert demand_of(401, ["DPoP"]) == Demand(takes_bearer=False, takes_dpop=True)
+    assert demand_of(401, ["Bearer, DPoP"]) == Demand(takes_bearer=True, takes_dpop=True)
+
+
+def test_a_nonce_is_wanted_only_where_one_is_given() -> None:
+    header = ['DPoP error="use_dpop_nonce"']
+    assert demand_of(401, header, nonce="n") == Demand(want=Want.NONCE, takes_bearer=False, takes_dpop=True, nonce="n")
+    assert demand_of(401, header) == Demand(takes_bearer=False, takes_dpop=True)

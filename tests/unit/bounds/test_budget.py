@@ -1,0 +1,44 @@
+"""A budget stops a conversion of untrusted data while it runs."""
+
+import pytest
+
+from emceepee.bounds.budget import NODES_PER_CLOCK_READING, Budget, OverBudget
+
+
+def test_spending_up_to_the_limits_is_allowed() -> None:
+    budget = Budget(max_bytes=10, max_nodes=3)
+    for size in (4, 6, 0):
+        budget.spend(size)
+    assert (budget.used_bytes, budget.used_nodes) == (10, 3)
+
+
+@pytest.mark.parametrize(("sizes", "resource"), [((4, 7), "bytes"), ((0, 0, 0, 0), "nodes")], ids=["bytes", "nodes"])
+def test_the_first_value_beyond_a_limit_stops_the_conversion(sizes: tuple[int, ...], resource: str) -> None:
+    budget = Budget(max_bytes=10, max_nodes=3)
+    for size in sizes[:-1]:
+        budget.spend(size)
+    with pytest.raises(OverBudget) as caught:
+        budget.spend(sizes[-1])
+    assert caught.value.resource == resource
+
+
+def test_several_nodes_can_be_spent_at_once() -> None:
+    with pytest.raises(OverBudget, match="more than 3 nodes"):
+        Budget(max_bytes=10, max_nodes=3).spend(nodes=4)
+
+
+def test_time_counts_from_the_first_spending_and_stops_the_conversion() -> None:
+    now = 100.0
+    budget = Budget(max_bytes=0, max_nodes=1_000_000, seconds=0.5, now=lambda: now)
+    now = 200.0  # waited in a queue
+    budget.spend()
+    now = 200.4
+    budget.spend(nodes=NODES_PER_CLOCK_READING)
+    now = 200.6
+    with pytest.raises(OverBudget, match="seconds"):
+        _spend_nodes(budget, NODES_PER_CLOCK_READING)
+
+
+def _spend_nodes(budget: Budget, count: int) -> None:
+    for _ in range(count):
+        budget.spend()

@@ -1,0 +1,17 @@
+"""Telling the allocator what to keep harms nobody, whatever the allocator is."""
+
+import ctypes
+
+import pytest
+
+from emceepee.cli.serve.process_setup import keep_freed_memory
+
+
+def test_the_allocator_takes_what_it_is_told() -> None:
+    keep_freed_memory()
+    assert bytes(16 << 20).count(0) == 16 << 20
+
+
+def test_another_allocator_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    keep_freed_memory()

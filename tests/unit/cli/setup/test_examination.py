@@ -1,0 +1,44 @@
+"""Trying a server, with a dialer that the test wrote and a clock that it moves."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from emceepee.backends.dialer import Dialer
+from emceepee.backends.spec import BackendSpec, StdioTarget
+from emceepee.cli.setup.examination import examine, missing_interpreter
+from emceepee.clock import Clock
+from support.fakes.clock import FakeClock
+
+CLEANUP_SECONDS = 2.0
+
+
+class SilentDialer:
+    """Its servers never answer, and take a while to stop."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+
+    async def dial(self, spec: object, listener: object) -> Any:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self._clock.jump(CLEANUP_SECONDS)
+
+
+def test_a_named_pipe_as_a_program_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "program")
+    assert missing_interpreter(tmp_path / "program") is None
+
+
+async def test_the_time_that_a_silent_server_took_to_stop_is_not_part_of_the_timeout() -> None:
+    clock = FakeClock()
+    spec = BackendSpec(name="silent", target=StdioTarget(command="/bin/cat"))
+    examining = asyncio.ensure_future(
+        examine(spec, cast(Dialer, SilentDialer(clock)), cast(Clock, clock), patience=10.0)
+    )
+    await clock.advance(10)
+    examined = await asyncio.wait_for(examining, 5)
+    assert examined.findings[0].message == "it did not answer within 10 s"
+    assert examined.seconds == 10.0

@@ -1,0 +1,22 @@
+"""Whether whoever is at the terminal sees a browser that is opened here."""
+
+import pytest
+
+from emceepee.cli.setup.terminal_login import has_browser
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "expected"),
+    [
+        ({"DISPLAY": ":0"}, "linux", True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, "linux", True),
+        ({}, "linux", False),
+        ({}, "darwin", True),
+        ({"DISPLAY": "localhost:10.0", "SSH_CONNECTION": "a b"}, "linux", False),
+        ({"SSH_TTY": "/dev/ttys001"}, "darwin", False),
+    ],
+)
+def test_a_browser_is_opened_where_there_is_a_screen_and_not_over_ssh(
+    environment: dict[str, str], platform: str, expected: bool
+) -> None:
+    assert has_browser(environment, platform) is expected

@@ -1,0 +1,96 @@
+"""What a server asks, with a person whose lines are written beforehand."""
+
+from typing import Any
+
+import pytest
+
+from emceepee.cli.terminal import MOST_ASKED
+from emceepee.cli.use.form_prompts import FormPrompts
+
+
+class Person:
+    """Says these lines, and then is gone. `read` is what the screen shows."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines, self.read = list(lines), ""
+
+    async def line(self) -> str | None:
+        return self._lines.pop(0) if self._lines else None
+
+    def write(self, text: str) -> None:
+        self.read += text
+
+    @property
+    def prompts(self) -> FormPrompts:
+        return FormPrompts(self.line, self.write)
+
+
+def form(**fields: Any) -> dict[str, Any]:
+    return {"server": "one", "mode": "form", "message": "Well?", "requestedSchema": {"properties": fields}}
+
+
+@pytest.mark.parametrize(
+    ("field", "line", "expected"),
+    [
+        ({"type": "string"}, " two words ", " two words "),
+        ({"type": "integer"}, "4", 4),
+        ({"type": "number"}, "4.5", 4.5),
+        ({"type": "boolean"}, "Yes", True),
+        ({"type": "string", "enum": ["a", "b"], "enumNames": ["First", "Second"]}, "second", "b"),
+        ({"type": "string", "oneOf": [{"const": "#f00", "title": "Red"}]}, "red", "#f00"),
+        ({"type": "array", "items": {"enum": ["a", "b"]}}, "a, b", ["a", "b"]),
+    ],
+)
+async def test_a_line_is_what_its_field_takes(field: dict[str, Any], line: str, expected: object) -> None:
+    answer = await Person(line, "y").prompts.elicit(form(field=field))
+    assert answer == {"action": "accept", "content": {"field": expected}}
+
+
+async def test_what_may_be_left_out_and_what_has_a_default_may_be_left_empty() -> None:
+    person = Person("", "", "")
+    fields = {"note": {"type": "string"}, "size": {"type": "integer", "default": 3}}
+    assert await person.prompts.elicit(form(**fields)) == {"action": "accept", "content": {}}
+    assert "note (may be left empty): " in person.read
+    assert "size (nothing means 3): " in person.read
+
+
+async def test_a_wrong_line_is_asked_again_with_the_reason() -> None:
+    person = Person("many", "99", "4", "y")
+    field = {"type": "integer", "maximum": 12}
+    assert (await person.prompts.elicit(form(count=field)))["content"] == {"count": 4}
+    assert "say a number" in person.read
+    assert "must be at most 12" in person.read
+
+
+async def test_who_goes_away_cancels_and_who_says_no_declines() -> None:
+    assert await Person().prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
+    assert await Person("x", "n").prompts.elicit(form(name={"type": "string"})) == {"action": "decline"}
+
+
+async def test_any_other_text_than_yes_or_no_asks_again() -> None:
+    person = Person("x", "sure", "ja", "YES")
+    answer = await person.prompts.elicit(form(name={"type": "string"}))
+    assert answer == {"action": "accept", "content": {"name": "x"}}
+    assert person.read.count("Send this? [Y/n] ") == 3
+    assert person.read.count("Type y or n.") == 2
+    link = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/"}
+    assert await Person("done", "y").prompts.elicit(link) == {"action": "accept"}
+
+
+async def test_a_person_who_never_says_yes_or_no_cancels() -> None:
+    person = Person("x", *["what?"] * 99)
+    assert await person.prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
+    assert person.read.count("Send this?") == MOST_ASKED
+    link = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/"}
+    assert await Person(*["what?"] * 99).prompts.elicit(link) == {"action": "cancel"}
+    assert await Person("what?").prompts.elicit(link) == {"action": "cancel"}
+    assert await Person("n").prompts.elicit(link) == {"action": "decline"}
+
+
+async def test_a_link_is_shown_and_nothing_is_sent_but_that_it_was_followed() -> None:
+    question = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/\x1b[2J"}
+    person = Person("y")
+    assert await person.prompts.elicit(question) == {"action": "accept"}
+    assert "https://x.test/" in person.read
+    assert "\x1b" not in person.read
+    assert await Person("").prompts.elicit(question) == {"action": "decline"}

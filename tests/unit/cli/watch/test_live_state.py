@@ -1,0 +1,44 @@
+"""What `emceepee top` knows, from what a feed tells."""
+
+from typing import Any
+
+from emceepee.cli.watch.console_feed import Frame
+from emceepee.cli.watch.live_state import MOST_REQUESTS, LiveState
+
+
+def told(*frames: tuple[str, dict[str, Any]]) -> LiveState:
+    state = LiveState()
+    for name, data in frames:
+        state.apply(Frame(name, data), 1000.0)
+    return state
+
+
+def session(key: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    return "session", {"id": key, "servers": [{"name": "one", "connected": key == "a"}], **more}
+
+
+def test_a_server_is_one_row_however_many_sessions_have_it() -> None:
+    rows = [{"id": "1", "session": "a", "server": "one", "error": "no"}, {"id": "2", "session": "b", "server": "one"}]
+    state = told(session("a"), session("b"), ("requests", {"rows": rows}))
+    [row] = state.servers()
+    assert (row["name"], row["sessions"], row["connected"], row["calls"], row["failed"]) == ("one", 2, 1, 2, 1)
+
+
+def test_what_goes_takes_its_requests_with_it() -> None:
+    state = told(session("a"), ("requests", {"rows": [{"id": "1", "session": "a"}]}), ("session_gone", {"id": "a"}))
+    assert (state.sessions, state.requests) == ({}, {})
+
+
+def test_calls_under_way_come_first_and_count_by_the_clock_there() -> None:
+    rows = [{"id": "1", "startedAt": 5000.0, "endedAt": 5100.0}, {"id": "2", "startedAt": 4000.0}]
+    state = told(("hello", {"now": 6000.0}), ("requests", {"rows": rows}))
+    assert [row["id"] for row in state.calls(5)] == ["2", "1"]
+    assert [state.milliseconds(row, 1500.0) for row in state.calls(5)] == [2500.0, 100.0]
+
+
+def test_the_oldest_that_are_over_are_forgotten() -> None:
+    rows: list[dict[str, Any]] = [{"id": str(number), "endedAt": 1.0} for number in range(MOST_REQUESTS + 5)]
+    state = told(("requests", {"rows": [{"id": "open"}, *rows]}))
+    assert len(state.requests) == MOST_REQUESTS
+    assert "open" in state.requests
+    assert "0" not in state.requests

@@ -1,0 +1,57 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from emceepee.backends.http1.tls import BadTlsFile, TlsSettings
+from emceepee.backends.spec import HttpTarget
+from emceepee.config.server_entry import ConfiguredEntry
+from emceepee.tools.servers import AddServer
+from support.system.certificates import Authority, split
+
+
+def entry(**fields: Any) -> ConfiguredEntry:
+    return ConfiguredEntry.model_validate({"name": "a", "url": "https://tracker.example/mcp"} | fields)
+
+
+def problem(**fields: Any) -> str:
+    with pytest.raises(ValidationError) as refused:
+        entry(**fields)
+    return str(refused.value.errors()[0]["msg"])
+
+
+def test_files_are_looked_for_beside_the_configuration_file(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "tls")
+    certificate, key = split(authority.issue("client"))
+    names = {"ca": "tls/ca.pem", "cert": str(certificate), "key": "tls/client.key", "server_name": "tracker.internal"}
+    target = entry(tls=names).spec_in(tmp_path).target
+    assert isinstance(target, HttpTarget)
+    assert target.tls == TlsSettings(
+        ca=str(authority.file), cert=str(certificate), key=str(key), server_name="tracker.internal"
+    )
+
+
+def test_a_file_that_is_not_there_is_told_when_the_configuration_is_read(tmp_path: Path) -> None:
+    with pytest.raises(BadTlsFile, match=f"{tmp_path}/ca.pem: No such file") as refused:
+        entry(tls={"ca": "ca.pem"}).spec_in(tmp_path)
+    assert refused.value.setting == "ca"
+
+
+def test_without_tls_it_is_the_entry_that_everyone_writes(tmp_path: Path) -> None:
+    assert entry().spec_in(tmp_path) == entry().spec()
+
+
+def test_settings_that_do_not_fit_together_say_why() -> None:
+    assert "key goes with cert" in problem(tls={"key": "x"})
+    assert "insecure does not go with ca" in problem(tls={"insecure": True, "ca": "x"})
+    assert "tls goes with a url that begins with https://" in problem(tls={}, url="http://tracker.example/mcp")
+    assert "tls goes with a url that begins with https://" in problem(tls={}, url="unix:///run/x.sock:/mcp")
+    assert "tls goes with a url that begins with https://" in problem(tls={}, url=None, command="x")
+    assert "Extra inputs" in problem(tls={"cafile": "x"})
+
+
+def test_callers_cannot_name_files_of_this_machine() -> None:
+    assert "tls" not in AddServer.model_fields
+    with pytest.raises(ValidationError):
+        AddServer.model_validate({"name": "a", "url": "https://tracker.example/mcp", "tls": {"ca": "/etc/passwd"}})

@@ -1,0 +1,114 @@
+"""What becomes of unanswered requests when a daemon is lost."""
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from emceepee.daemon.daemon_line import MOST_REPEATS, DaemonLine, Loss, Sent, settle_loss
+from emceepee.daemon.messages import MessageId, canceled_in
+
+CALL = Sent(line=b"call", keys=(1,))
+LIST = Sent(line=b"list", keys=(2,), changes_nothing=True)
+BATCH = Sent(line=b"batch", keys=(3, "4"), changes_nothing=True)
+
+
+def test_requests_that_change_nothing_go_on_once_each_and_the_others_are_lost() -> None:
+    waiting: dict[MessageId, Sent | None] = {1: CALL, 2: LIST, 3: BATCH, "4": BATCH}
+    assert settle_loss(waiting, None) == Loss([LIST, BATCH], [1])
+
+
+def test_a_call_that_was_not_read_goes_on() -> None:
+    assert settle_loss({1: None, 5: None}, CALL) == Loss([CALL], [5])
+
+
+def test_a_batch_that_was_answered_in_part_does_not_go_on() -> None:
+    assert settle_loss({3: BATCH}, None) == Loss([], [3])
+
+
+def test_nothing_goes_on_for_ever() -> None:
+    sent = LIST
+    for _ in range(MOST_REPEATS):
+        assert settle_loss({2: sent}, sent).again == [sent]
+        sent = sent.repeated()
+    assert settle_loss({2: sent}, sent) == Loss([], [2])
+
+
+@pytest.mark.parametrize("params", [None, [], {}, {"requestId": None}, {"requestId": True}, {"requestId": [1]}])
+def test_a_cancellation_of_nothing_names_nothing(params: Any) -> None:
+    assert canceled_in([{"method": "notifications/cancelled", "params": params}]) == []
+
+
+class FakeOwner:
+    def __init__(self) -> None:
+        self.losses: list[Loss] = []
+        self.resumed = threading.Event()
+
+    def write(self, line: bytes) -> None:
+        pass
+
+    def answered(self, keys: list[MessageId]) -> None:
+        pass
+
+    def lose(self, loss: Loss) -> None:
+        self.losses.append(loss)
+
+    def resume(self) -> None:
+        self.resumed.set()
+
+
+class DyingSocket:
+    """Its other end is gone when something is sent, and the reader knows of it before the sender does."""
+
+    def __init__(self, owner: FakeOwner, *, takes: bool, was_read: bool) -> None:
+        self._owner, self._takes, self._was_read = owner, takes, was_read
+        self._dying = threading.Event()
+
+    def sendall(self, data: bytes) -> None:
+        self._dying.set()
+        assert self._owner.resumed.wait(10)
+        if not self._takes:
+            raise BrokenPipeError
+
+    def recv(self, size: int) -> bytes:
+        assert self._dying.wait(10)
+        if self._was_read:
+            return b""
+        raise ConnectionResetError
+
+
+@pytest.mark.parametrize(
+    ("takes", "was_read", "sent", "is_done"),
+    [
+        (False, True, CALL, False),
+        (False, False, CALL, False),
+        (True, False, CALL, False),
+        (True, True, CALL, True),
+        (True, True, LIST, False),
+        (False, True, Sent(line=b"notification"), False),
+        (True, True, Sent(line=b"notification"), True),
+    ],
+)
+def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
+    takes: bool, was_read: bool, sent: Sent, is_done: bool
+) -> None:
+    owner = FakeOwner()
+    connection: Any = DyingSocket(owner, takes=takes, was_read=was_read)
+    line = DaemonLine(connection, owner, 1000)
+    assert line.send(sent) is is_done
+    is_lost = is_done and bool(sent.keys)
+    assert [loss.lost for loss in owner.losses if loss.lost] == ([list(sent.keys)] if is_lost else [])
+    assert [loss for loss in owner.losses if loss.again] == []  # the sender sees to it
+    assert not line.send(LIST)
+
+
+def test_a_lost_line_is_settled_before_it_says_so() -> None:
+    owner = FakeOwner()
+    ours, theirs = socket.socketpair()
+    line = DaemonLine(ours, owner, 1000)
+    assert line.send(LIST)
+    theirs.close()
+    line.wait_until_settled(10)
+    assert owner.losses == [Loss([LIST], [])]
+    line.close()

@@ -1,0 +1,53 @@
+"""A caller comes back to a stream while much else happens."""
+
+import asyncio
+
+import pytest
+
+from emceepee.lifecycle import TaskOwner
+from emceepee.server.http.replay.replay import Replay
+from emceepee.state.limits import Limits
+from emceepee.wire.json_types import JsonObject
+from support.fakes.clock import FakeClock
+from support.in_process.asgi_messages import Answered
+
+
+async def staying() -> JsonObject:
+    """The caller does not hang up."""
+    await asyncio.get_running_loop().create_future()
+    return {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("flood", ["notifications", "answers"])
+async def test_who_comes_back_gets_the_answer_though_all_else_is_evicted_before_its_reader_begins(flood: str) -> None:
+    """The reader is a task, which takes its first step a turn after the stream was found."""
+    tasks, answered = TaskOwner("replay"), Answered()
+    replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
+    opening = replay.log.append("request 1", b"")
+    replay.log.append("request 1", b"answer", is_final=True)
+    await replay.read(replay.find(opening.sent_id), Answered().send, staying, (b"x", b"y"))
+    reading = asyncio.create_task(replay.read(replay.find(opening.sent_id), answered.send, staying, (b"x", b"y")))
+    asyncio.get_running_loop().call_soon(fill, replay, flood)  # after it has found the stream, before it reads
+    async with asyncio.timeout(5):
+        await reading
+    assert b"data: answer\n" in answered.body
+    await tasks.close(within=1)
+
+
+def fill(replay: Replay, flood: str) -> None:
+    for number in range(300):
+        stream = f"request {number + 2}" if flood == "answers" else "request 2"
+        replay.log.append(stream, b"%d" % number, is_final=flood == "answers")
+
+
+async def test_a_reader_that_is_stopped_before_it_begins_holds_nothing() -> None:
+    tasks = TaskOwner("replay")
+    replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
+    opening = replay.log.append("request 1", b"")
+    replay.log.append("request 1", b"answer", is_final=True)
+    writing = replay.open("request 1", opening.number, Answered().send, staying, (b"x", b"y"))
+    writing.stop()
+    await writing.wait_until_finished()
+    fill(replay, "answers")
+    assert replay.find(opening.sent_id) is None
+    await tasks.close(within=1)

@@ -1,0 +1,119 @@
+"""When a process looks for sessions that are due and that nobody holds."""
+
+import asyncio
+from collections.abc import Coroutine
+from datetime import datetime, timedelta
+from math import inf
+from typing import Any
+
+import pytest
+
+from emceepee.sessions.directory.due_watch import NOT_YET_SECONDS, DueWatch
+from support.fakes.clock import FakeClock
+
+
+class Place:
+    """A store in which something is due, and who looks for it."""
+
+    def __init__(self, *, turn: float = 0.0, at_most: float = inf) -> None:
+        self.clock = FakeClock()
+        self.due: datetime | None = None
+        self.looks: list[float] = []
+        self.is_full = False
+        self._tasks: list[asyncio.Task[None]] = []
+        self.watch = DueWatch(
+            self.clock,
+            next_due=self._next_due,
+            load=self._load,
+            spawn=self._spawn,
+            turn_delay=lambda: turn,
+            at_most=at_most,
+        )
+
+    def due_in(self, seconds: float) -> None:
+        self.due = self.clock.now() + timedelta(seconds=seconds)
+
+    async def pass_by(self, seconds: float) -> None:
+        await self.clock.advance(seconds)
+
+    async def _next_due(self) -> datetime | None:
+        return self.due
+
+    async def _load(self) -> int | None:
+        self.looks.append(round(self.clock.monotonic(), 3))
+        if self.is_full:
+            return None
+        if self.due is None or self.due > self.clock.now():
+            return 0
+        self.due = None
+        return 1
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.ensure_future(work))
+
+
+async def test_what_is_due_is_loaded_in_that_moment() -> None:
+    place = Place()
+    place.due_in(30)
+    await place.watch.look()
+    await place.pass_by(29.9)
+    assert place.looks == [0]
+    await place.pass_by(0.2)
+    assert place.looks == [0, 30]
+    await place.pass_by(600)
+    assert place.looks == [0, 30], "nothing else is due"
+
+
+async def test_among_replicas_each_waits_for_its_turn_and_looks_again_before_long() -> None:
+    place = Place(turn=2, at_most=5)
+    place.due_in(3)
+    await place.watch.look()
+    await place.pass_by(20)
+    assert place.looks == [0, 5, 12, 19]
+
+
+async def test_many_losses_bring_one_look() -> None:
+    place = Place(turn=2, at_most=100)
+    await place.watch.look()
+    for _ in range(10):
+        place.watch.hurry()
+        await place.pass_by(0.1)
+    await place.pass_by(10)
+    assert place.looks == [0, 2]
+
+
+async def test_what_is_due_and_not_for_us_to_take_yet_is_asked_for_again_after_a_pause() -> None:
+    place = Place()
+
+    async def nothing() -> int:
+        place.looks.append(place.clock.monotonic())
+        return 0
+
+    watch = DueWatch(place.clock, next_due=place._next_due, load=nothing, spawn=place._spawn)
+    place.due_in(-1)
+    await watch.look()
+    await place.pass_by(2 * NOT_YET_SECONDS)
+    assert place.looks == [0, NOT_YET_SECONDS, 2 * NOT_YET_SECONDS]
+    watch.cancel()
+
+
+async def test_without_room_nothing_is_waited_for() -> None:
+    place = Place()
+    place.due_in(-1)
+    place.is_full = True
+    await place.watch.look()
+    await place.pass_by(600)
+    assert place.looks == [0]
+
+
+@pytest.mark.parametrize("happens", ["wait", "hurry"])
+async def test_nobody_looks_after_it_was_called_off(happens: str) -> None:
+    place = Place()
+    place.due_in(1)
+    if happens == "wait":
+        await place.watch.wait()
+    else:
+        place.watch.hurry()
+    place.watch.cancel()
+    await place.pass_by(10)
+    assert place.looks == []

@@ -1,0 +1,138 @@
+"""What a process knows of the others that share its store."""
+
+import asyncio
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from emceepee.sessions.directory.placement import READERS, TURN_SECONDS, Placement
+from emceepee.state.replica import Replica
+from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.store.memory import MemoryStore
+from support.fakes.clock import FakeClock
+
+LEASE_SECONDS = 6.0
+
+
+class CountingStore(MemoryStore):
+    """Counts how often the list of all is read."""
+
+    reads = 0
+
+    async def replicas(self) -> Sequence[Replica]:
+        self.reads += 1
+        return await super().replicas()
+
+
+def with_others(count: int) -> tuple[CountingStore, list[MemoryStore]]:
+    store = CountingStore(is_durable=True, address="http://0")
+    return store, [store.another_process(f"http://{number}") for number in range(1, count + 1)]
+
+
+async def a_placement(store: MemoryStore, clock: FakeClock | None = None) -> Placement:
+    placement = Placement(store, clock or FakeClock(), lease_seconds=LEASE_SECONDS, random=Random(1))
+    await placement.refresh()
+    return placement
+
+
+def opened_at(slot: int) -> SessionKey:
+    return SessionKey("local", KeyKind.ID, f"01ABC-{slot:02d}")
+
+
+def me(store: MemoryStore) -> Replica:
+    assert store.replica is not None
+    return store.replica
+
+
+async def test_who_is_found_gone_by_one_is_gone_for_all_that_hear_of_it() -> None:
+    store, (second, third) = with_others(2)
+    first, hears = await a_placement(store), await a_placement(second)
+    told: list[int] = []
+    hears.on_gone.append(lambda replica: told.append(replica.slot))
+    hears.learn(SessionKey("local", KeyKind.NAME, "desk"), me(third))
+    third.die()
+    assert hears.guess(opened_at(2)) == me(third)
+    await first.refresh()
+    assert told == [2]
+    assert hears.guess(opened_at(2)) is None
+    assert hears.guess(SessionKey("local", KeyKind.NAME, "desk")) is None
+    assert hears.guess(opened_at(0)) == me(store), "the others are there"
+
+
+async def test_nobody_believes_that_it_is_gone_itself() -> None:
+    store, (second,) = with_others(1)
+    placement = await a_placement(store)
+    told: list[Replica] = []
+    placement.on_gone.append(told.append)
+    await second.announce_gone([me(store).epoch])
+    assert (placement.count, told) == (2, [])
+
+
+async def test_one_that_is_gone_does_not_come_back_by_an_answer_from_before() -> None:
+    store, (second, third) = with_others(2)
+    placement = await a_placement(store)
+    third.die()
+    await second.announce_gone([me(third).epoch])
+    placement.learn(opened_at(2), me(third))
+    assert placement.guess(opened_at(2)) is None
+
+
+async def test_the_new_one_in_a_slot_is_known_as_soon_as_the_store_names_it() -> None:
+    store, (second,) = with_others(1)
+    placement = await a_placement(store)
+    second.die()
+    new = store.another_process("http://new")
+    assert me(new).slot == 1
+    placement.learn(SessionKey("local", KeyKind.NAME, "desk"), me(new))
+    assert placement.guess(opened_at(1)) == me(new)
+
+
+@pytest.mark.parametrize(("others", "most_reads"), [(2, 31), (5 * READERS - 1, 12)])
+async def test_many_replicas_share_the_reading_of_the_list(others: int, most_reads: int) -> None:
+    """Within ten leases; few read three times per lease each."""
+    store, _ = with_others(others)
+    clock = FakeClock()
+    placement = await a_placement(store, clock)
+    store.reads = 0
+    running = asyncio.create_task(placement.run())
+    await clock.advance(10 * LEASE_SECONDS)
+    running.cancel()
+    assert most_reads / 3 <= store.reads <= most_reads
+
+
+async def test_a_turn_comes_at_once_to_one_that_is_alone_and_is_spread_among_many() -> None:
+    alone = await a_placement(with_others(0)[0])
+    assert alone.turn_delay() == 0
+    many = await a_placement(with_others(100)[0])
+    delays = [many.turn_delay() for _ in range(1000)]
+    assert max(delays) <= 2 * 100 * TURN_SECONDS
+    assert 0.9 < sum(delays) / 1000 / (100 * TURN_SECONDS) < 1.1
+
+
+async def test_whoever_wants_to_know_hears_when_others_come_and_go_and_not_else() -> None:
+    machine = MemoryStore(is_durable=True)
+    store, heard = machine.another_process("unix:/replica/0"), list[list[str]]()
+    placement = Placement(store, FakeClock(), lease_seconds=3)
+    placement.on_change.append(lambda: heard.append([each.address for each in placement.others]))
+    await placement.refresh()
+    heard.clear()
+    other = store.another_process("unix:/replica/1")
+    for _ in range(2):
+        await placement.refresh()
+    assert heard == [["unix:/replica/1"]]
+    other.die()
+    for _ in range(2):
+        await placement.refresh()
+    assert heard == [["unix:/replica/1"], []]
+
+
+async def test_a_holder_that_was_not_known_yet_has_come() -> None:
+    store, heard = MemoryStore(is_durable=True).another_process("unix:/replica/0"), list[int]()
+    placement = Placement(store, FakeClock(), lease_seconds=3)
+    await placement.refresh()
+    placement.on_change.append(lambda: heard.append(1))
+    holder = Replica(slot=9, epoch=9, address="unix:/replica/9")
+    for value in ("a", "b"):
+        placement.learn(SessionKey("ada", KeyKind.NAME, value), holder)
+    assert heard == [1]

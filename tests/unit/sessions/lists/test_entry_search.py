@@ -1,0 +1,21 @@
+import logging
+from pathlib import Path
+
+import pytest
+
+from emceepee.sessions.lists.entry_search import NO_VECTORS, SharedVectors
+
+
+def test_without_a_file_there_are_no_vectors() -> None:
+    assert NO_VECTORS.get() is None
+
+
+def test_a_file_that_cannot_be_used_is_logged_once_and_done_without(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "vectors.npz"
+    file.write_bytes(b"nothing of the kind")
+    shared = SharedVectors(file)
+    with caplog.at_level(logging.WARNING):
+        assert (shared.get(), shared.get()) == (None, None)
+    assert sum("search_vectors_not_used" in record.getMessage() for record in caplog.records) == 1

@@ -1,0 +1,82 @@
+"""Links that begin a login: which browser may answer."""
+
+import pytest
+
+from emceepee.backends.oauth.authorization import AuthorizationRequest
+from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.flow import AwaitingBrowser, Grantor
+from emceepee.backends.oauth.metadata.metadata import ServerMetadata
+from emceepee.sessions.logins.login_links import LINK_PATH, LoginLinks
+from emceepee.sessions.secret_records import SecretRecords, ServerKey
+from emceepee.store.memory import MemoryStore
+from support.fakes.clock import FakeClock
+
+KEY = ServerKey("ann", "tracker", "https://mcp.example/mcp")
+STATE = "the state"
+PAGE = "https://login.example/authorize?state=the+state"
+
+
+def waiting() -> AwaitingBrowser:
+    request = AuthorizationRequest(
+        client=Client(client_id="c"), redirect_uri="https://x/cb", resource="r", scopes=(), verifier="v", state=STATE
+    )
+    server = ServerMetadata(issuer="https://issuer.example", token_endpoint="https://issuer.example/token")
+    return AwaitingBrowser(grantor=Grantor(resource="r", server=server, scopes=()), request=request, url=PAGE)
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    return MemoryStore()
+
+
+@pytest.fixture
+def links(store: MemoryStore) -> LoginLinks:
+    return LoginLinks(SecretRecords(store, FakeClock()))
+
+
+async def ticket_of(links: LoginLinks) -> str:
+    return (await links.make(KEY, waiting())).removeprefix(LINK_PATH)
+
+
+async def test_a_link_tells_whom_the_login_is_for_and_nothing_secret(links: LoginLinks) -> None:
+    ticket = await ticket_of(links)
+    link = await links.find(ticket)
+    assert link is not None
+    assert (link.principal, link.server, link.host, link.issuer_host) == (
+        "ann",
+        "tracker",
+        "login.example",
+        "issuer.example",
+    )
+    assert STATE not in ticket
+    assert PAGE not in repr(link)
+
+
+async def test_only_the_browser_that_went_on_may_answer(links: LoginLinks) -> None:
+    ticket = await ticket_of(links)
+    assert not await links.may_answer(STATE, None)
+    assert not await links.may_answer(STATE, "cookie")
+    assert await links.begin(ticket, "cookie") == PAGE
+    assert await links.may_answer(STATE, "cookie")
+    assert not await links.may_answer(STATE, "other")
+    assert not await links.may_answer(STATE, None)
+
+
+async def test_a_link_is_the_same_after_a_restart_and_bound_as_before(store: MemoryStore, links: LoginLinks) -> None:
+    ticket = await ticket_of(links)
+    await links.begin(ticket, "cookie")
+    after = LoginLinks(SecretRecords(store, FakeClock()))
+    assert await ticket_of(after) == ticket
+    assert await after.may_answer(STATE, "cookie")
+
+
+async def test_a_link_whose_login_is_over_leads_nowhere(links: LoginLinks) -> None:
+    ticket = await ticket_of(links)
+    await links.forget(STATE)
+    assert await links.find(ticket) is None
+    assert await links.begin(ticket, "cookie") is None
+
+
+async def test_a_login_without_a_link_is_bound_to_no_browser(links: LoginLinks) -> None:
+    """The operator began it at a terminal."""
+    assert await links.may_answer("another state", None)

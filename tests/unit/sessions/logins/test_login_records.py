@@ -1,0 +1,60 @@
+"""Registrations, logins that are not over, and where a configured client belongs."""
+
+from dataclasses import replace
+
+import pytest
+
+from emceepee.backends.oauth.client import Client, Registration
+from emceepee.backends.oauth.flow import AwaitingBrowser
+from emceepee.sessions.logins.login_records import LoginRecords
+from emceepee.sessions.secret_records import SecretRecords, ServerKey
+from emceepee.store.memory import MemoryStore
+from support.backends.scripted_login import ISSUER, ScriptedLogin, terms
+from support.fakes.clock import FakeClock
+
+KEY = ServerKey("alice", "tracker", "https://mcp.example/mcp")
+REGISTRATION = Registration(issuer=ISSUER, client=Client(client_id="one", is_registered=True))
+
+
+@pytest.fixture
+def records() -> LoginRecords:
+    return LoginRecords(SecretRecords(MemoryStore(), FakeClock()))
+
+
+async def test_a_registration_is_known_by_its_issuer_and_to_its_principal(records: LoginRecords) -> None:
+    other = replace(REGISTRATION, issuer="https://other.example")
+    for each in (REGISTRATION, other):
+        await records.keep_registration("alice", each)
+    assert await records.registrations("alice") == {ISSUER: REGISTRATION, other.issuer: other}
+    assert await records.registrations("bob") == {}
+
+
+async def test_only_the_registration_that_was_refused_is_forgotten(records: LoginRecords) -> None:
+    await records.keep_registration("alice", REGISTRATION)
+    await records.forget_registration("alice", ISSUER, "another")
+    assert await records.registrations("alice") == {ISSUER: REGISTRATION}
+    await records.forget_registration("alice", ISSUER, "one")
+    await records.forget_registration("alice", ISSUER, "one")
+    assert await records.registrations("alice") == {}
+
+
+async def test_a_login_that_is_not_over_is_found_again(records: LoginRecords) -> None:
+    waiting = ScriptedLogin().begin(terms())
+    assert isinstance(waiting, AwaitingBrowser)
+    await records.keep_login(KEY, waiting)
+    assert await records.kept_login(KEY) == waiting
+    assert await records.kept_login(replace(KEY, principal="bob")) is None
+    await records.drop_login(KEY)
+    assert await records.kept_login(KEY) is None
+
+
+async def test_a_configured_client_belongs_to_the_issuer_it_was_first_used_at(records: LoginRecords) -> None:
+    alice, bob = (ServerKey(name, "tracker", "https://tracker.example/mcp") for name in ("alice", "bob"))
+    assert await records.pinned_issuer(alice, "me") is None
+    await records.pin_issuer(alice, "me", ISSUER)
+    await records.pin_issuer(alice, "me", "https://evil.example")
+    assert await records.pinned_issuer(alice, "me") == ISSUER
+    assert await records.pinned_issuer(alice, "another") is None
+    assert await records.pinned_issuer(bob, "me") is None
+    await records.unpin_issuer(alice, "me")
+    assert await records.pinned_issuer(alice, "me") is None

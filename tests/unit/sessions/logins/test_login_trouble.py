@@ -1,0 +1,38 @@
+"""Who is waited for is told when it takes long, and no longer than that."""
+
+from emceepee.sessions.logins.login_trouble import SLOW_SECONDS, LoginTrouble
+from support.fakes.clock import FakeClock
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.clock, self.told = FakeClock(), list[str | None]()
+        self.trouble = LoginTrouble(self.clock, lambda: self.told.append(self.trouble.words))
+
+
+async def test_a_quick_answer_is_not_worth_a_word() -> None:
+    scene = Scene()
+    with scene.trouble.while_waiting(lambda: "waiting"):
+        await scene.clock.advance(SLOW_SECONDS / 2)
+        assert scene.trouble.words is None
+    await scene.clock.advance(SLOW_SECONDS)
+    assert scene.told == []
+
+
+async def test_a_slow_one_is_told_until_it_has_answered() -> None:
+    scene = Scene()
+    scene.trouble.note("it failed before")
+    with scene.trouble.while_waiting(lambda: "waiting"):
+        await scene.clock.advance(SLOW_SECONDS)
+        assert scene.trouble.words == "waiting"
+    scene.trouble.note(None)
+    scene.trouble.note(None)
+    assert scene.told == ["it failed before", "waiting", "it failed before", None]
+
+
+async def test_of_several_that_wait_the_first_speaks() -> None:
+    scene = Scene()
+    with scene.trouble.while_waiting(lambda: "one"), scene.trouble.while_waiting(lambda: "other"):
+        await scene.clock.advance(SLOW_SECONDS)
+        assert scene.trouble.words == "one"
+    assert scene.trouble.words is None

@@ -1,0 +1,57 @@
+import asyncio
+import threading
+from collections.abc import Callable
+from math import inf
+
+import pytest
+
+from emceepee.sessions.results.long_work import LongWork
+
+BOUND = 10.0  # seconds
+
+
+async def test_a_computation_runs_in_a_thread_and_returns_its_result() -> None:
+    work = LongWork()
+    assert await work.run(lambda now: (now() < inf, threading.current_thread() is threading.main_thread())) == (
+        True,
+        False,
+    )
+
+
+async def test_an_error_reaches_the_caller_and_the_next_one_has_its_turn() -> None:
+    work = LongWork()
+
+    def fail(now: Callable[[], float]) -> None:
+        raise LookupError("gone")
+
+    async def unprepared() -> None:
+        raise OSError("away")
+
+    with pytest.raises(LookupError):
+        await work.run(fail)
+    with pytest.raises(OSError, match="away"):
+        await work.run_on(unprepared, lambda _, now: None)
+    assert await work.run(lambda now: 1) == 1
+
+
+async def test_a_computation_that_nobody_waits_for_ends_and_only_then_the_next_begins() -> None:
+    work, has_begun, may_end, order = LongWork(), threading.Event(), threading.Event(), list[str]()
+
+    def endless(now: Callable[[], float]) -> None:
+        has_begun.set()
+        while now() < inf:
+            pass
+        may_end.wait(BOUND)
+        order.append("ended")
+
+    waiting = asyncio.create_task(work.run(endless))
+    await asyncio.to_thread(has_begun.wait, BOUND)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    following = asyncio.create_task(work.run(lambda now: order.append("next")))
+    await asyncio.sleep(0)
+    may_end.set()
+    async with asyncio.timeout(BOUND):
+        await following
+    assert order == ["ended", "next"]

@@ -1,0 +1,68 @@
+"""The loop stands still for the store's thread when that does not get its turn, and not for long."""
+
+import threading
+
+from emceepee.store.sqlite.right_of_way import (
+    LONGEST_PATIENCE_SECONDS,
+    PATIENCE_SECONDS,
+    STANDSTILL_SECONDS,
+    RightOfWay,
+)
+from support.fakes.clock import FakeClock
+
+
+class CountedEvent(threading.Event):
+    """Counts how often the loop stood still, and may let the thread finish meanwhile."""
+
+    waits = 0
+
+    def __init__(self, right_of_way: RightOfWay, finishing: int = 0) -> None:
+        super().__init__()
+        self._right_of_way, self._finishing = right_of_way, finishing
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout == STANDSTILL_SECONDS
+        self.waits += 1
+        if self._finishing:
+            self._right_of_way.finished(self._finishing)
+        return self.is_set()
+
+
+def a_right_of_way(clock: FakeClock, *, finishing: int = 0) -> tuple[RightOfWay, CountedEvent]:
+    right_of_way = RightOfWay(clock)
+    right_of_way._progress = event = CountedEvent(right_of_way, finishing)
+    return right_of_way, event
+
+
+async def test_the_loop_does_not_stand_still_for_what_is_finished_in_time() -> None:
+    clock = FakeClock()
+    right_of_way, event = a_right_of_way(clock)
+    right_of_way.ask()
+    right_of_way.finished(1)
+    await clock.advance(1)
+    assert event.waits == 0
+
+
+async def test_the_loop_stands_still_once_for_a_thread_that_needs_only_its_turn() -> None:
+    clock = FakeClock()
+    right_of_way, event = a_right_of_way(clock, finishing=2)
+    right_of_way.ask()
+    right_of_way.ask()
+    await clock.advance(PATIENCE_SECONDS / 2)
+    assert event.waits == 0
+    await clock.advance(1)
+    assert event.waits == 1
+
+
+async def test_a_slow_disk_is_waited_for_ever_more_seldom() -> None:
+    clock = FakeClock()
+    right_of_way, event = a_right_of_way(clock)
+    right_of_way.ask()
+    await clock.advance(10 * LONGEST_PATIENCE_SECONDS)
+    assert event.waits <= 20
+    right_of_way.finished(1)
+    await clock.advance(1)
+    before = event.waits
+    right_of_way.ask()
+    await clock.advance(2 * PATIENCE_SECONDS)
+    assert event.waits == before + 1

@@ -1,0 +1,83 @@
+import pytest
+
+from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration.declaration import Tool
+from emceepee.tools.declaration.hints import Effect, Load
+from emceepee.wire.json_types import JsonObject
+from support.sessions.catalogue import CATALOGUE
+
+EACH = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+READ_ONLY = {
+    *("list_servers", "get_server_status", "list_tools", "list_resources", "list_resource_templates"),
+    *("read_resource", "list_prompts", "get_prompt", "complete", "get_elicitations", "get_sampling_requests"),
+    *("list_tasks", "get_task", "get_task_result", "list_timers", "get_timer", "await_activity", "read_result"),
+    "codemode_search",
+}
+CORE = {
+    *("list_servers", "add_server", "list_tools", "execute_tool", "codemode_search"),
+    *("read_resource", "await_activity", "get_task_result", "respond_to_elicitation", "codemode_execute"),
+}
+
+
+@pytest.mark.parametrize(
+    ("effect", "said"),
+    [
+        (Effect(), {"destructiveHint": True}),
+        (Effect(read_only=True), {"readOnlyHint": True}),
+        (Effect(read_only=True, destructive=False, idempotent=True), {"readOnlyHint": True}),
+        (Effect(destructive=False), {"destructiveHint": False}),
+        (Effect(idempotent=True), {"destructiveHint": True, "idempotentHint": True}),
+        (Effect(open_world=False), {"destructiveHint": True, "openWorldHint": False}),
+        (Effect(read_only=True, open_world=False), {"readOnlyHint": True, "openWorldHint": False}),
+    ],
+)
+def test_a_client_is_told_what_matters_most_and_what_it_would_not_assume(effect: Effect, said: JsonObject) -> None:
+    assert effect.annotations() == said
+
+
+def test_the_tools_that_only_read_are_these() -> None:
+    assert {tool.name for tool in TOOLS if tool.effect.read_only} == READ_ONLY
+
+
+def test_what_may_be_lost_by_a_call_is_said() -> None:
+    destructive = {tool.name for tool in TOOLS if tool.effect.destructive and not tool.effect.read_only}
+    assert destructive == {
+        *("remove_server", "reconnect_server", "execute_tool", "respond_to_elicitation", "cancel_task"),
+        *("cancel_elicitation_request", "cancel_sampling_request", "delete_timer", "close_session"),
+        *("codemode_execute", "add_server"),  # the latter with `replace`
+    }
+
+
+def test_tools_that_look_only_at_emceepees_own_records_say_so() -> None:
+    own = {tool.name for tool in TOOLS if not tool.effect.open_world}
+    assert own == {
+        *("list_servers", "get_server_status", "get_notifications", "get_logs", "await_activity"),
+        *("get_elicitations", "get_sampling_requests", "list_tasks", "get_task", "get_task_result"),
+        *("set_timer", "list_timers", "get_timer", "delete_timer", "open_session", "read_result"),
+    }
+
+
+@EACH
+def test_every_tool_has_a_short_title_of_its_own(tool: Tool) -> None:
+    assert 5 <= len(tool.title) <= 40
+    assert [other.name for other in TOOLS if other.title == tool.title] == [tool.name]
+
+
+@EACH
+def test_every_tool_is_either_always_loaded_or_found_by_a_few_words(tool: Tool) -> None:
+    assert tool.load.always == (tool.name in CORE)
+    assert (tool.load.search is None) == tool.load.always
+    assert len(tool.load.search or "") <= 50
+
+
+def test_only_the_list_of_schemas_asks_for_more_room() -> None:
+    assert {tool.name: tool.load.result_chars for tool in TOOLS if tool.load.result_chars} == {"list_tools": 100_000}
+
+
+def test_load_hints_stand_under_the_keys_that_clients_know() -> None:
+    assert CATALOGUE["list_tools"].load.meta() == {
+        "anthropic/alwaysLoad": True,
+        "anthropic/maxResultSizeChars": 100_000,
+    }
+    assert Load(search="a b").meta() == {"anthropic/searchHint": "a b"}
+    assert Load().meta() == {}
