@@ -1,6 +1,7 @@
 """emceepee: an MCP proxy that gives any tool-capable client the whole protocol through a fixed set of tools.
 
-Start reading at `app.py` (what is built, and in which order it closes) and `server/dispatch.py` (the way of a call).
+Start reading at `app/session_parts.py` (what is built, and in which order it closes) and
+`server/dispatch.py` (the path of a call).
 """
 
 __version__: str

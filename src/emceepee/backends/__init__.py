@@ -1,7 +1,7 @@
-"""Connections outward: one link per transport, and the connection that owns it.
+"""Connections to MCP servers ("backends"): open them, keep them open, and send calls through them.
 
-May import telemetry, state and below; knows nothing of sessions or callers. It calls
-upward in two ways: `link.Listener` gets what a backend sends, `connection_events.Observer` what becomes of a
-connection. Start at `connection.py`, which owns the other parts of a connection, then `link.py` for what every
-transport promises; `supervisor.py` keeps a connection open.
+May import telemetry, state, and below; knows nothing about sessions or callers. It calls upward through two
+interfaces: `link.Listener` reports messages from the server, `connection_events.Observer` reports state changes of the
+connection. Read `connection.py` first, which owns the other parts of a connection, then `link.py`, which declares what
+every transport provides. `supervisor.py` keeps a connection open.
 """

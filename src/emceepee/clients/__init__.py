@@ -1,6 +1,6 @@
-"""The configuration files of MCP clients: where they are, what they say of servers, and how to change them.
+"""The configuration files of other MCP clients: find them, read their servers, and change them.
 
-Start reading at `catalogue.py`, which declares the clients. `reading.py` makes a server of ours of what a client wrote,
-`writing.py` the entry of emceepee itself; `documents.py` edits the files without touching what is beside, and
-`journal.py` keeps what they were.
+May import config, telemetry, and below. Read `catalogue.py` first: it declares the clients. `reading.py` converts a
+client's servers to emceepee's format, `writing.py` writes the entry for emceepee, `documents.py` edits a file without
+touching its other content, and `journal.py` stores the previous content for `undo`.
 """

@@ -1,8 +1,7 @@
-"""Code mode: scripts of models, run in a sandbox that can do nothing but call.
+"""Code mode: runs the scripts of models in a sandbox that can only compute and call tools.
 
-Begin with `script.py`, which drives one script from its first line to its result: when it waits, is parked, goes on.
-`execution.py` runs it in the sandbox, and `workers.py` has the processes for that. What it asks for goes to
-`call_queue.py`, and is called in `calls_at_work.py`. `bindings.py` says what a script can call, `server_modules.py`
-what `from servers import …` gives it. Scripts are calls of a session: promotion, time to live and cancelling are as for
-any.
+May import sessions and below. Read `script.py` first, which drives one script from start to result, including parking
+and resuming. `execution.py` runs it in the sandbox, `workers.py` manages the sandbox processes, and `calls_at_work.py`
+makes its calls. `bindings.py` declares the functions that a script can call, and `server_modules.py` builds the
+modules of `from servers import …`.
 """

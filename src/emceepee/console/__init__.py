@@ -1,7 +1,7 @@
-"""The web console for people: a page that shows what happens and lets a person answer.
+"""The web console: a page that shows live activity and lets a person answer questions.
 
-May import sessions and below, and the guard; never tools, nor the MCP SDK: the page is a caller at /mcp like any other.
-Start at `app.py`, which serves the routes; `api.py` is what the page asks for, `feed.py` what it is sent. What other
-replicas have comes by `peers.py`.
-The page itself is in `page/`, from `app.js` on; what it is sent has its types in `wire.d.ts`.
+May import guard, sessions, and below, but never tools: the page calls tools at /mcp like any other caller. Read
+`app.py` first, which declares the routes. `api.py` answers the page's requests, `feed.py` streams live updates, and
+`peers.py` reaches other replicas. The page is in `page/` and begins at `app.js`; `wire.d.ts` declares the types of its
+data.
 """

@@ -1,4 +1,6 @@
-"""A process on standard input that is only a pipe to the daemon of the same user. Begin at `pipe.py`.
+"""The local daemon that several stdio clients of one user share, and the pipe that connects a client to it.
 
-Nothing here loads the protocol stack: whoever attaches answers as soon as the daemon does.
+`app.py`, `attached.py`, and `identity.py` are the daemon and may import app and below. All other modules run in the
+client's process; they import only wire and below, so that a client starts fast. Read `pipe.py` first, then
+`listening.py` for the daemon's side of the socket.
 """

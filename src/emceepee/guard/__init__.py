@@ -1,4 +1,5 @@
-"""Authenticates HTTP requests (Host, Origin, tokens, logins), and decides which servers callers may add.
+"""Authentication of HTTP requests (Host, Origin, tokens, logins), and the policy for servers that callers add.
 
-Knows HTTP headers and server configurations, nothing of tools or sessions. Start at `gate.py`.
+May import sessions and below. Knows HTTP headers and server configurations, but not tools. Read `gate.py` first: it
+checks every request. `policy.py` decides which servers a caller may add, `oauth.py` validates access tokens.
 """

@@ -1,5 +1,5 @@
-"""A small MCP server of both eras, for what is no proxy: the demonstration server, and the replay of a recording.
+"""A small MCP server of both eras, for the demo server and for replays.
 
-It knows what every server must (handshake, discovery, cancelling, asking, listening) and leaves the rest to whoever
-inherits from `Conversation`. It stands above `server`, whose pipes it uses. Start at `conversation.py`.
+May import server and below. It implements handshake, discovery, cancellation, elicitation, and subscriptions; a
+subclass of `Conversation` adds the tools. Read `conversation.py` first.
 """

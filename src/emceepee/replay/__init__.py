@@ -1,6 +1,6 @@
-"""A recording as an MCP server: `emceepee replay FILE` answers as the recorded server did, in both eras.
+"""Serves a recording as an MCP server: `emceepee replay FILE` answers as the recorded server did, in both eras.
 
-`reading.py` makes a `Recording` of a file, which nobody vouches for; `script.py` finds the answer to a request;
-`conversation.py` is the server, and knows no transport: `stdio.py` and `http.py` do. Nothing here reaches a server,
-runs a program or opens a file but the one that was named.
+May import miniserver and below. Read `reading.py` first: it reads an untrusted file into a `Recording`. `script.py`
+finds the answer to a request, and `conversation.py` is the server. No module here connects to a server, starts a
+program, or opens another file.
 """

@@ -1,7 +1,6 @@
-"""One replica asks another: the internal HTTP hop to whoever holds a session.
+"""Forwards a request to the replica that holds its session, over an internal HTTP connection.
 
-A request for a session that another process holds is passed on to that process's hop listener, signed with a secret
-that only those who share the store know, and the response is passed back as it comes. May import server, console and
-below. Start at `forwarder.py`, the side that asks; `listener.py` is the side that answers, `signature.py` what both
-agree on.
+May import server, console, and below. Requests are signed with a secret that only replicas with access to the store
+know. Read `forwarder.py` first, the side that forwards; `listener.py` is the side that answers, and `signature.py` is
+the protocol of both.
 """

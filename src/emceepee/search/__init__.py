@@ -1,5 +1,5 @@
-"""Finding tools, resources, prompts and servers by words: an index in memory, and what a hit looks like.
+"""Full-text search for tools, resources, prompts, and servers: an index in memory.
 
-Knows nothing of sessions and connections: it is given entries as the backends sent them. Their texts are data, never
-syntax. Start at `index.py`; what is a word is in `words.py`, what a query means in `query.py`.
+May import state and below; knows nothing about sessions or connections. Texts of servers are data, never syntax. Read
+`index.py` first; `words.py` splits text into words, and `query.py` interprets a query.
 """

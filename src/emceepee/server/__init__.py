@@ -1,6 +1,6 @@
-"""The server for MCP callers: transports and protocol eras end here.
+"""The front end for MCP callers. Transports and protocol eras end here.
 
-May import tools and below. `requests.py` is the core: the requests of every transport that run, and how
-they end. Below it `dispatch.py` is the way of every tool call, and `eras.py` the way to
-`kernel.py` for all other methods. `stdio/` and `http/` are the transports.
+May import tools and below. Read `requests.py` first: the running requests of every transport, and how they end.
+`dispatch.py` handles every tool call, `eras.py` and `kernel.py` handle all other methods. `stdio/` and `http/` are the
+transports.
 """

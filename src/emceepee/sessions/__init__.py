@@ -1,6 +1,6 @@
-"""What emceepee remembers and does for one caller: connections, calls, tasks, questions, timers, events, buffers.
+"""One caller's session: its connections, calls, tasks, questions, timers, events, and buffers.
 
-Sees a backend only as a `Connection` that returns final results, and as what its `Listener` reports; knows no transport
-and no protocol era of either side. Start at `session.py`, then `calls.py` for the way of a call; `registry.py` holds
-the server configurations that the sessions of one principal share.
+May import backends, store, and below; knows no transport and no protocol era. Read `session.py` first, then `calls.py`
+for the path of a call. `directory/` opens, finds, and stores sessions; `servers/` has the server configurations that
+the sessions of a principal share; `logins/`, `questions/`, and `results/` hold what their names say.
 """

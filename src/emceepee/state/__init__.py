@@ -1,5 +1,5 @@
-"""Pure records and rules: what a connection, a task, a question, a timer or a queue of events may do.
+"""Pure records and rules: what a connection, a call, a task, a question, a timer, or a queue of events may do.
 
-Nothing here reads a clock, awaits or touches a wire type: time comes in as an argument, a decision goes out as a value.
-Start at `machine.py`: each transition table guards the code and draws its own diagram.
+May import ids, errors, and wire types only. Nothing here reads a clock, awaits, or does I/O: time is an argument and a
+decision is a return value. Read `machine.py` first: each transition table guards the code and renders its own diagram.
 """

@@ -1,6 +1,5 @@
-"""What outlives the process: sessions as sets of small records, servers that were added, logins, secrets.
+"""Durable state: sessions as sets of small records, added servers, logins, and secrets.
 
-`store.py` says in which words the rest of emceepee speaks of it. Each engine (memory, SQLite, Redis) knows those words
-and nothing of what the records mean: `memory.py`, `sqlite.py` with what it is made of, and `redis`. `inspection.py` is
-for operators.
+May import state and below; knows nothing about the meaning of the records. Read `store.py` first: the interface that
+every engine implements. The engines are `memory.py`, `sqlite/`, and `redis/`. `secret_box.py` encrypts secrets.
 """

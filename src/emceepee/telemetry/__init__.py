@@ -1,5 +1,5 @@
-"""Seeing inside: structured logs and the spans that time a piece of work.
+"""Structured logs, spans, metrics, and the audit log.
 
-Everything goes to stderr or a file, never to stdout, and secrets never leave through here.
-Start at `logs.py`; what counts as a secret is in `redaction.py`, among arguments in `argument_masking.py`.
+May import clock, state, and below. Output goes to stderr or a file, never to stdout, and never contains secrets. Read
+`logs.py` and `spans.py` first; `redaction.py` masks secrets in text, `argument_masking.py` masks them in arguments.
 """

@@ -1,5 +1,5 @@
-"""The user interface for models: one module per family, each tool declared once.
+"""emceepee's own tools: one module per family, each tool declared once.
 
-A tool is a parameter model, a docstring and one verb on the session. Knows nothing of transports or protocol versions.
-Start at `declaration.py`, then `catalogue.py` for the whole set.
+May import codemode, sessions, and below; knows no transport and no protocol version. A tool is a parameter model, a
+docstring, and one verb on the session. Read `declaration/` first, then `catalogue.py`, which lists them all.
 """

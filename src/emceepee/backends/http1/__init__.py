@@ -1,6 +1,6 @@
-"""HTTP/1.1 to backends, with as little as possible between a call and its socket.
+"""An HTTP/1.1 client with little overhead per request.
 
-Knows nothing of MCP nor of links; may import clock, lifecycle and below. Start at `client.py`, what one link has of it;
-`pool.py` keeps the connections that links share, `connection.py` is one of them, `response.py` what comes back. How one
-is opened, through a proxy or with a certificate, is in `connector.py`.
+Knows nothing about MCP or links; may import clock, lifecycle, and below. Read `client.py` first: the client of one
+link. `pool.py` shares connections among links, `connection.py` is one connection, `response.py` reads a response.
+`connector.py` opens connections: directly, through a proxy, with or without TLS.
 """

@@ -1,7 +1,7 @@
-"""Logins to backends: how a token for a server is found, asked for, refreshed and given back.
+"""OAuth logins to backends: discover the authorization server, ask the person, get, refresh, and revoke tokens.
 
-Pure but for `sender.py`, `proofs.py` and `login.py`. `flow.py` has the states of a login, and `flow_step.py` the one
-function that decides what comes next; every HTTP exchange is a value (`exchange.py`). `login.py` carries a login out:
-it sends, waits for the person, and gives the tokens (`tokens.py`) to whoever keeps them. The rules are those of the MCP
-authorization specifications 2025-11-25 and 2026-07-28, which can be kept at the same time.
+May import `http1` and below. Read `flow.py` first: the states of a login. `flow_step.py` is the pure function that
+decides the next step, every HTTP exchange is a value (`exchange.py`), and `login.py` performs the steps. Only
+`sender.py`, `proofs.py`, and `login.py` do I/O. The rules satisfy the MCP authorization specifications of 2025-11-25
+and 2026-07-28.
 """

@@ -1,6 +1,6 @@
-"""What passes between emceepee and one server, written down line by line, so that `emceepee replay` can say it again.
+"""Records the messages between emceepee and one server to a file, so that `emceepee replay` can serve them again.
 
-`entries.py` has the form of the file, `recorder.py` writes it, `recorded_link.py` stands around a recorded link.
-`on_demand.py` is how a person begins one and ends it. Where nothing is recorded, none of it is on the way. Who
-reads the file is in `emceepee.replay`.
+May import the modules of `backends`. Read `recorded_link.py` first, which wraps a recorded link. `entries.py` declares
+the file format, `recorder.py` writes it, and `on_demand.py` starts and stops a recording from the console. The reader
+of the file is `emceepee.replay`.
 """

@@ -1,5 +1,5 @@
-"""Calls that a backend runs as tasks of its own: asked for, followed to their end, and taken up again after a restart.
+"""Calls that a backend runs as its own tasks: start them, follow them, and resume them after a restart.
 
-`wire` reads what backends of both eras say of a task, `following` decides what to do about it, `follower` does that.
-`backend_tasks` has those of one connection.
+May import the modules of `backends`. Read `backend_tasks.py` first: the tasks of one connection. `wire.py` reads task
+messages of both protocol eras, `following.py` decides the next step, and `follower.py` performs it.
 """

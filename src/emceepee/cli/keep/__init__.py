@@ -1,1 +1,5 @@
-"""keep"""
+"""The "Keep" commands: state, version, and completion.
+
+May import every room below `cli`. `state.py` is `emceepee state`, `versions.py` is `version`, `shells.py` is
+`completion`.
+"""

@@ -1,1 +1,6 @@
-"""MCP over HTTP. A request comes by `connection` to `endpoint`; `handshake_connection` or `stateless` answer it."""
+"""MCP over HTTP: the endpoint, and one module per protocol era.
+
+May import tools and below. A request goes from `connection.py` to `endpoint.py`; then `handshake_connection.py` (up to
+2025-11-25) or `stateless.py` (2026-07-28) answers it. `replay/` stores the messages of streams that a caller can
+resume.
+"""

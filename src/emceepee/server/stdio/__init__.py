@@ -1,1 +1,5 @@
-"""MCP over standard input and output for one caller."""
+"""MCP over standard input and output, for one caller.
+
+May import tools and below. Read `endpoint.py` first; `conversation.py` reads and answers messages, and `pipes.py` does
+the I/O.
+"""

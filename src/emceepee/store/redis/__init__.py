@@ -1,10 +1,10 @@
-"""State in Redis, which processes on several machines share. Loaded only by those who keep it there.
+"""The Redis engine, for state that processes on several machines share. Imported only where it is configured.
 
-    RedisStore ─┬─▶ Sessions ──┬─▶ Commands: RedisLink ──▶ Wire, one connection   in one node
+    RedisStore ─┬─▶ Sessions ──┬─▶ Commands: RedisLink ──▶ Wire, one connection   on one node
                 ├─▶ Shared  ───┤             ClusterCommands ──▶ `redis`           in a cluster
                 └─▶ SlotLease ─┘
 
-Whatever changes more than one thing is one script, so it happens whole or not at all: `session_scripts.py`.
-All that belongs to one principal's sessions lies in one partition: sessions, the keys that lead to them, and indexes.
-In a cluster a partition is on one node, so that one script reaches all of it.
+May import the modules of `store`. Read `redis_store.py` first. Every change of more than one key is one Lua script
+(`scripts/`), so it is atomic. All keys of a principal share a hash tag, so one script reaches all of them in a
+cluster.
 """

@@ -1,5 +1,5 @@
-"""OpenTelemetry: requests as traces and metrics, under the names of the conventions for MCP.
+"""OpenTelemetry: requests as traces and metrics, with the names of its conventions for MCP.
 
-Loaded only where it is asked for, because it needs packages that most do without. Start at `export.py`; a request of a
-caller is followed in `incoming.py`, one to a server in `outgoing.py`.
+May import the modules of `telemetry`. Imported only with `--otel`, because it needs packages of an extra. Read
+`export.py` first; `incoming.py` traces requests of callers, `outgoing.py` requests to servers.
 """

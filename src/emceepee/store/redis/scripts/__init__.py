@@ -1,1 +1,4 @@
-"""scripts"""
+"""The Lua scripts that Redis runs atomically.
+
+Imports nothing but `script.py`. Read `session_scripts.py` first: commits, leases, and takeovers of sessions.
+"""
