@@ -26,9 +26,9 @@ from emceepee.cli import main as cli
 from emceepee.cli.keep.state import PROBLEM
 from emceepee.cli.setup.auth_outcome import DONE, FAILED, USAGE
 from emceepee.cli.setup.config_file import SCHEMA_FILE
-from emceepee.cli.setup.diagnosis import Code
+from emceepee.cli.setup.diagnosis import FindingCode
 from emceepee.clients.catalogue import CLIENTS
-from emceepee.clients.client import Client, Format
+from emceepee.clients.client import ClientProgram, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.writing import Launch, entry_for
 from emceepee.config import file_reading as config_reading
@@ -692,7 +692,7 @@ declined (also when the tool that `call` called says so), and with {USAGE} when 
 
 These are the values of `code` in `emceepee doctor --json`. They are never renamed.
 
-{_table(["code", "what is wrong"], [[f"`{code}`", words] for code, words in _value_meanings(Code).items()])}"""
+{_table(["code", "what is wrong"], [[f"`{code}`", words] for code, words in _value_meanings(FindingCode).items()])}"""
 
 
 def clients() -> str:
@@ -706,7 +706,7 @@ Where the clients that `emceepee import`, `install` and `undo` know have their s
 {"".join(_client(client) for client in CLIENTS)}"""
 
 
-def client_page(client: Client) -> str:
+def client_page(client: ClientProgram) -> str:
     """How one client gets emceepee, from nothing to undone."""
     anchor = client.title.lower().replace(" ", "-")
     project = (
@@ -761,7 +761,7 @@ What is written, and where, is in the [reference](../../reference/clients.md#{an
 """
 
 
-def _client(client: Client) -> str:
+def _client(client: ClientProgram) -> str:
     languages = {Format.JSON: "jsonc", Format.TOML: "toml", Format.YAML: "yaml"}
     launch = Launch(command=("/path/to/emceepee", "--config", "/home/you/.config/emceepee/config.json"))
     file = ClientFile(client=client, path=Path(f"x.{client.format}"), content=None)

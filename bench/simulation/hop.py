@@ -8,7 +8,7 @@ from bench.simulation.scheduler import Scheduler, Signal
 from emceepee.backends.http1.pool import IDLE_SECONDS
 from emceepee.replicas.forwarder import CONNECT_SECONDS
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
 
@@ -38,12 +38,12 @@ class SimulatedHop:
 
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
-    ) -> Outcome:
+    ) -> ForwardOutcome:
         asked = SimulatedRequest.of(request)
         is_open = self._clock.time - self._used_at.get(holder.epoch, -IDLE_SECONDS) < IDLE_SECONDS
         if not self._network.answers(holder) and (self._is_refused or not is_open):
             await self._clock.sleep(self._hop_seconds if self._is_refused else CONNECT_SECONDS)
-            return self._fail(asked, Outcome.UNREACHABLE)
+            return self._fail(asked, ForwardOutcome.UNREACHABLE)
         self._used_at[holder.epoch] = self._clock.time
         silence = self._silent.get(holder.epoch) or self._silent.setdefault(holder.epoch, Signal(self._clock))
         await self._clock.sleep(self._hop_seconds)
@@ -54,8 +54,8 @@ class SimulatedHop:
             if not self._is_refused:
                 await silence
             asked.is_lost = True
-            return Outcome.LOST
-        return Outcome.ANSWERED if is_served else self._fail(asked, Outcome.NOT_HELD)
+            return ForwardOutcome.LOST
+        return ForwardOutcome.ANSWERED if is_served else self._fail(asked, ForwardOutcome.NOT_HELD)
 
     def drop(self, replica: Replica) -> None:
         """It is gone, though its connections look alive."""
@@ -69,7 +69,7 @@ class SimulatedHop:
 
     def break_off(self) -> None: ...
 
-    def _fail(self, asked: SimulatedRequest, outcome: Outcome) -> Outcome:
+    def _fail(self, asked: SimulatedRequest, outcome: ForwardOutcome) -> ForwardOutcome:
         asked.wrong_guesses += asked.was_guessed
         asked.was_guessed = False
         return outcome

@@ -13,7 +13,7 @@ from bench.simulation.request import SimulatedRequest
 from bench.simulation.scheduler import Scheduler, Signal
 from bench.simulation.tally import Tally, Way
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.request_reading import Message
+from emceepee.server.http.request_reading import RequestBody
 from emceepee.server.http.routing import ReplicaParts, RequestRouter
 from emceepee.sessions.directory.directory import SWEEP_SECONDS, SessionDirectory
 from emceepee.sessions.directory.placement import READERS, Placement
@@ -23,7 +23,7 @@ from emceepee.state.replica import Replica, slot_in
 from emceepee.state.session_key import SessionKey
 from emceepee.store.store import Commit, Lease, SessionHead, StoredSession
 
-_NO_BODY = Message()
+_NO_BODY = RequestBody()
 
 
 class Fired(Protocol):
@@ -147,7 +147,7 @@ class SimulatedReplica:
         """One that another replica passed on. Raises: ReplicaLost."""
         return await run_in(self, self.router.route_hop(request.as_http(), _NO_BODY))
 
-    async def _serve(self, http: HttpRequest, _: Message) -> None:
+    async def _serve(self, http: HttpRequest, _: RequestBody) -> None:
         """Raises: SessionElsewhere."""
         request = SimulatedRequest.of(http)
         key = request.key

@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.sessions.views import question_view, task_view, timer_view
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration.hints import Effect
+from emceepee.tools.declaration.hints import ToolEffect
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Answer, ScriptedBackend
 from support.fakes.clock import settle
@@ -89,7 +89,7 @@ async def a_busy_session() -> AsyncIterator[Busy]:
         yield Busy(scene, finished, timer["timerId"], kept.handle)
 
 
-def effect_of(tool: str) -> Effect:
+def effect_of(tool: str) -> ToolEffect:
     return next(known.effect for known in TOOLS if known.name == tool)
 
 

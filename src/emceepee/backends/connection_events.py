@@ -12,7 +12,7 @@ from emceepee.wire.json_types import JsonObject
 log = EventLog("sessions")
 
 
-class ChangeSignal(Protocol):
+class ConnectionChangeSignal(Protocol):
     def notify(self) -> None: ...
 
 
@@ -20,7 +20,7 @@ class Observer(Protocol):
     """The session, which wants to know how its backends fare. Must not raise."""
 
     @property
-    def change_signal(self) -> ChangeSignal:
+    def change_signal(self) -> ConnectionChangeSignal:
         """For each change of state, whether or not it is worth an event."""
         ...
 

@@ -31,9 +31,9 @@ from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
 from emceepee.state.connection.connection import (
     UNUSED,
     Closing,
+    ConnectionHistory,
     ConnectionState,
     Down,
-    History,
     LinkEnd,
     LinkEndKind,
     Up,
@@ -81,7 +81,7 @@ from emceepee.wire.json_types import JsonObject
 log = EventLog("backends")
 
 
-class Owner(Protocol):
+class LinkOwner(Protocol):
     """The connection, which makes a fresh link ready for use."""
 
     async def prepare_link(self, link: Link) -> None: ...
@@ -124,7 +124,7 @@ class Supervisor:
         spec: BackendSpec,
         dial: Callable[[object | None], Awaitable[Link]],
         events: ConnectionEvents,
-        owner: Owner,
+        owner: LinkOwner,
         *,
         tasks: TaskOwner,
         clock: Clock,
@@ -424,7 +424,7 @@ class Supervisor:
 def _first_state(spec: BackendSpec, limits: Limits) -> ConnectionState:
     policy = _policy(spec, limits)
     if isinstance(spec.target, UnusableTarget):
-        return Down(history=History(retries=RetryCount(policy)), reason=spec.target.reason)
+        return Down(history=ConnectionHistory(retries=RetryCount(policy)), reason=spec.target.reason)
     return first_state(policy)
 
 

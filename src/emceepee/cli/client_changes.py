@@ -9,7 +9,7 @@ from typing import Any
 
 from emceepee.cli.terminal import DONE, FAILED, USAGE, Paint, agrees, can_ask, complain, say
 from emceepee.clients.changes import FileChange
-from emceepee.clients.journal import Journal
+from emceepee.clients.journal import ChangeJournal
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import state_folder
 from emceepee.terminal_text import printable_json
@@ -17,10 +17,10 @@ from emceepee.terminal_text import printable_json
 Facts = dict[str, Any]
 
 
-def open_journal() -> Journal:
+def open_journal() -> ChangeJournal:
     """Raises: ClientError."""
     try:
-        return Journal(state_folder(os.environ))
+        return ChangeJournal(state_folder(os.environ))
     except RuntimeError:
         raise ClientError("this user has no home directory; set HOME") from None
 

@@ -1,6 +1,6 @@
 """The clients that emceepee knows, each declared once. For others there is `npx add-mcp`."""
 
-from emceepee.clients.client import Client, Format, Words
+from emceepee.clients.client import ClientProgram, Format, Words
 from emceepee.config.document_errors import ClientError
 from emceepee.errors import near_names
 
@@ -13,7 +13,7 @@ _EDITOR_VARIABLES = ((r"\$\{userHome\}", "${HOME}"), (r"\$\{(?:pathSeparator|/)\
 _CLINE = "globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
 
 CLIENTS = (
-    Client(
+    ClientProgram(
         key="claude-code",
         title="Claude Code",
         files=("~/.claude.json",),
@@ -22,7 +22,7 @@ CLIENTS = (
         words=Words(http_type="http", stdio_type="stdio"),
         afterwards="Start a new session",
     ),
-    Client(
+    ClientProgram(
         key="claude-desktop",
         title="Claude Desktop",
         files=("$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",),
@@ -30,7 +30,7 @@ CLIENTS = (
         words=Words(http_type="http"),
         afterwards="Quit it and start it again",
     ),
-    Client(
+    ClientProgram(
         key="cursor",
         title="Cursor",
         files=("~/.cursor/mcp.json",),
@@ -38,7 +38,7 @@ CLIENTS = (
         expansions=_EDITOR_VARIABLES,
         afterwards="Enable it in its MCP settings, if it asks",
     ),
-    Client(
+    ClientProgram(
         key="vscode",
         title="VS Code",
         files=("$XDG_CONFIG_HOME/Code/User/mcp.json",),
@@ -49,7 +49,7 @@ CLIENTS = (
         expansions=_EDITOR_VARIABLES,
         afterwards="Start it with the command MCP: List Servers",
     ),
-    Client(
+    ClientProgram(
         key="codex",
         title="Codex",
         files=("~/.codex/config.toml",),
@@ -61,14 +61,14 @@ CLIENTS = (
         load_flags={"startup_timeout_sec": START_SECONDS, "tool_timeout_sec": PATIENCE_SECONDS},
         afterwards="Start a new session",
     ),
-    Client(
+    ClientProgram(
         key="windsurf",
         title="Windsurf",
         files=("~/.codeium/windsurf/mcp_config.json",),
         words=Words(url="serverUrl"),
         afterwards="Press Refresh in its MCP settings",
     ),
-    Client(
+    ClientProgram(
         key="gemini-cli",
         title="Gemini CLI",
         files=("~/.gemini/settings.json",),
@@ -78,7 +78,7 @@ CLIENTS = (
         expansions=((r"\$(?P<name>[A-Za-z_][A-Za-z0-9_]*)", r"${env:\g<name>}"),),
         afterwards="Start a new session",
     ),
-    Client(
+    ClientProgram(
         key="zed",
         title="Zed",
         files=("$XDG_CONFIG_HOME/zed/settings.json",),
@@ -88,7 +88,7 @@ CLIENTS = (
         words=Words(fixed={"source": "custom"}),
         afterwards="It takes the change up by itself",
     ),
-    Client(
+    ClientProgram(
         key="cline",
         title="Cline",
         files=(f"$XDG_CONFIG_HOME/Code/User/{_CLINE}", "~/.cline/data/settings/cline_mcp_settings.json"),
@@ -99,7 +99,7 @@ CLIENTS = (
         load_flags={"timeout": PATIENCE_SECONDS},
         afterwards="It takes the change up by itself",
     ),
-    Client(
+    ClientProgram(
         key="continue",
         title="Continue",
         files=("~/.continue/config.yaml",),
@@ -112,7 +112,7 @@ CLIENTS = (
         new_file="name: Local\nversion: 1.0.0\nschema: v1\n",
         afterwards="It takes the change up by itself; tools are there in agent mode",
     ),
-    Client(
+    ClientProgram(
         key="goose",
         title="Goose",
         files=("$XDG_CONFIG_HOME/goose/config.yaml",),
@@ -132,7 +132,7 @@ CLIENTS = (
         load_flags={"timeout": PATIENCE_SECONDS},
         afterwards="Start a new session",
     ),
-    Client(
+    ClientProgram(
         key="opencode",
         title="opencode",
         files=("$XDG_CONFIG_HOME/opencode/opencode.jsonc", "$XDG_CONFIG_HOME/opencode/opencode.json"),
@@ -152,7 +152,7 @@ _BY_KEY = {client.key: client for client in CLIENTS}
 _ALIASES = {"gemini": "gemini-cli", "claude": "claude-code", "code": "vscode", "vs-code": "vscode"}
 
 
-def client_called(name: str) -> Client:
+def client_called(name: str) -> ClientProgram:
     """Raises: ClientError."""
     key = name.lower().replace(" ", "-").replace("_", "-")
     found = _BY_KEY.get(_ALIASES.get(key, key))

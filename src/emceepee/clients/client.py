@@ -33,7 +33,7 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ClientProgram:
     """One program that starts MCP servers. `files` are in the order in which it looks; the first is the usual one."""
 
     key: str

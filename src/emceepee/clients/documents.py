@@ -8,7 +8,7 @@ from typing import Any
 
 from emceepee.bounds.files import read_file
 from emceepee.clients.changes import LARGEST_FILE, FileChange
-from emceepee.clients.client import Client, Format, Words
+from emceepee.clients.client import ClientProgram, Format, Words
 from emceepee.config.document_errors import BadDocument, ClientError
 from emceepee.wire.json_types import JsonObject
 
@@ -19,12 +19,12 @@ MOST_SERVERS = 500
 class ClientFile:
     """One file of one client. `content` is None if there is none."""
 
-    client: Client
+    client: ClientProgram
     path: Path
     content: bytes | None
 
     @classmethod
-    def at(cls, client: Client, path: Path) -> "ClientFile":
+    def at(cls, client: ClientProgram, path: Path) -> "ClientFile":
         """Raises: ClientError."""
         return cls(client=client, path=path, content=read_bytes(path))
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from emceepee.clients.catalogue import CLIENTS
-from emceepee.clients.client import Client, Format
+from emceepee.clients.client import ClientProgram, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.config.document_errors import ClientError
 
 
-def present_files(clients: Sequence[Client], environment: Mapping[str, str], platform: str) -> list[ClientFile]:
+def present_files(clients: Sequence[ClientProgram], environment: Mapping[str, str], platform: str) -> list[ClientFile]:
     """Of these clients, and of each what it would read. Raises: ClientError."""
     return [
         ClientFile.at(client, path)
@@ -21,7 +21,7 @@ def present_files(clients: Sequence[Client], environment: Mapping[str, str], pla
 
 
 def files_to_write(
-    client: Client, environment: Mapping[str, str], platform: str
+    client: ClientProgram, environment: Mapping[str, str], platform: str
 ) -> tuple[list[ClientFile], list[Path]]:
     """The files to write, and those of programs that are not here.
 
@@ -38,7 +38,7 @@ def files_to_write(
     return [ClientFile.at(client, found or next(iter(with_its_folder), paths[0]))], []
 
 
-def file_named(path: Path, client: Client | None) -> ClientFile:
+def file_named(path: Path, client: ClientProgram | None) -> ClientFile:
     """What `--from` names; if no client is given, whose it looks like. Raises: ClientError."""
     if not path.exists():
         raise ClientError(f"{path}: no such file")
@@ -62,14 +62,14 @@ def servers_of_projects(file: ClientFile) -> int:
     return sum(len(each.get("mcpServers") or ()) for each in projects.values() if isinstance(each, dict))
 
 
-def _candidates(path: Path) -> Iterator[Client]:
+def _candidates(path: Path) -> Iterator[ClientProgram]:
     kind = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}.get(path.suffix, Format.JSON)
     alike = [client for client in CLIENTS if client.format is kind]
     yield from (client for client in alike if any(Path(name).name == path.name for name in client.files))
     yield from alike
 
 
-def _user_files(client: Client, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
+def _user_files(client: ClientProgram, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
     try:
         return client.user_files(environment, platform)
     except RuntimeError:

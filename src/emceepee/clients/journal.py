@@ -38,7 +38,7 @@ MOST_KEPT = 50  # older ones are deleted, with their copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class JournalEntry:
     """One command that was carried out. `files` are records: path, digests, mode, name of the copy."""
 
     folder: Path
@@ -62,13 +62,13 @@ class Restoration:
     is_by_entry: bool
 
 
-class Journal:
+class ChangeJournal:
     """`folder` is the user's state folder for emceepee."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / FOLDER_NAME
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[JournalEntry]:
         """The latest first. Raises: ClientError."""
         if not self._folder.is_dir():
             return []
@@ -81,7 +81,7 @@ class Journal:
 
     def carry_out(
         self, command: str, changes: Iterable[FileChange], *, now: datetime, own_urls: Sequence[str] = ()
-    ) -> Change:
+    ) -> JournalEntry:
         """Keep copies, then write. Raises: ClientError, and nothing is different."""
         changes = [change for change in changes if change.is_change]
         made: list[Path] = []
@@ -116,11 +116,11 @@ class Journal:
         assert found is not None  # it was written above
         return found
 
-    def restorations(self, change: Change, later: Mapping[Path, bytes | None] = EMPTY) -> list[Restoration]:
+    def restorations(self, change: JournalEntry, later: Mapping[Path, bytes | None] = EMPTY) -> list[Restoration]:
         """What `undo` would do, if the files were as in `later` first. Raises: ClientError if it cannot."""
         return [self._restored(change, file, later) for file in change.files]
 
-    def undo(self, change: Change) -> list[FileChange]:
+    def undo(self, change: JournalEntry) -> list[FileChange]:
         """Put the files back. Raises: ClientError if what was written was changed since, and nothing is different."""
         restored = self.restorations(change)
         backward = [each.change for each in restored if each.change.is_change]
@@ -135,7 +135,7 @@ class Journal:
         shutil.rmtree(change.folder, ignore_errors=True)
         return backward
 
-    def _restored(self, change: Change, file: JsonObject, later: Mapping[Path, bytes | None]) -> Restoration:
+    def _restored(self, change: JournalEntry, file: JsonObject, later: Mapping[Path, bytes | None]) -> Restoration:
         path = Path(file["path"])
         try:
             current = later[path] if path in later else read_now(path)
@@ -169,7 +169,7 @@ class Journal:
             raise BadDocument
         return take_back(path, current, before, entries)
 
-    def forget(self, change: Change) -> None:
+    def forget(self, change: JournalEntry) -> None:
         shutil.rmtree(change.folder, ignore_errors=True)
 
     def _keep(self, folder: Path, index: int, change: FileChange) -> JsonObject:
@@ -187,11 +187,11 @@ class Journal:
             "entries": [each.record() for each in entry_changes(change)],
         }
 
-    def _read(self, folder: Path) -> Change | None:
+    def _read(self, folder: Path) -> JournalEntry | None:
         """None for one that was cut off before anything was written."""
         try:
             record: Any = json.loads(read_file(folder / RECORD, LARGEST_RECORD))
-            return Change(
+            return JournalEntry(
                 folder=folder,
                 number=int(folder.name),
                 command=record["command"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.bounds.budget import Budget, OverBudget
-from emceepee.clients.client import Client
+from emceepee.clients.client import ClientProgram
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.plain_values import TooDeep, plain
 from emceepee.config.document_errors import BadDocument
@@ -50,7 +50,7 @@ class FoundServer:
     `notes` are what to know of it: keys that were left out, and why it is imported disabled. `is_used`: by the client.
     """
 
-    client: Client
+    client: ClientProgram
     name: str
     entry: JsonObject | None = None
     problem: str = ""
@@ -74,7 +74,7 @@ def servers_of(file: ClientFile, references: References) -> list[FoundServer]:
     return found
 
 
-def _found(client: Client, name: str, raw: Any, references: References) -> FoundServer:
+def _found(client: ClientProgram, name: str, raw: Any, references: References) -> FoundServer:
     def unusable(problem: str) -> FoundServer:
         return FoundServer(client=client, name=name, problem=problem)
 

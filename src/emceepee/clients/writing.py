@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from emceepee.clients.client import Client, Words
+from emceepee.clients.client import ClientProgram, Words
 from emceepee.clients.launching import starts_emceepee
 from emceepee.paths import OWN_NAME
 from emceepee.wire.json_types import JsonObject
@@ -18,7 +18,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
-def entry_for(client: Client, words: Words, name: str, launch: Launch) -> JsonObject:
+def entry_for(client: ClientProgram, words: Words, name: str, launch: Launch) -> JsonObject:
     """With the client's load flags."""
     entry: JsonObject = {"name": name} if words.repeats_name else {}
     entry |= words.fixed

@@ -8,7 +8,7 @@ from emceepee.codemode.bindings import MODULE
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.failures import ScriptFailure, failure_of, line_at, only_returns, problems_of, with_awaits
 from emceepee.codemode.script_log import ScriptLog
-from emceepee.codemode.workers import GRACE_SECONDS, Worker, Workers
+from emceepee.codemode.workers import GRACE_SECONDS, ScriptWorker, ScriptWorkers
 from emceepee.state.limits import Limits
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Execution:
 
     def __init__(
         self,
-        workers: Workers,
+        workers: ScriptWorkers,
         queue: CallQueue,
         log: ScriptLog,
         *,
@@ -45,7 +45,7 @@ class Execution:
         self.source = ""  # as it runs: with the prelude, and with the awaits that were put in
         self._workers, self._queue, self._log = workers, queue, log
         self._principal, self._clock, self._limits = principal, clock, limits
-        self._worker: Worker | None = None
+        self._worker: ScriptWorker | None = None
 
     @property
     def worker_pid(self) -> int | None:
@@ -92,7 +92,7 @@ class Execution:
         """The line of the script in which it stopped, if that is known."""
         return line_at(self.source, stopped.position, before=PRELUDE.count("\n"))
 
-    async def _take_worker(self, *, is_checked: bool) -> Worker:
+    async def _take_worker(self, *, is_checked: bool) -> ScriptWorker:
         most = self._limits.script_compute_seconds
         if self.computed >= most:
             raise _too_long(most)

@@ -33,7 +33,7 @@ from emceepee.codemode.privacy import gives_answers, without_literals
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import ServerModules, modules_for
 from emceepee.codemode.values import Conversions, NotJson, as_json, budget_of, excess
-from emceepee.codemode.workers import Workers, sandbox_version
+from emceepee.codemode.workers import ScriptWorkers, sandbox_version
 from emceepee.errors import EmceepeeError
 from emceepee.futures import resolve
 from emceepee.sessions.call import Call
@@ -63,7 +63,7 @@ class _Name(NamedTuple):
 class ScriptParts:
     """What all scripts share."""
 
-    workers: Workers
+    workers: ScriptWorkers
     tools: InnerCalls
     conversions: Conversions = field(default_factory=Conversions)
     running: "set[Script]" = field(default_factory=set)

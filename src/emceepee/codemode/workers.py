@@ -23,7 +23,7 @@ LEAST_SUSPENSIONS = 1000
 _REFUSED = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_CORE")
 
 
-class Worker:
+class ScriptWorker:
     """A process that runs one stretch of a script, until it is let go."""
 
     def __init__(self, session: "AsyncMontySession", on_end: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class Worker:
             self._on_end()
 
 
-class Workers:
+class ScriptWorkers:
     """Those of an installation: none before the first script, and none that waits for one."""
 
     def __init__(self, limits: Limits) -> None:
@@ -61,7 +61,7 @@ class Workers:
 
     async def take(
         self, principal: str, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool
-    ) -> Worker:
+    ) -> ScriptWorker:
         """A fresh one, as soon as the principal may have another. Raises: Unsupported."""
         pool = await self.open()
         await self._slots.take(principal)
@@ -70,7 +70,7 @@ class Workers:
         except BaseException:
             self._slots.give_back(principal)
             raise
-        worker = Worker(session, lambda: self._slots.give_back(principal))
+        worker = ScriptWorker(session, lambda: self._slots.give_back(principal))
         if worker.pid is not None:
             _confine(worker.pid)
         return worker

@@ -6,7 +6,7 @@ from typing import Protocol
 from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
-from emceepee.console.login import LOGIN_PATH, LoginPages, redirect
+from emceepee.console.login import LOGIN_PATH, ConsoleLoginPages, redirect
 from emceepee.console.other_sessions import SessionNotHere
 from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import EmceepeeError, ErrorCode
@@ -68,7 +68,7 @@ class ConsoleApp:
         self._is_draining = False
         logins.on_end = api.end_stale_streams
         pages = (Route(method, path, self._page, is_open=True) for path in PAGES for method in ("GET", "HEAD"))
-        self.routes = (*pages, *LoginPages(gate, logins, assets).routes(), *assets.routes(), *api.routes())
+        self.routes = (*pages, *ConsoleLoginPages(gate, logins, assets).routes(), *assets.routes(), *api.routes())
         self._table: dict[str, dict[str, Route]] = {}
         for route in self.routes:
             self._table.setdefault(route.path, {})[route.method] = route

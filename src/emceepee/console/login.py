@@ -23,7 +23,7 @@ UNKNOWN = "That token is not known here."
 NO_TOKENS = "This server takes no tokens. Open the link in the output of emceepee, where it was started."
 
 
-class LoginPages:
+class ConsoleLoginPages:
     """Open to everyone; says nothing but whether a code or token is valid."""
 
     def __init__(self, gate: Gate, logins: Logins, assets: Assets) -> None:

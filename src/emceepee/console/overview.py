@@ -55,7 +55,7 @@ class _Tally:
         self.slowest = seconds if self.slowest is None else max(self.slowest, seconds)
 
 
-class History:
+class SampleHistory:
     """One principal's samples, and how far their sessions had come at the last one."""
 
     def __init__(self, sessions: Iterable[Session], now: datetime) -> None:
@@ -105,17 +105,17 @@ class Overview:
     def __init__(self, source: SessionSource, clock: Clock, tasks: TaskOwner, memory: Memory) -> None:
         """`memory` is asked in another thread."""
         self._source, self._clock, self._tasks, self._memory = source, clock, tasks, memory
-        self._histories: dict[str, History] = {}  # the one that was looked at last is the last
+        self._histories: dict[str, SampleHistory] = {}  # the one that was looked at last is the last
         self._is_sampling = False
 
     def __len__(self) -> int:
         return len(self._histories)
 
-    def look(self, principal: str) -> History:
+    def look(self, principal: str) -> SampleHistory:
         """From now on it is sampled for the principal."""
         history = self._histories.pop(principal, None)
         if history is None:
-            history = History(self._source.sessions_of(principal), self._clock.now())
+            history = SampleHistory(self._source.sessions_of(principal), self._clock.now())
         self._histories[principal] = history
         history.looked = self._clock.monotonic()
         if len(self._histories) > MOST_PRINCIPALS:

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import Protocol
 
 from emceepee.clock import Clock, give_up_after
-from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_hello, write_greeting
+from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello, Welcome, read_hello, write_greeting
 from emceepee.daemon.place import UnsafePlace, check_peer
 from emceepee.errors import EmceepeeError
 from emceepee.guard.identity import LOCAL
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.kernel import Kernel
-from emceepee.server.stdio.conversation import Conversation
+from emceepee.server.stdio.conversation import StdioConversation
 from emceepee.server.stdio.endpoint import END_GRACE, FLUSH_SECONDS
 from emceepee.server.stdio.socket_lines import SocketLines
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
@@ -37,7 +37,7 @@ ACCEPT_PAUSE_SECONDS = 0.5  # after a caller who could not be let in: mostly the
 class Doorkeeper(Protocol):
     """Who says whom this daemon is for."""
 
-    async def refusal(self, hello: Hello) -> str | None: ...
+    async def refusal(self, hello: DaemonHello) -> str | None: ...
 
     @property
     def notice(self) -> str | None:
@@ -67,7 +67,7 @@ class AttachedCallers:
         self._longest, self._link_file = longest_line, link_file
         self.on_change: Callable[[], None] = lambda: None
         self._tasks = TaskOwner("attached")
-        self._conversations: set[Conversation] = set()
+        self._conversations: set[StdioConversation] = set()
         self._holders: dict[SessionKey, int] = {}  # how many callers each session has
         self._connections = 0
         self._is_stopping = False
@@ -156,7 +156,7 @@ class AttachedCallers:
                 welcome = Welcome(pid=os.getpid(), refusal=reason)
                 await asyncio.get_running_loop().sock_sendall(connection, write_greeting(welcome))
 
-    async def _attend(self, hello: Hello, connection: socket.socket, lines: SocketLines) -> None:
+    async def _attend(self, hello: DaemonHello, connection: socket.socket, lines: SocketLines) -> None:
         """Raises: _Refused, OSError."""
         key = SessionKey(LOCAL, KeyKind.NAME, hello.session)
         try:
@@ -184,7 +184,7 @@ class AttachedCallers:
         def send(message: JsonObject | list[JsonObject]) -> None:
             lines.writer.write(encode(message))
 
-        conversation = Conversation(self._kernel, session, send, self._tools)
+        conversation = StdioConversation(self._kernel, session, send, self._tools)
         self._conversations.add(conversation)
         try:
             while (line := await lines.read()) != b"":

@@ -65,7 +65,7 @@ def _is_repeatable(sent: Sent, waiting: Mapping[MessageId, Sent | None]) -> bool
     return sent.repeats < MOST_REPEATS and all(key in waiting for key in sent.keys)
 
 
-class Owner(Protocol):
+class LineOwner(Protocol):
     """Who speaks on the line. Any thread may call this."""
 
     def write(self, line: bytes) -> None:
@@ -86,7 +86,7 @@ class Owner(Protocol):
 class DaemonLine:
     """`send` and `close` are for one thread at a time."""
 
-    def __init__(self, connection: socket.socket, owner: Owner, longest_answer: int) -> None:
+    def __init__(self, connection: socket.socket, owner: LineOwner, longest_answer: int) -> None:
         self._connection, self._owner, self._longest = connection, owner, longest_answer
         self._lock = threading.Lock()
         self._waiting: dict[MessageId, Sent | None] = {}

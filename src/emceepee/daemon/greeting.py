@@ -14,7 +14,7 @@ class BadGreeting(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hello:
+class DaemonHello:
     """Of whoever attaches. Its session goes on under that name, and stays after it if `is_kept`."""
 
     version: str
@@ -34,7 +34,7 @@ class Welcome:
     notice: str | None = None  # what whoever is let in should know
 
 
-def write_greeting(greeting: Hello | Welcome) -> bytes:
+def write_greeting(greeting: DaemonHello | Welcome) -> bytes:
     kind, fields = HELLO, asdict(greeting)
     if isinstance(greeting, Welcome):
         kind = WELCOME
@@ -46,14 +46,16 @@ def _cut(words: str | None) -> str | None:
     return words if words is None or len(words) <= LONGEST_WORDS else f"{words[: LONGEST_WORDS - 1]}…"
 
 
-def read_hello(line: bytes) -> Hello:
+def read_hello(line: bytes) -> DaemonHello:
     """Raises: BadGreeting."""
     found = _read(line, HELLO)
     texts = [found.get(name) for name in ("version", "configuration", "session")]
     if not all(isinstance(text, str) and text for text in texts):
         raise BadGreeting("it lacks the version, the configuration, or the session")
     version, configuration, session = map(str, texts)
-    return Hello(version=version, configuration=configuration, session=session, is_kept=found.get("is_kept") is True)
+    return DaemonHello(
+        version=version, configuration=configuration, session=session, is_kept=found.get("is_kept") is True
+    )
 
 
 def read_welcome(line: bytes) -> Welcome:

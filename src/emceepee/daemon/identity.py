@@ -7,7 +7,7 @@ from dataclasses import replace
 from emceepee.app.reloading import Reloader
 from emceepee.backends.spec import one_line
 from emceepee.config.source import ConfigSource
-from emceepee.daemon.greeting import Hello
+from emceepee.daemon.greeting import DaemonHello
 from emceepee.daemon.listening import Identity
 
 LONGEST_NOTICE = 1000  # characters
@@ -31,7 +31,7 @@ class FollowedIdentity:
         if not self._is_watched:
             self._identity = replace(self._identity, configuration=self._read_digest())
 
-    async def refusal(self, hello: Hello) -> str | None:
+    async def refusal(self, hello: DaemonHello) -> str | None:
         """Why it is not for whoever says that. If their configurations differ, it may just have been changed."""
         if self._is_watched and self._reloader is not None:
             async with self._catching_up:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from emceepee.daemon.greeting import Hello
+from emceepee.daemon.greeting import DaemonHello
 from emceepee.daemon.place import LOCK_NAME, SOCKET_NAME
 from emceepee.daemon.starting import ENDING_SECONDS, LOOK_SECONDS, NoDaemon
 from emceepee.paths import PRIVATE_FILE
@@ -25,7 +25,7 @@ class Identity:
     configuration: str
     pid: int
 
-    def refusal(self, hello: Hello) -> str | None:
+    def refusal(self, hello: DaemonHello) -> str | None:
         """Why whoever says that works by itself."""
         if hello.version != self.version:
             differs = f"is emceepee {self.version}, and this is {hello.version}"

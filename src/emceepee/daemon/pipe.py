@@ -32,7 +32,7 @@ GONE = (
 )
 
 
-class Pipe:
+class DaemonPipe:
     """`run` until the caller's input ends."""
 
     def __init__(self, attached: Attached, attach: Callable[[], Attached], *, stdin: int, stdout: int) -> None:

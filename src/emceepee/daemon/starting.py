@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, Hello, Welcome, read_welcome, write_greeting
+from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello, Welcome, read_welcome, write_greeting
 from emceepee.daemon.place import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 from emceepee.paths import PRIVATE_FILE
 
@@ -34,7 +34,7 @@ class Attached:
     welcome: Welcome
 
 
-def reach(folder: Path, hello: Hello, *, now: Callable[[], float] = perf_counter) -> Attached | None:
+def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_counter) -> Attached | None:
     """None if no daemon listens there. Raises: NoDaemon if it lets us not in, or is not to be trusted."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = folder / SOCKET_NAME
@@ -90,7 +90,7 @@ def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
     return bytes(line)
 
 
-def reach_or_start(folder: Path, hello: Hello, command: Sequence[str]) -> Attached:
+def reach_or_start(folder: Path, hello: DaemonHello, command: Sequence[str]) -> Attached:
     """`command` starts a daemon. Raises: NoDaemon."""
     if (attached := reach(folder, hello)) is not None:
         return attached

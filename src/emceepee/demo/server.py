@@ -5,9 +5,9 @@ from collections.abc import Callable
 import msgspec
 
 from emceepee import __version__
-from emceepee.demo.tools import TOOLS, Call, CannotAsk, Unanswered, World, note_uri, said
-from emceepee.miniserver.conversation import Channel, Conversation
-from emceepee.miniserver.eras import Hello
+from emceepee.demo.tools import TOOLS, CannotAsk, DemoCall, NotAnsweredYet, World, note_uri, said
+from emceepee.miniserver.conversation import Channel, ServerConversation
+from emceepee.miniserver.eras import ServerHello
 from emceepee.wire.json_rpc import ProtocolError, Request
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, LATEST_HANDSHAKE_VERSION, METHOD_NOT_FOUND
@@ -38,11 +38,11 @@ HELLO: JsonObject = {
 }
 
 
-class DemoConversation(Conversation):
+class DemoConversation(ServerConversation):
     """One client, and the world it lives in."""
 
     def __init__(self, world: World | None = None) -> None:
-        super().__init__(Hello(HELLO), name="demo")
+        super().__init__(ServerHello(HELLO), name="demo")
         self._world = world or World()
         self._handlers: dict[str, Callable[[JsonObject], JsonObject]] = {
             "tools/list": lambda _: {"tools": [tool.listed() for tool in TOOLS.values()]},
@@ -71,10 +71,10 @@ class DemoConversation(Conversation):
         tool = TOOLS.get(str(params.get("name")))
         if tool is None:
             raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {str(params.get('name'))[:100]}")
-        call = Call(self, self._world, request, channel)
+        call = DemoCall(self, self._world, request, channel)
         try:
             return await tool.work(msgspec.convert(params.get("arguments") or {}, tool.params), call)
-        except Unanswered as question:
+        except NotAnsweredYet as question:
             return question.result
         except (msgspec.ValidationError, CannotAsk) as error:
             return said(str(error), is_error=True)

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.miniserver.conversation import LOGGED, PROGRESS, UPDATED, Channel, Conversation
+from emceepee.miniserver.conversation import LOGGED, PROGRESS, UPDATED, Channel, ServerConversation
 from emceepee.miniserver.eras import CAPABILITY_OF, log_level
 from emceepee.wire.json_rpc import ProtocolError, Request, modern_capabilities
 from emceepee.wire.json_types import JsonObject
@@ -37,7 +37,7 @@ class CannotAsk(Exception):
     """The client did not say that it can be asked this."""
 
 
-class Unanswered(Exception):
+class NotAnsweredYet(Exception):
     """The tool cannot go on before the client has answered; a 2026-07-28 client then sends the whole call again."""
 
     def __init__(self, question: JsonObject) -> None:
@@ -56,10 +56,10 @@ class World:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DemoCall:
     """One call of a tool, and how its client is told and asked something meanwhile."""
 
-    conversation: Conversation
+    conversation: ServerConversation
     world: World
     request: Request
     channel: Channel
@@ -85,7 +85,7 @@ class Call:
         given = (self.request.params or {}).get("inputResponses")
         answer = given.get(method) if isinstance(given, dict) else None
         if not isinstance(answer, dict):
-            raise Unanswered(question)
+            raise NotAnsweredYet(question)
         return answer
 
 
@@ -128,19 +128,19 @@ class Mumble(Struct):
     about: str = "nothing in particular"
 
 
-async def add(params: Add, call: Call) -> JsonObject:
+async def add(params: Add, call: DemoCall) -> JsonObject:
     total = params.a + params.b
     return said(f"{params.a:g} + {params.b:g} = {total:g}", structured={"sum": total})
 
 
-async def dig(params: Dig, call: Call) -> JsonObject:
+async def dig(params: Dig, call: DemoCall) -> JsonObject:
     for step in range(1, params.steps + 1):
         await call.world.clock.sleep(params.seconds / params.steps)
         call.notify(PROGRESS, progress=step, total=params.steps, message=f"layer {step} of {params.steps}")
     return said(f"Dug through {params.steps} layers in {params.seconds:g} s and found a teapot.")
 
 
-async def book_table(params: BookTable, call: Call) -> JsonObject:
+async def book_table(params: BookTable, call: DemoCall) -> JsonObject:
     message = f"A table at {params.restaurant}: how many guests, and when?"
     answer = await call.ask(ELICIT, {"mode": "form", "message": message, "requestedSchema": BOOKING_FORM})
     content = answer.get("content")
@@ -153,7 +153,7 @@ async def book_table(params: BookTable, call: Call) -> JsonObject:
     )
 
 
-async def haiku(params: Haiku, call: Call) -> JsonObject:
+async def haiku(params: Haiku, call: DemoCall) -> JsonObject:
     wish = {"type": "text", "text": f"Write a haiku about {params.topic}."}
     answer = await call.ask(
         SAMPLE,
@@ -168,7 +168,7 @@ async def haiku(params: Haiku, call: Call) -> JsonObject:
     return said(f"{block.get('text', block.get('type'))}\n— {answer.get('model')}")
 
 
-async def touch_note(params: TouchNote, call: Call) -> JsonObject:
+async def touch_note(params: TouchNote, call: DemoCall) -> JsonObject:
     uri, world = note_uri(params.name), call.world
     world.notes[params.name] = params.text
     if call.is_modern or uri in world.subscribed:  # a modern client that wants to know has a listen open
@@ -177,7 +177,7 @@ async def touch_note(params: TouchNote, call: Call) -> JsonObject:
     return said(f"{uri} now has {len(params.text)} characters.")
 
 
-async def mumble(params: Mumble, call: Call) -> JsonObject:
+async def mumble(params: Mumble, call: DemoCall) -> JsonObject:
     lines = {
         "debug": f"thinking about {params.about}",
         "info": f"still thinking about {params.about}",
@@ -203,11 +203,11 @@ def said(text: str, *, structured: JsonObject | None = None, is_error: bool = Fa
 
 
 @dataclass(frozen=True, slots=True)
-class Tool:
+class DemoTool:
     """Its name is that of its function, in `TOOLS`."""
 
     params: type[Struct]
-    work: Callable[[Any, Call], Awaitable[JsonObject]]
+    work: Callable[[Any, DemoCall], Awaitable[JsonObject]]
 
     def listed(self) -> JsonObject:
         """As `tools/list` has it."""
@@ -219,11 +219,11 @@ class Tool:
 TOOLS = {
     tool.work.__name__: tool
     for tool in (
-        Tool(Add, add),
-        Tool(Dig, dig),
-        Tool(BookTable, book_table),
-        Tool(Haiku, haiku),
-        Tool(TouchNote, touch_note),
-        Tool(Mumble, mumble),
+        DemoTool(Add, add),
+        DemoTool(Dig, dig),
+        DemoTool(BookTable, book_table),
+        DemoTool(Haiku, haiku),
+        DemoTool(TouchNote, touch_note),
+        DemoTool(Mumble, mumble),
     )
 }

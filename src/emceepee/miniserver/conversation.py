@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any, Protocol
 
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.eras import Hello, handshake_result, log_level, modern_result, unsupported_version
+from emceepee.miniserver.eras import ServerHello, handshake_result, log_level, modern_result, unsupported_version
 from emceepee.wire.json_rpc import (
     InvalidMessage,
     Notification,
@@ -59,10 +59,10 @@ class _Listener:
     channel: Channel
 
 
-class Conversation(ABC):
+class ServerConversation(ABC):
     """`serve` is what a server adds to it."""
 
-    def __init__(self, hello: Hello, *, name: str) -> None:
+    def __init__(self, hello: ServerHello, *, name: str) -> None:
         """`hello` is what the server says of itself, and `name` what its questions are numbered by."""
         self._hello, self._name = hello, name
         self._capabilities: JsonObject = {}  # of a client of the handshake era

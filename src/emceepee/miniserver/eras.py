@@ -24,7 +24,7 @@ _OF_MODERN_RESULTS = ("resultType", "ttlMs", "cacheScope")
 CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 
 
-class Hello:
+class ServerHello:
     """A server's words about itself. Those of a recorded one may have any shape."""
 
     def __init__(self, told: JsonObject) -> None:

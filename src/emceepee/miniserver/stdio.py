@@ -3,7 +3,7 @@
 import asyncio
 
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import Conversation
+from emceepee.miniserver.conversation import ServerConversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import on_stop_signals
 from emceepee.wire.codec import Unreadable, decode, encode
@@ -30,7 +30,7 @@ class _LineChannel:
         await self._writer.drain()
 
 
-async def serve_on_stdio(conversation: Conversation, *, stdin: int, stdout: int) -> None:
+async def serve_on_stdio(conversation: ServerConversation, *, stdin: int, stdout: int) -> None:
     """Until end of input, or a signal to stop."""
     reader, writer = await LineReader.on(stdin, longest=LONGEST_LINE), await LineWriter.on(stdout)
     owner, stopped = TaskOwner("stdio"), asyncio.Event()
@@ -48,7 +48,7 @@ async def serve_on_stdio(conversation: Conversation, *, stdin: int, stdout: int)
         reader.close()
 
 
-async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversation) -> None:
+async def _listen(reader: LineReader, writer: LineWriter, conversation: ServerConversation) -> None:
     channel = _LineChannel(writer)
     while (line := await reader.read()) != b"":
         try:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from emceepee.clock import Clock
-from emceepee.miniserver.conversation import PROGRESS, Channel, Conversation
-from emceepee.miniserver.eras import Hello, can_answer
-from emceepee.replay.recording import Exchange, Notice, Questions, Recording
-from emceepee.replay.script import NotRecorded, Script
+from emceepee.miniserver.conversation import PROGRESS, Channel, ServerConversation
+from emceepee.miniserver.eras import ServerHello, can_answer
+from emceepee.replay.recording import Notice, RecordedExchange, RecordedQuestions, Recording
+from emceepee.replay.script import NotRecorded, ReplayScript
 from emceepee.wire.json_rpc import Request, modern_capabilities
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS
@@ -18,14 +18,14 @@ STATE_PREFIX = "emceepee-replay"
 _ALWAYS_DONE = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
-class ReplayedConversation(Conversation):
+class ReplayedConversation(ServerConversation):
     """`says` is for the person who runs it; `is_instant`: nothing takes the time that it took."""
 
     def __init__(
         self, recording: Recording, clock: Clock, *, is_instant: bool, says: Callable[[str], None] = lambda _: None
     ) -> None:
-        super().__init__(Hello(recording.hello), name="replay")
-        self._script = Script(recording)
+        super().__init__(ServerHello(recording.hello), name="replay")
+        self._script = ReplayScript(recording)
         self._clock, self._is_instant, self._says = clock, is_instant, says
 
     def begin(self) -> None:
@@ -75,14 +75,14 @@ class ReplayedConversation(Conversation):
                 return index, done
         raise NotRecorded(INVALID_PARAMS, "requestState is none of this replay: send back the one that came.")
 
-    def _answerable(self, questions: Questions, capabilities: JsonObject) -> dict[str, JsonObject]:
+    def _answerable(self, questions: RecordedQuestions, capabilities: JsonObject) -> dict[str, JsonObject]:
         """Those that the client can be asked; the others are left out, and the call goes on as it did."""
         for question in questions.asked.values():
             if not can_answer(capabilities, question):
                 self._says(f"{question['method']} was left out: the client does not say that it can answer it")
         return {key: question for key, question in questions.asked.items() if can_answer(capabilities, question)}
 
-    def _end(self, request: Request, exchange: Exchange, channel: Channel) -> None:
+    def _end(self, request: Request, exchange: RecordedExchange, channel: Channel) -> None:
         if exchange.result is not None:
             self.send_result(request, exchange.result, channel)
         else:

@@ -11,7 +11,7 @@ from emceepee.clock import Clock, milliseconds
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.identity import CallerIdentity
 from emceepee.ids import Ulids
-from emceepee.miniserver.conversation import Conversation
+from emceepee.miniserver.conversation import ServerConversation
 from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.http_session import ReplaySession
 from emceepee.replay.http_stateless import StatelessReplay
@@ -33,7 +33,7 @@ LARGEST_BODY = Limits().recording_bytes  # a larger request is in no recording
 class ReplayEndpoint:
     """An ASGI application. `converse` begins a conversation."""
 
-    def __init__(self, converse: Callable[[], Conversation], clock: Clock, gate: Gate) -> None:
+    def __init__(self, converse: Callable[[], ServerConversation], clock: Clock, gate: Gate) -> None:
         self._converse, self._clock, self._gate = converse, clock, gate
         self._ids = Ulids(lambda: milliseconds(clock.now()))
         self._sessions: dict[str, ReplaySession] = {}  # the one that was used last is last
@@ -159,7 +159,7 @@ async def replay_over_http(
         OSError: the address cannot be had.
     """
 
-    def converse() -> Conversation:
+    def converse() -> ServerConversation:
         return ReplayedConversation(recording, clock, is_instant=is_instant, says=says)
 
     async def is_open(address: str) -> None:

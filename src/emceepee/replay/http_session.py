@@ -4,8 +4,8 @@ import asyncio
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import Conversation
-from emceepee.replay.response_channel import ResponseChannel
+from emceepee.miniserver.conversation import ServerConversation
+from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
 from emceepee.server.http.replay.message_log import PUSH
 from emceepee.server.http.replay.replay import Replay
@@ -20,7 +20,7 @@ LAST_WORDS_SECONDS = 1.0  # for the responses to requests that end with their se
 class ReplaySession:
     """All that one Mcp-Session-Id stands for: a conversation from the beginning, and its streams."""
 
-    def __init__(self, session_id: str, conversation: Conversation, clock: Clock) -> None:
+    def __init__(self, session_id: str, conversation: ServerConversation, clock: Clock) -> None:
         self.session_id = session_id
         self._header: Header = (b"mcp-session-id", session_id.encode())
         self._conversation, self._clock = conversation, clock
@@ -64,7 +64,7 @@ class ReplaySession:
             request_id=request.request_id,
             on_abandoned=cancel,
         )
-        channel = ResponseChannel(
+        channel = ReplayChannel(
             exchange, self._clock, takes_questions=exchange.takes_stream, send_later=self._streams.push
         )
         serving = self._conversation.start(request, channel)

@@ -2,8 +2,8 @@
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import Conversation
-from emceepee.replay.response_channel import ResponseChannel
+from emceepee.miniserver.conversation import ServerConversation
+from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange
 from emceepee.server.http.stateless_requests import accept_request, http_status
 
@@ -11,7 +11,7 @@ from emceepee.server.http.stateless_requests import accept_request, http_status
 class StatelessReplay:
     """They have one conversation together: nothing tells one client from another."""
 
-    def __init__(self, conversation: Conversation, clock: Clock) -> None:
+    def __init__(self, conversation: ServerConversation, clock: Clock) -> None:
         self._conversation, self._clock = conversation, clock
         self._tasks = TaskOwner("replay-stateless")
 
@@ -24,7 +24,7 @@ class StatelessReplay:
             serving.cancel()
 
         exchange = StatelessExchange(http, clock=self._clock, tasks=self._tasks, on_gone=cancel)
-        channel = ResponseChannel(exchange, self._clock, takes_questions=False)  # a result asks in this era
+        channel = ReplayChannel(exchange, self._clock, takes_questions=False)  # a result asks in this era
         serving = self._conversation.start(request, channel)
         answer = await channel.wait_for_answer(request.request_id, serving)
         await exchange.answer(answer, http_status(answer))

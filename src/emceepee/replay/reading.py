@@ -7,7 +7,7 @@ from typing import Any
 
 from emceepee.backends.recording.entries import HEADER_KEY, LONGEST_TEXT, VERSION, EntryKind, is_header
 from emceepee.bounds.files import read_file
-from emceepee.replay.recording import Exchange, Notice, Questions, Recording
+from emceepee.replay.recording import Notice, RecordedExchange, RecordedQuestions, Recording
 from emceepee.replay.request_key import RoundKey, request_key, round_key
 from emceepee.wire.codec import Unreadable, decode
 from emceepee.wire.json_rpc import SERVER_ERROR
@@ -62,14 +62,14 @@ class _Reader:
         self.number = 0  # of the line
         self._server: str | None = None
         self._hello: JsonObject | None = None
-        self._exchanges: list[Exchange] = []
+        self._exchanges: list[RecordedExchange] = []
         self._notes: list[str] = []
-        self._open: dict[int, Exchange] = {}
+        self._open: dict[int, RecordedExchange] = {}
         self._listening: set[int] = set()
-        self._asking: dict[tuple[str, RoundKey], Exchange] = {}  # those whose result asked for input
-        self._questions: dict[str, Exchange] = {}
+        self._asking: dict[tuple[str, RoundKey], RecordedExchange] = {}  # those whose result asked for input
+        self._questions: dict[str, RecordedExchange] = {}
         self._moments: dict[int, float] = {}  # when something last happened in an exchange, by its line
-        self._latest: Exchange | None = None  # the one that ended last
+        self._latest: RecordedExchange | None = None  # the one that ended last
         self._has_gaps = False  # whether lines are missing
         self._broken: _BrokenLine | None = None  # which may be the last one of its recording
 
@@ -152,7 +152,7 @@ class _Reader:
         if method == LISTEN:
             self._listening.add(key)
             return
-        exchange = Exchange(line=self.number, method=method, params=params)
+        exchange = RecordedExchange(line=self.number, method=method, params=params)
         if (again := round_key(params)) is not None:
             exchange = self._asking.pop((request_key(method, params), again), exchange)
         if exchange.line == self.number:
@@ -183,7 +183,7 @@ class _Reader:
             exchange.error = no_answer("it was cancelled")
         self._latest = exchange
 
-    def _take_result(self, exchange: Exchange, result: JsonObject) -> None:
+    def _take_result(self, exchange: RecordedExchange, result: JsonObject) -> None:
         """One that asks for input is no end: the request comes again, with the answers."""
         if result.get("resultType") != "input_required":
             exchange.result = result
@@ -193,7 +193,7 @@ class _Reader:
             raise self.wrong("has inputRequests that are no object")
         if asked:
             questions = {key: self._question(question) for key, question in asked.items()}
-            exchange.steps.append(Questions(wait=exchange.wait, asked=questions))
+            exchange.steps.append(RecordedQuestions(wait=exchange.wait, asked=questions))
         exchange.error = no_answer("what the server asked was not answered")
         again = round_key({"requestState": result.get("requestState"), "inputResponses": {}})
         if again is not None:
@@ -216,7 +216,7 @@ class _Reader:
         exchange = self._open.get(self._during(entry))
         key, question = self._text(entry, "id"), self._question(entry)
         if exchange is not None:
-            exchange.steps.append(Questions(wait=self._wait(entry, exchange), asked={key: question}))
+            exchange.steps.append(RecordedQuestions(wait=self._wait(entry, exchange), asked={key: question}))
             self._questions[key] = exchange
 
     def _take_answer(self, entry: JsonObject) -> None:
@@ -275,7 +275,7 @@ class _Reader:
             raise self.wrong('needs a number of seconds under "at"')
         return float(value)
 
-    def _wait(self, entry: JsonObject, exchange: Exchange) -> float:
+    def _wait(self, entry: JsonObject, exchange: RecordedExchange) -> float:
         """Since something last happened in it."""
         now = self._at(entry)
         before = self._moments.get(exchange.line, now)

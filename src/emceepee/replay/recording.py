@@ -18,18 +18,18 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
+class RecordedQuestions:
     """What the server asked at once; by keys that are its own."""
 
     wait: float
     asked: dict[str, JsonObject]  # method and params
 
 
-Step: TypeAlias = Notice | Questions
+Step: TypeAlias = Notice | RecordedQuestions
 
 
 @dataclass(slots=True, kw_only=True)
-class Exchange:
+class RecordedExchange:
     """A request and all that belongs to it. `line` is where it stands in the file."""
 
     line: int
@@ -48,7 +48,7 @@ class Recording:
 
     server: str
     hello: JsonObject
-    exchanges: list[Exchange]
+    exchanges: list[RecordedExchange]
     notes: list[str]  # what whoever replays it should know
 
     @cached_property

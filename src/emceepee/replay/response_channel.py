@@ -24,7 +24,7 @@ class OpenResponse(Protocol):
         ...
 
 
-class ResponseChannel:
+class ReplayChannel:
     """What precedes the answer goes out at once; what follows it goes to `send_later`."""
 
     def __init__(

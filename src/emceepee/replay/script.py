@@ -5,7 +5,7 @@ from difflib import SequenceMatcher
 from heapq import nlargest
 
 from emceepee.backends.recording.masking import masked_params
-from emceepee.replay.recording import Exchange, Recording
+from emceepee.replay.recording import RecordedExchange, Recording
 from emceepee.replay.request_key import canonical, request_key
 from emceepee.wire.json_rpc import ProtocolError
 from emceepee.wire.json_types import JsonObject
@@ -21,7 +21,7 @@ class NotRecorded(ProtocolError):
     """The text says what was recorded instead."""
 
 
-class Script:
+class ReplayScript:
     """The order is that of one client; `restart` begins anew."""
 
     def __init__(self, recording: Recording) -> None:
@@ -43,7 +43,7 @@ class Script:
         self._asked[key] += 1
         return index
 
-    def resume(self, index: int, method: str, params: JsonObject) -> Exchange | None:
+    def resume(self, index: int, method: str, params: JsonObject) -> RecordedExchange | None:
         """The exchange of that number, if the request is one that comes back to it."""
         if not 0 <= index < len(self._exchanges):
             return None
@@ -51,7 +51,7 @@ class Script:
         same = request_key(method, masked_params(params)) == request_key(exchange.method, exchange.params)
         return exchange if same else None
 
-    def exchange(self, index: int) -> Exchange:
+    def exchange(self, index: int) -> RecordedExchange:
         return self._exchanges[index]
 
     def _not_recorded(self, method: str, params: JsonObject) -> NotRecorded:
@@ -66,7 +66,7 @@ class Script:
         return NotRecorded(INVALID_PARAMS, f"Not recorded: {asked}. The nearest is {there}, line {nearest.line}.")
 
 
-def _of_same_name(params: JsonObject, alike: dict[str, Exchange]) -> list[str]:
+def _of_same_name(params: JsonObject, alike: dict[str, RecordedExchange]) -> list[str]:
     """The keys of those that are of the same tool, resource or prompt; all, if there are none."""
     named = [(key, params[key]) for key in _NAMES if key in params]
     same = [key for key, other in alike.items() if any(other.params.get(name) == value for name, value in named)]

@@ -8,9 +8,9 @@ from emceepee.console.app import ConsoleApp
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
 from emceepee.guard.identity import CallerIdentity
 from emceepee.replicas.forwarder import Forwarder, NotAnswered
-from emceepee.replicas.signature import Message
+from emceepee.replicas.signature import SignedMessage
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import Outcome
+from emceepee.server.http.forwarding import ForwardOutcome
 from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
@@ -42,7 +42,7 @@ class ReplicaConsoles:
 
     async def feed(self, peer: Peer, principal: str) -> AsyncGenerator[bytes, None]:
         """Raises: PeerLost."""
-        message = Message(b"GET", FEED_TARGET, _HOST, b"")
+        message = SignedMessage(b"GET", FEED_TARGET, _HOST, b"")
         try:
             async with self._forwarder.ask(self._find(peer), message, _page(principal)) as response:
                 if response.status != 200:
@@ -55,7 +55,7 @@ class ReplicaConsoles:
     async def ask(self, peer: Peer, request: PeerRequest, *, within: float) -> PeerAnswer | None:
         """Raises: PeerLost."""
         headers = _HOST + _JSON if request.body else _HOST
-        message = Message(request.method.encode(), request.target.encode(), headers, request.body)
+        message = SignedMessage(request.method.encode(), request.target.encode(), headers, request.body)
         largest = max(LARGEST_ANSWER, RECORDING_GROWTH * self._limits.recording_bytes)
         try:
             async with (
@@ -64,7 +64,7 @@ class ReplicaConsoles:
             ):
                 return PeerAnswer(response.status, await response.read(largest))
         except NotAnswered as error:
-            if error.outcome is Outcome.LOST:
+            if error.outcome is ForwardOutcome.LOST:
                 raise PeerLost(str(error)) from None
             return None
         except TimeoutError:
@@ -75,7 +75,7 @@ class ReplicaConsoles:
         for replica in self._placement.others:
             if _name(replica) == peer:
                 return replica
-        raise NotAnswered(Outcome.UNREACHABLE)
+        raise NotAnswered(ForwardOutcome.UNREACHABLE)
 
 
 class ConsoleHops:

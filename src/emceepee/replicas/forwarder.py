@@ -13,10 +13,10 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
 from emceepee.replicas.passage import FAILED_STATUS, Passage
 from emceepee.replicas.proven_response import ProvenResponse
-from emceepee.replicas.signature import Message, Signer
+from emceepee.replicas.signature import SignedMessage, Signer
 from emceepee.replicas.wire import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
 CONNECT_SECONDS = 2.0  # to a machine that is near; the caller's request waits for nothing else so far
@@ -25,7 +25,7 @@ CONNECT_SECONDS = 2.0  # to a machine that is near; the caller's request waits f
 class NotAnswered(Exception):
     """A request of this replica's own that another one did not answer, or not to the end."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: ForwardOutcome) -> None:
         super().__init__(outcome.name)
         self.outcome = outcome
 
@@ -59,16 +59,16 @@ class Forwarder:
 
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
-    ) -> Outcome:
+    ) -> ForwardOutcome:
         """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         scope = request.scope
         lines = passed_on(scope["headers"]) + b"%b: %b\r\n" % (LINE_HEADER, request.connection.line.to_bytes())
-        message = Message(scope["method"].encode("ascii"), request_target(scope), lines, body)
+        message = SignedMessage(scope["method"].encode("ascii"), request_target(scope), lines, body)
         try:
             link = self._links.get(holder) or self._open_link(holder)
             hop = await link.send(message, request.identity)
         except (NotConnected, ValueError):
-            return Outcome.UNREACHABLE
+            return ForwardOutcome.UNREACHABLE
         return await Passage(link, hop, request, lost_reply).run()
 
     @property
@@ -88,24 +88,28 @@ class Forwarder:
             passage.break_off()
 
     @asynccontextmanager
-    async def ask(self, replica: Replica, message: Message, identity: CallerIdentity) -> AsyncIterator[ProvenResponse]:
+    async def ask(
+        self, replica: Replica, message: SignedMessage, identity: CallerIdentity
+    ) -> AsyncIterator[ProvenResponse]:
         """The response to a request that no caller has made, to be read within the context. Raises: NotAnswered."""
         try:
             link = self._links.get(replica) or self._open_link(replica)
             hop = await link.send(message, identity)
         except (NotConnected, ValueError):
-            raise NotAnswered(Outcome.UNREACHABLE) from None
+            raise NotAnswered(ForwardOutcome.UNREACHABLE) from None
         asking, response = _Asking(hop), hop.response
         link.passages.add(asking)
         try:
             await response.wait_for_head()
             if not link.is_answered(hop):
-                raise NotAnswered(Outcome.LOST if response.status == FAILED_STATUS else Outcome.UNREACHABLE)
+                raise NotAnswered(
+                    ForwardOutcome.LOST if response.status == FAILED_STATUS else ForwardOutcome.UNREACHABLE
+                )
             if response.status == NOT_HELD_STATUS:
-                raise NotAnswered(Outcome.NOT_HELD)
+                raise NotAnswered(ForwardOutcome.NOT_HELD)
             yield response
         except HttpFailure:
-            raise NotAnswered(Outcome.LOST) from None
+            raise NotAnswered(ForwardOutcome.LOST) from None
         finally:
             link.passages.discard(asking)
             if not response.status:

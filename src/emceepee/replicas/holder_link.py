@@ -19,7 +19,7 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
 from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.settlement import News, Unsettled
-from emceepee.replicas.signature import HOP_HEADER, Message, Signer
+from emceepee.replicas.signature import HOP_HEADER, SignedMessage, Signer
 from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, settlement
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
@@ -87,7 +87,7 @@ class HolderLink:
     def __repr__(self) -> str:
         return f"<HolderLink {self.holder.slot}.{self.holder.epoch} passages={len(self.passages)} {self._unsettled!r}>"
 
-    async def send(self, message: Message, identity: CallerIdentity) -> SentHop:
+    async def send(self, message: SignedMessage, identity: CallerIdentity) -> SentHop:
         """As soon as it is written. Raises: NotConnected."""
         connection = self._connections.take() or await self._connections.connect()
         parts, news = self.parts, self._unsettled.take_some()
@@ -178,7 +178,7 @@ class HolderLink:
 
     async def _tell(self, body: bytes) -> None:
         """Raises: HttpFailure."""
-        hop = await self.send(Message(b"POST", SETTLE_PATH, b"host: replica\r\n", body), NOBODY)
+        hop = await self.send(SignedMessage(b"POST", SETTLE_PATH, b"host: replica\r\n", body), NOBODY)
         await hop.response.wait_for_head()
         if not self.is_answered(hop):
             hop.response.close()

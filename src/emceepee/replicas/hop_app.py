@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from emceepee.clock import Clock, epoch_milliseconds
 from emceepee.replicas.proven_answer import ProvenAnswer
 from emceepee.replicas.senders import HopExchange, Senders
-from emceepee.replicas.signature import HOP_HEADER, Hop, Message, Verifier
+from emceepee.replicas.signature import HOP_HEADER, Hop, SignedMessage, Verifier
 from emceepee.replicas.wire import (
     LEAVING_STATUS,
     LINE_HEADER,
@@ -135,7 +135,7 @@ class HopApp:
             return None
 
     def _verify(self, value: bytes, scope: Scope, body: bytes) -> Hop | None:
-        message = Message(scope["method"].encode("ascii"), request_target(scope), signed(scope["headers"]), body)
+        message = SignedMessage(scope["method"].encode("ascii"), request_target(scope), signed(scope["headers"]), body)
         now = epoch_milliseconds(self._parts.clock.now()) / 1000
         return self._verifier.verify(value, message, own=self._parts.own(), now=now)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.replicas.hop_app import HopApp, HopConnection, HopParts
 from emceepee.replicas.senders import Senders
-from emceepee.replicas.signature import Sender
+from emceepee.replicas.signature import SigningReplica
 from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.http.uvicorn_server import BACKLOG, ListeningServer, listen_on, server_config, url_of
 from emceepee.state.limits import Limits
@@ -78,7 +78,7 @@ class HopListener:
 
     def drop(self, replica: Replica) -> None:
         """It is gone: nobody will say whether the responses that it passed back were read."""
-        self._senders.drop(Sender(replica.slot, replica.epoch))
+        self._senders.drop(SigningReplica(replica.slot, replica.epoch))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from emceepee.replicas.holder_link import HolderLink, SentHop
 from emceepee.replicas.wire import NOT_HELD_STATUS
 from emceepee.server import listening
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
-from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.web.asgi import until_gone
 from emceepee.web.streams import END_SECONDS
 from emceepee.wire import protocol
@@ -49,7 +49,7 @@ class Passage:
     def break_off(self) -> None:
         self._hop.response.close()
 
-    async def run(self) -> Outcome:
+    async def run(self) -> ForwardOutcome:
         self._link.passages.add(self)
         try:
             return await self._pass_back()
@@ -60,17 +60,17 @@ class Passage:
             self._link.passages.discard(self)
             self._stop_watching()
 
-    async def _pass_back(self) -> Outcome:
+    async def _pass_back(self) -> ForwardOutcome:
         response = self._hop.response
         body: bytes | None = None
         try:
             await response.wait_for_head()
             if not self._link.is_answered(self._hop):
                 response.close()
-                return Outcome.LOST if response.status == FAILED_STATUS else Outcome.UNREACHABLE
+                return ForwardOutcome.LOST if response.status == FAILED_STATUS else ForwardOutcome.UNREACHABLE
             if response.status == NOT_HELD_STATUS:
                 response.discard()
-                return Outcome.NOT_HELD
+                return ForwardOutcome.NOT_HELD
             if self._request.scope["method"] == "HEAD":
                 response.close()  # its length is that of a body which does not come
                 body = b""
@@ -80,7 +80,7 @@ class Passage:
             if self._has_caller_left():
                 return self._leave()
             self._abandon()
-            return Outcome.LOST
+            return ForwardOutcome.LOST
         if self._has_caller_left():
             return self._leave()
         if body is None:
@@ -91,9 +91,9 @@ class Passage:
         await self._begin()
         await self._request.send({"type": "http.response.body", "body": body})
         self._link.report_written(self._hop)
-        return Outcome.ANSWERED
+        return ForwardOutcome.ANSWERED
 
-    async def _stream(self) -> Outcome:
+    async def _stream(self) -> ForwardOutcome:
         response, send = self._hop.response, self._request.send
         is_between_events = response.content_type == "text/event-stream"
         await self._begin()
@@ -111,20 +111,20 @@ class Passage:
         self._link.expect(self._hop, self._caller)
         await send({"type": "http.response.body", "body": b""})
         self._link.report_written(self._hop)
-        return Outcome.ANSWERED
+        return ForwardOutcome.ANSWERED
 
     async def _begin(self) -> None:
         response = self._hop.response
         start = {"type": "http.response.start", "status": response.status, "headers": response.headers}
         await self._request.send(start)
 
-    async def _end_early(self, is_between_events: bool) -> Outcome:
+    async def _end_early(self, is_between_events: bool) -> ForwardOutcome:
         """The holder is gone. An event of which a part was written is dropped by whoever reads the stream."""
         self._abandon()
         self._stop_watching()
         if self._hop.response.content_type != "text/event-stream":
             self._caller.abort_response()
-            return Outcome.ANSWERED
+            return ForwardOutcome.ANSWERED
         reply = self._lost_reply() if is_between_events else None
         last = b"" if reply is None else b"event: message\ndata: %b\n\n" % reply
         try:
@@ -132,18 +132,18 @@ class Passage:
                 await self._request.send({"type": "http.response.body", "body": last})
         except TimeoutError:
             self._caller.abort_response()  # it does not read
-        return Outcome.ANSWERED
+        return ForwardOutcome.ANSWERED
 
     # The caller.
 
     def _has_caller_left(self) -> bool:
         return self._is_caller_gone or self._caller.is_gone()
 
-    def _leave(self) -> Outcome:
+    def _leave(self) -> ForwardOutcome:
         """Nobody is there to write to."""
         self._abandon()
         self._caller.give_up_response()
-        return Outcome.ANSWERED
+        return ForwardOutcome.ANSWERED
 
     def _abandon(self) -> None:
         """If the holder is there after all, it must know that its response is not passed back."""

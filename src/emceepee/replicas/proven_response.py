@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable
 
 from emceepee.backends.http1.errors import ResponseTooLarge
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.replicas.frames import FrameReader, ResponseChanged
 from emceepee.replicas.signature import ResponseProof
 from emceepee.replicas.wire import (
@@ -22,7 +22,7 @@ from emceepee.web.asgi import Header
 
 
 class ProvenResponse:
-    """As `Response`. `headers` are those that its caller gets."""
+    """As `HttpResponse`. `headers` are those that its caller gets."""
 
     __slots__ = (
         "_body",
@@ -37,7 +37,7 @@ class ProvenResponse:
     )
 
     def __init__(
-        self, response: Response, proof: ResponseProof, on_changed: Callable[[str], None], *, has_body: bool = True
+        self, response: HttpResponse, proof: ResponseProof, on_changed: Callable[[str], None], *, has_body: bool = True
     ) -> None:
         """`on_changed` is told, besides whoever reads."""
         self._response, self._proof, self._on_changed, self._has_body = response, proof, on_changed, has_body

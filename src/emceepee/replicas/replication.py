@@ -17,7 +17,7 @@ from emceepee.replicas.console_hops import ConsoleHops, ReplicaConsoles
 from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import BoundListener, bind
-from emceepee.replicas.tls import TlsContexts, tls_contexts
+from emceepee.replicas.tls import ReplicaTls, tls_contexts
 from emceepee.server.http.endpoint import HttpEndpoint
 from emceepee.server.http.routing import ReplicaParts
 from emceepee.sessions.directory.placement import Placement
@@ -30,7 +30,7 @@ class Replication:
     """Made by `listening`. One without a listener is for state in memory: nothing is shared, and it does nothing."""
 
     def __init__(
-        self, clock: Clock, limits: Limits, listener: BoundListener | None = None, tls: TlsContexts | None = None
+        self, clock: Clock, limits: Limits, listener: BoundListener | None = None, tls: ReplicaTls | None = None
     ) -> None:
         self._clock, self._limits, self._listener, self._tls = clock, limits, listener, tls
         self._store: Store | None = None

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from emceepee.clock import Clock
 from emceepee.futures import resolve
 from emceepee.replicas.settlement import News
-from emceepee.replicas.signature import Hop, Sender
+from emceepee.replicas.signature import Hop, SigningReplica
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CallerConnection
 
@@ -87,7 +87,7 @@ class HopExchange:
 class _KnownSender:
     __slots__ = ("connections", "exchanges", "replica")
 
-    def __init__(self, replica: Sender) -> None:
+    def __init__(self, replica: SigningReplica) -> None:
         self.replica = replica
         self.connections = 0
         self.exchanges: dict[int, HopExchange] = {}  # by number; the oldest first
@@ -173,7 +173,7 @@ class Senders:
 
     # Their end.
 
-    def drop(self, replica: Sender) -> None:
+    def drop(self, replica: SigningReplica) -> None:
         """It is gone, though its connections may look alive."""
         for instance in [one for one, sender in self._known.items() if sender.replica == replica]:
             self._give_up(instance)

@@ -32,7 +32,7 @@ NUMBERS_KEPT = 8192  # per signer; a request that so many later ones have overta
 NOTHING = b"-"
 
 
-class Sender(NamedTuple):
+class SigningReplica(NamedTuple):
     """The replica that signed. Unlike its address, this tells it from those that had the slot before."""
 
     slot: int
@@ -40,7 +40,7 @@ class Sender(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class SignedMessage:
     """What is signed besides the header itself."""
 
     method: bytes
@@ -56,7 +56,7 @@ class Hop:
     """What a signature that is good says."""
 
     identity: CallerIdentity
-    sender: Sender
+    sender: SigningReplica
     instance: bytes
     number: int
     news: News
@@ -76,7 +76,7 @@ class Signer:
 
     def sign(
         self,
-        message: Message,
+        message: SignedMessage,
         *,
         number: int,
         target: Replica,
@@ -113,7 +113,7 @@ class Verifier:
         self._key = key
         self._seen: dict[bytes, _Numbers] = {}
 
-    def verify(self, value: bytes, message: Message, *, own: Replica, now: float) -> Hop | None:
+    def verify(self, value: bytes, message: SignedMessage, *, own: Replica, now: float) -> Hop | None:
         """None if it was not signed for this replica, not now, or if it was here before."""
         fields, _, mac = value.rpartition(b" ")
         if not hmac.compare_digest(mac, _mac(self._key, fields, message)):
@@ -129,7 +129,7 @@ class Verifier:
             return None
         slot, _, epoch = sender.partition(b".")
         news = News(_decode_numbers(written), _decode_numbers(read))
-        return Hop(_decode_identity(identity), Sender(int(slot), int(epoch)), instance, int(number), news)
+        return Hop(_decode_identity(identity), SigningReplica(int(slot), int(epoch)), instance, int(number), news)
 
     def proof(self, hop: Hop) -> "ResponseProof":
         return ResponseProof(self._key, hop.instance, hop.number)
@@ -186,7 +186,7 @@ class _Numbers:
         return True
 
 
-def _mac(key: bytes, fields: bytes, message: Message) -> bytes:
+def _mac(key: bytes, fields: bytes, message: SignedMessage) -> bytes:
     """No part can be taken for another: none has a line break but the headers, which end with an empty line."""
     body = sha256(message.body).digest()
     whole = b"%b\n%b %b\n%b\r\n%b" % (fields, message.method, message.target, message.headers, body)

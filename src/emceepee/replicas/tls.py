@@ -5,14 +5,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class TlsContexts(NamedTuple):
+class ReplicaTls(NamedTuple):
     """Of the one who listens, and of the one who connects."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
 
 
-def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> TlsContexts:
+def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> ReplicaTls:
     """With an authority, both sides must show a certificate of its. Without, that of a listener must be as usual, or
     the very one that is given here.
 
@@ -29,4 +29,4 @@ def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) ->
     else:
         server.load_verify_locations(authority)
         server.verify_mode = ssl.CERT_REQUIRED
-    return TlsContexts(server, client)
+    return ReplicaTls(server, client)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from emceepee.server.listening import Change, resource_updated
+from emceepee.server.listening import ListChange, resource_updated
 from emceepee.sessions.session import Session
 from emceepee.tools.own_resources import EVENTS_URI
 from emceepee.wire.json_rpc import notification_message
@@ -22,7 +22,7 @@ class EventsFeed:
 
     def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
         self.session, self.send = session, send
-        self._listeners: dict[object, Callable[[Change], None]] = {}
+        self._listeners: dict[object, Callable[[ListChange], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
         self.on_follow: Callable[[], None] | None = None  # called when it begins or ends
@@ -41,10 +41,10 @@ class EventsFeed:
         if self.on_follow is not None:
             self.on_follow()
 
-    def _send_updated(self, change: Change) -> None:
+    def _send_updated(self, change: ListChange) -> None:
         self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))
 
-    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         token = object()
         if not self._listeners and self.session is not None:

@@ -18,7 +18,7 @@ from emceepee.server.params import (
     ListenParams,
     P,
     PageParams,
-    Params,
+    RequestParams,
     ResourceParams,
     check_envelope,
     read,
@@ -60,7 +60,7 @@ class Asked:
 class Method:
     """Something that callers can ask for, in one era or in both."""
 
-    params: type[Params]
+    params: type[RequestParams]
     answer: Callable[[Asked, Any], Awaitable[JsonObject]]
     in_handshake: bool = True
     in_modern: bool = True
@@ -80,8 +80,8 @@ class Kernel:
         self._listed = cache(self._list_result)
         kept = _NOT_TO_BE_KEPT
         self.methods = {
-            "ping": Method(Params, _ping, in_modern=False),
-            "server/discover": Method(Params, self._discover, in_handshake=False, marks=kept),
+            "ping": Method(RequestParams, _ping, in_modern=False),
+            "server/discover": Method(RequestParams, self._discover, in_handshake=False, marks=kept),
             "tools/list": Method(PageParams, self._list_tools, marks=kept),
             "resources/list": Method(PageParams, _list_resources, marks=kept),
             "resources/templates/list": Method(PageParams, _list_templates, marks=kept),
@@ -116,7 +116,7 @@ class Kernel:
         result = await method.answer(asked, params)
         return {**method.marks, **result} if asked.is_modern and method.marks else result
 
-    async def _discover(self, asked: Asked, params: Params) -> JsonObject:
+    async def _discover(self, asked: Asked, params: RequestParams) -> JsonObject:
         return {
             "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
             "capabilities": self.capabilities(),
@@ -165,7 +165,7 @@ def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
     return schema | {"properties": properties | {SESSION_ARGUMENT: session}}
 
 
-async def _ping(asked: Asked, params: Params) -> JsonObject:
+async def _ping(asked: Asked, params: RequestParams) -> JsonObject:
     return {}
 
 

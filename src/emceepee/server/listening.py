@@ -14,31 +14,31 @@ LISTEN = "subscriptions/listen"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ListChange:
     """A list changed, or the resource at `uri`: the notification that tells it."""
 
     method: str
     uri: str | None = None
 
 
-TOOLS_CHANGED = Change("notifications/tools/list_changed")
-PROMPTS_CHANGED = Change("notifications/prompts/list_changed")
-RESOURCES_CHANGED = Change("notifications/resources/list_changed")
+TOOLS_CHANGED = ListChange("notifications/tools/list_changed")
+PROMPTS_CHANGED = ListChange("notifications/prompts/list_changed")
+RESOURCES_CHANGED = ListChange("notifications/resources/list_changed")
 
 
-def resource_updated(uri: str) -> Change:
-    return Change("notifications/resources/updated", uri)
+def resource_updated(uri: str) -> ListChange:
+    return ListChange("notifications/resources/updated", uri)
 
 
 class Changes(Protocol):
     """Where changes are heard of."""
 
     @property
-    def offered(self) -> Set[Change]:
+    def offered(self) -> Set[ListChange]:
         """Those that there can be; nobody is promised any other."""
         ...
 
-    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
         """Returns what ends the subscription; it may be called twice."""
         ...
 
@@ -52,7 +52,7 @@ async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> J
     result = listen_result(context.request.request_id)
     meta = result["_meta"]
 
-    def tell(change: Change) -> None:
+    def tell(change: ListChange) -> None:
         if change in told:
             about: JsonObject = {} if change.uri is None else {"uri": change.uri}
             send(notification_message(change.method, {**about, "_meta": meta}))
@@ -79,7 +79,7 @@ def end_listens(contexts: Iterable[RequestContext]) -> None:
             context.ended.set()
 
 
-def _changes_to_tell(changes: Changes, wanted: Wanted) -> frozenset[Change]:
+def _changes_to_tell(changes: Changes, wanted: Wanted) -> frozenset[ListChange]:
     lists = {
         TOOLS_CHANGED: wanted.tools_list_changed,
         PROMPTS_CHANGED: wanted.prompts_list_changed,
@@ -89,7 +89,7 @@ def _changes_to_tell(changes: Changes, wanted: Wanted) -> frozenset[Change]:
     return frozenset(change for change in changes.offered if lists.get(change) or change.uri in uris)
 
 
-def _filter_of(told: Set[Change]) -> JsonObject:
+def _filter_of(told: Set[ListChange]) -> JsonObject:
     """As a caller would have asked for just that."""
     lists = {
         "toolsListChanged": TOOLS_CHANGED,

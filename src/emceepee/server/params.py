@@ -72,16 +72,16 @@ class _Envelope(_Meta, kw_only=True):
     log_level: _LogLevel | None = msgspec.field(name=LOG_LEVEL_META_KEY, default=None)
 
 
-class Params(msgspec.Struct):
+class RequestParams(msgspec.Struct):
     """Of a request in general."""
 
     meta: _Meta | None = msgspec.field(name="_meta", default=None)
 
 
-P = TypeVar("P", bound=Params)
+P = TypeVar("P", bound=RequestParams)
 
 
-class InitializeParams(Params, kw_only=True, rename="camel"):
+class InitializeParams(RequestParams, kw_only=True, rename="camel"):
     """Who a caller of the handshake era is."""
 
     capabilities: _HandshakeCapabilities
@@ -89,13 +89,13 @@ class InitializeParams(Params, kw_only=True, rename="camel"):
     protocol_version: str
 
 
-class PageParams(Params):
+class PageParams(RequestParams):
     """Of a list. emceepee's fit on one page."""
 
     cursor: str | None = None
 
 
-class ResourceParams(Params, kw_only=True):
+class ResourceParams(RequestParams, kw_only=True):
     """Of what is about one resource."""
 
     uri: str
@@ -110,7 +110,7 @@ class Wanted(msgspec.Struct, rename="camel"):
     resource_subscriptions: Annotated[list[str], msgspec.Meta(max_length=MOST_SUBSCRIPTIONS)] | None = None
 
 
-class ListenParams(Params, kw_only=True):
+class ListenParams(RequestParams, kw_only=True):
     """Of `subscriptions/listen`."""
 
     notifications: Wanted

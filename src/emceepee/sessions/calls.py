@@ -29,10 +29,10 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.tasks import Tasks
 from emceepee.state.call import (
     BareEvent,
+    CallEffect,
     CallEvent,
     CallStage,
     CallState,
-    Effect,
     ErrorArrived,
     ProgressReported,
     ResultArrived,
@@ -322,17 +322,17 @@ class Calls:
         call.state, effects = step(call.state, event)
         for effect in effects:
             match effect:
-                case Effect.RELEASE_WAITER:
+                case CallEffect.RELEASE_WAITER:
                     resolve(call.released, None)
-                case Effect.LEAVE_FLIGHT:
+                case CallEffect.LEAVE_FLIGHT:
                     self._leave_flight(call)
-                case Effect.CANCEL_RUNNER:
+                case CallEffect.CANCEL_RUNNER:
                     if call.runner is not None:
                         call.runner.cancel()
-                case Effect.LEAVE_RUNNER:
+                case CallEffect.LEAVE_RUNNER:
                     self._leave_runner(call)
-                case Effect.FORWARD_PROGRESS | Effect.RECORD_PROGRESS:
-                    self._show_progress(call, is_task=effect is Effect.RECORD_PROGRESS)
+                case CallEffect.FORWARD_PROGRESS | CallEffect.RECORD_PROGRESS:
+                    self._show_progress(call, is_task=effect is CallEffect.RECORD_PROGRESS)
                 case _:
                     self._change_task(call, event, effect)
 
@@ -384,10 +384,10 @@ class Calls:
             resolve(call.finished, None)
         call.let_go()
 
-    def _change_task(self, call: Call, event: CallEvent, effect: Effect) -> None:
+    def _change_task(self, call: Call, event: CallEvent, effect: CallEffect) -> None:
         task_id = self.identify(call)
         match effect:
-            case Effect.CREATE_TASK:
+            case CallEffect.CREATE_TASK:
                 self._forget_record(call)
                 if call.state.stage is CallStage.PROMOTED:
                     call.finished = asyncio.get_running_loop().create_future()
@@ -395,13 +395,13 @@ class Calls:
                     why = "tool_execution_timeout" if event is BareEvent.PATIENCE_OVER else "tool_execution_promoted"
                     log.info(why, server=call.server, tool=call.tool, taskId=task_id)
                 self._tasks.create(task_id, call)
-            case Effect.FINISH_TASK if call.state.outcome is not None:
+            case CallEffect.FINISH_TASK if call.state.outcome is not None:
                 self._tasks.finish(task_id, call.state.outcome)
-            case Effect.CANCEL_TASK:
+            case CallEffect.CANCEL_TASK:
                 self._tasks.cancel(task_id)
-            case Effect.EXPIRE_TASK:
+            case CallEffect.EXPIRE_TASK:
                 self._tasks.expire(task_id)
-            case Effect.RECORD_STATUS if call.state.message is not None:
+            case CallEffect.RECORD_STATUS if call.state.message is not None:
                 self._tasks.record_status(task_id, call.state.message)
 
     def _show_progress(self, call: Call, *, is_task: bool) -> None:

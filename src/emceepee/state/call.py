@@ -148,7 +148,7 @@ class BareEvent(Enum):
 CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressReported | StatusReported | BareEvent
 
 
-class Effect(Enum):
+class CallEffect(Enum):
     """What is to be done about it."""
 
     RELEASE_WAITER = auto()
@@ -173,9 +173,9 @@ class Effect(Enum):
     """Stop asking, without a word to the backend. Whoever waits for its task goes on."""
 
 
-Step = tuple[CallState, tuple[Effect, ...]]
-_E = Effect
-_NOTHING: tuple[Effect, ...] = ()
+Step = tuple[CallState, tuple[CallEffect, ...]]
+_E = CallEffect
+_NOTHING: tuple[CallEffect, ...] = ()
 _RETURN = (_E.RELEASE_WAITER, _E.LEAVE_FLIGHT)
 _ABORT = (_E.RELEASE_WAITER, _E.CANCEL_RUNNER, _E.LEAVE_FLIGHT)
 _PROMOTE = (_E.CREATE_TASK, _E.RELEASE_WAITER)

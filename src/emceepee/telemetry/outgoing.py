@@ -8,7 +8,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Callee:
+class CalledServer:
     """The server that is asked. Without an address it is a program; that of a Unix socket is its path."""
 
     name: str
@@ -21,7 +21,7 @@ class Callee:
 class OutgoingRequest:
     """A request that is about to be sent."""
 
-    callee: Callee
+    callee: CalledServer
     protocol_version: str
     method: str
     params: JsonObject
@@ -52,6 +52,6 @@ class LinkObserver(Protocol):
 
     def begin(self, request: OutgoingRequest) -> SentRequest: ...
 
-    def link_ended(self, callee: Callee, protocol_version: str, seconds: float) -> None:
+    def link_ended(self, callee: CalledServer, protocol_version: str, seconds: float) -> None:
         """`seconds` is how long there was one."""
         ...

@@ -13,7 +13,7 @@ from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
 from emceepee.tools.declaration.declaration import OwnResult, Params, tool
-from emceepee.tools.declaration.hints import CORE, Effect
+from emceepee.tools.declaration.hints import CORE, ToolEffect
 from emceepee.tools.excerpts.large_results import limited_result
 from emceepee.tools.replies.heartbeat import heartbeat, relay_progress
 from emceepee.tools.replies.promotion import Promotion, describe_promotion
@@ -82,7 +82,7 @@ def _is_private(arguments: JsonObject) -> bool:
     )
 
 
-@tool(title="Run a script", effect=Effect(), load=CORE, is_private=_is_private)
+@tool(title="Run a script", effect=ToolEffect(), load=CORE, is_private=_is_private)
 async def codemode_execute(params: Execute, session: Session, caller: RequestContext) -> ScriptResult:
     """Run Python that calls many tools and returns only what you need: loops, filters and joins cost no context. The
     last expression is the result. Sandboxed: no files, network or packages. await every call; asyncio.gather runs them

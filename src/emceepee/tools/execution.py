@@ -21,7 +21,7 @@ from emceepee.tools.declaration.declaration import (
     ServerName,
     tool,
 )
-from emceepee.tools.declaration.hints import CORE, READS, Effect, Load
+from emceepee.tools.declaration.hints import CORE, READS, Load, ToolEffect
 from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.excerpts.large_results import limited_result
 from emceepee.tools.excerpts.patterns import compile_pattern
@@ -120,7 +120,7 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
 
 @tool(
     title="Call a server's tool",
-    effect=Effect(),
+    effect=ToolEffect(),
     load=CORE,
     brief=Brief(
         "Call a server's tool; returns its own result. If it is slow or the server asks something, the call becomes a "

@@ -11,12 +11,12 @@ from emceepee.errors import EmceepeeError
 from emceepee.sessions.events.buffers import BackendNotification, LogLevel, LogLine, LogSource, clear_logs, read_logs
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration.declaration import AnyServer, Params, tool
-from emceepee.tools.declaration.hints import SETS, Effect, found_by
+from emceepee.tools.declaration.hints import SETS, ToolEffect, found_by
 from emceepee.tools.paging import Detail, Entries, fields, fitting
 from emceepee.wire.json_types import JsonObject, JsonValue
 
 # To take is to clear what is returned, which is not reading; but each line was kept only to be taken once.
-TAKES = Effect(destructive=False, open_world=False)
+TAKES = ToolEffect(destructive=False, open_world=False)
 
 
 class FromServer(Params):

@@ -10,7 +10,7 @@ from emceepee.sessions.views import Described, ElicitationView, QuestionView, qu
 from emceepee.state.question import QuestionKind
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration.declaration import AnyServer, Brief, Mentions, OwnResult, Params, tool
-from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, found_by
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.codec import encode_text
@@ -123,7 +123,7 @@ async def get_sampling_requests(
 
 @tool(
     title="Answer a sampling request",
-    effect=Effect(destructive=False),
+    effect=ToolEffect(destructive=False),
     load=found_by("answer sampling completion request"),
 )
 async def respond_to_sampling(params: RespondToSampling, session: Session) -> Responded:
@@ -135,7 +135,7 @@ async def respond_to_sampling(params: RespondToSampling, session: Session) -> Re
     return {"responded": params.request_id}
 
 
-@tool(title="Refuse a sampling request", effect=Effect(), load=found_by("refuse sampling completion request"))
+@tool(title="Refuse a sampling request", effect=ToolEffect(), load=found_by("refuse sampling completion request"))
 async def cancel_sampling_request(params: CancelRequest, session: Session) -> Cancelled:
     """Refuse a sampling request."""
     session.questions.cancel(params.request_id, QuestionKind.SAMPLING, params.reason)
@@ -155,7 +155,7 @@ async def get_elicitations(params: ListQuestions, session: Session, caller: Requ
 
 @tool(
     title="Answer a server's question",
-    effect=Effect(),
+    effect=ToolEffect(),
     load=CORE,
     brief=Brief("Answer a server's question with what the user decided; its task goes on."),
 )
@@ -165,7 +165,7 @@ async def respond_to_elicitation(params: RespondToElicitation, session: Session)
     return {"responded": params.request_id, "action": params.action}
 
 
-@tool(title="Dismiss a server's question", effect=Effect(), load=found_by("dismiss question elicitation"))
+@tool(title="Dismiss a server's question", effect=ToolEffect(), load=found_by("dismiss question elicitation"))
 async def cancel_elicitation_request(params: CancelRequest, session: Session) -> Cancelled:
     """Dismiss a server's question."""
     session.questions.cancel(params.request_id, QuestionKind.ELICITATION, params.reason)

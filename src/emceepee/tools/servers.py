@@ -25,7 +25,7 @@ from emceepee.sessions.views import (
 from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
-from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, found_by
 from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
@@ -122,7 +122,7 @@ S = TypeVar("S", bound=ConnectedServer)
 @tool(
     title="Add a server",
     # Not listed is not refused: with `replace`, the settings before are lost, and calls in flight fail.
-    effect=Effect(idempotent=True),
+    effect=ToolEffect(idempotent=True),
     load=CORE,
     brief=Brief(
         "Connect an MCP server and keep it. Give url or command. Secrets here pass through the model.",
@@ -150,14 +150,16 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
     return _with_status(AddedServer(server=view, tools=tools))
 
 
-@tool(title="Remove a server", effect=Effect(), load=found_by("disconnect forget delete MCP server"), is_durable=True)
+@tool(
+    title="Remove a server", effect=ToolEffect(), load=found_by("disconnect forget delete MCP server"), is_durable=True
+)
 async def remove_server(params: ByName, session: Session, caller: RequestContext) -> RemovedServer:
     """Disconnect a server, end its process and forget it."""
     await session.servers.remove(params.name, is_remote=caller.is_remote)
     return {"removed": params.name}
 
 
-@tool(title="Reconnect a server", effect=Effect(), load=found_by("restart retry broken MCP server"))
+@tool(title="Reconnect a server", effect=ToolEffect(), load=found_by("restart retry broken MCP server"))
 async def reconnect_server(params: ByName, session: Session, caller: RequestContext) -> OwnResult[ConnectedServer]:
     """Connect a server anew from any state; calls in flight fail."""
     connection = session.connection(params.name)
@@ -169,7 +171,7 @@ async def reconnect_server(params: ByName, session: Session, caller: RequestCont
 
 @tool(
     title="Finish a login",
-    effect=Effect(destructive=False),
+    effect=ToolEffect(destructive=False),
     load=found_by("OAuth login authorization redirect callback paste"),
     is_durable=True,
 )

@@ -5,7 +5,7 @@ from typing import NotRequired, TypedDict
 from pydantic import Field
 
 from emceepee.tools.declaration.declaration import Params, tool
-from emceepee.tools.declaration.hints import Effect, found_by
+from emceepee.tools.declaration.hints import ToolEffect, found_by
 from emceepee.tools.request_context import RequestContext
 
 
@@ -37,7 +37,7 @@ class ClosedSession(TypedDict):
 
 @tool(
     title="Open a session",
-    effect=Effect(destructive=False, open_world=False),
+    effect=ToolEffect(destructive=False, open_world=False),
     load=found_by("separate emceepee session handle"),
     needs_session=False,
     is_durable=True,
@@ -55,7 +55,7 @@ async def open_session(params: OpenSession, caller: RequestContext) -> OpenedSes
 
 @tool(
     title="Close a session",
-    effect=Effect(),
+    effect=ToolEffect(),
     load=found_by("end emceepee session"),
     needs_session=False,
     is_durable=True,

@@ -10,7 +10,7 @@ from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.content import CallResult
 from emceepee.tools.declaration.declaration import AnyServer, Brief, Params, tool
-from emceepee.tools.declaration.hints import CORE, READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, found_by
 from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.execution import Bounded, seconds
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
@@ -131,7 +131,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     return await task_outcome(task, session, params.max_bytes)
 
 
-@tool(title="Cancel a task", effect=Effect(), load=found_by("stop abort background call"), is_durable=True)
+@tool(title="Cancel a task", effect=ToolEffect(), load=found_by("stop abort background call"), is_durable=True)
 async def cancel_task(params: OneTask, session: Session) -> Cancellation:
     """Cancel a working task; its server is told."""
     before = session.tasks.get(params.task_id)

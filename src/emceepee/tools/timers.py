@@ -9,7 +9,7 @@ from emceepee.errors import InvalidArguments
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import TimerView, timer_view
 from emceepee.tools.declaration.declaration import Params, tool
-from emceepee.tools.declaration.hints import READS_RECORDS, Effect, found_by
+from emceepee.tools.declaration.hints import READS_RECORDS, ToolEffect, found_by
 from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.paging import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.wire.json_types import JsonObject
@@ -67,7 +67,7 @@ class DeletedTimer(TypedDict):
 
 @tool(
     title="Set a timer",
-    effect=Effect(destructive=False, open_world=False),
+    effect=ToolEffect(destructive=False, open_world=False),
     load=found_by("reminder delay alarm wake up"),
     is_durable=True,
 )
@@ -106,7 +106,7 @@ async def get_timer(params: OneTimer, session: Session) -> TimerView:
 
 @tool(
     title="Delete a timer",
-    effect=Effect(open_world=False),
+    effect=ToolEffect(open_world=False),
     load=found_by("stop cancel reminder timer"),
     is_durable=True,
 )

@@ -14,7 +14,7 @@ import pytest
 
 from emceepee.daemon.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
 from emceepee.daemon.greeting import Welcome
-from emceepee.daemon.pipe import Pipe
+from emceepee.daemon.pipe import DaemonPipe
 from emceepee.daemon.starting import Attached, NoDaemon
 from emceepee.wire.codec import encode
 from emceepee.wire.json_rpc import SHUTTING_DOWN, error_message
@@ -65,7 +65,7 @@ class Caller:
         self._output = os.fdopen(output, "rb")
         self._daemons = daemons
         first = self._daemons.pop(0)
-        self.pipe = Pipe(first.attached, self._attach, stdin=self._stdin, stdout=self._stdout)
+        self.pipe = DaemonPipe(first.attached, self._attach, stdin=self._stdin, stdout=self._stdout)
         self._running = threading.Thread(target=self.pipe.run, daemon=True)
         self._running.start()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import uvloop
 
-from emceepee.backends.process.kept_process import STDERR, STDIN, STDOUT, TURN_BYTES, Pipe
+from emceepee.backends.process.kept_process import STDERR, STDIN, STDOUT, TURN_BYTES, ProcessPipe
 from support.fakes.clock import settle
 from support.figures import record_figure
 from support.waiting import eventually
@@ -36,7 +36,7 @@ async def what_comes(number: int, data: bytes) -> tuple[int, list[int], list[tup
 
     with theirs:
         sent = theirs.send(data)
-        transport, _ = await loop.create_unix_connection(lambda: Pipe(heard, number), sock=ours)
+        transport, _ = await loop.create_unix_connection(lambda: ProcessPipe(heard, number), sock=ours)
         loop.call_soon(turn)
         if number != STDIN:
             await eventually(lambda: sum(in_turns) == sent, what="all is read")
@@ -81,7 +81,7 @@ async def check_pause() -> None:
             pipe.pause_reading()
 
     heard = Pausing()
-    pipe = Pipe(heard, STDOUT)
+    pipe = ProcessPipe(heard, STDOUT)
     with theirs:
         theirs.send(bytes(3 * TURN_BYTES))
         transport, _ = await loop.create_unix_connection(lambda: pipe, sock=ours)

@@ -14,7 +14,7 @@ import pytest
 from emceepee.replicas.frames import HEAD_BYTES
 from emceepee.replicas.wire import SHORT_BYTES
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import Outcome
+from emceepee.server.http.forwarding import ForwardOutcome
 from emceepee.web.asgi import STREAM_HEADERS, respond
 from support.figures import record_figure
 from support.in_process.hops import KEY, Replicas, Serve, post, two_replicas
@@ -133,7 +133,7 @@ async def test_a_changed_answer_is_lost_and_said_to_be(
 async def test_an_answer_that_nobody_changes_passes(replicas: Replicas) -> None:
     async with somebody_between(replicas, by(lambda answer: answer)):
         assert (await answer_to(replicas, b'{"status":"paid"}')).endswith(b'{"status":"paid"}')
-    assert replicas.outcomes == [Outcome.ANSWERED]
+    assert replicas.outcomes == [ForwardOutcome.ANSWERED]
 
 
 async def test_answers_to_two_requests_cannot_be_swapped(replicas: Replicas) -> None:
@@ -258,7 +258,7 @@ async def test_the_head_alone_is_proven_too(replicas: Replicas, size: int) -> No
         await eventually(lambda: caller.read_some() and caller.received.endswith(b"\r\n\r\n"), what="a head arrives")
         assert b"HTTP/1.1 200 " in caller.received
         assert f"content-length: {size}\r\n".encode() in caller.received
-    assert replicas.outcomes == [Outcome.ANSWERED] * 2
+    assert replicas.outcomes == [ForwardOutcome.ANSWERED] * 2
 
 
 MEGABYTE = 1 << 20

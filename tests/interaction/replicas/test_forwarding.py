@@ -10,7 +10,7 @@ import pytest
 from emceepee.replicas.listener import bind
 from emceepee.replicas.tls import tls_contexts
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import Outcome
+from emceepee.server.http.forwarding import ForwardOutcome
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import respond
 from support.callers.raw_connection import RawConnection
@@ -25,7 +25,7 @@ def status_of(caller: RawConnection) -> int:
     return int(caller.received.split(b" ", 2)[1])
 
 
-async def outcome_of(replicas: Replicas) -> Outcome:
+async def outcome_of(replicas: Replicas) -> ForwardOutcome:
     await eventually(lambda: bool(replicas.outcomes), what="the request has an outcome")
     return replicas.outcomes[-1]
 
@@ -38,7 +38,7 @@ async def test_the_response_of_the_holder_is_passed_back(replicas: Replicas) -> 
     assert request.headers[b"mcp-session-id"] == b"S-02"
     assert [text for name, text in request.scope["headers"] if name == b"x-twice"] == [b"1", b"2"]
     assert request.identity == ADA
-    assert replicas.outcomes == [Outcome.ANSWERED]
+    assert replicas.outcomes == [ForwardOutcome.ANSWERED]
 
 
 async def test_requests_of_one_after_another_go_over_one_connection(replicas: Replicas) -> None:
@@ -124,7 +124,7 @@ async def test_a_stream_is_passed_back_part_by_part(replicas: Replicas) -> None:
     await stream.write(b"", is_last=True)
     await eventually(lambda: caller.read_some() and caller.received.endswith(b"0\r\n\r\n"))
     assert caller.received.count(b"content-type: text/event-stream") == 1
-    assert await outcome_of(replicas) is Outcome.ANSWERED
+    assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
 async def test_a_stream_may_stand_for_long_without_a_word(replicas: Replicas) -> None:
@@ -240,7 +240,7 @@ async def test_a_holder_that_goes_in_a_large_response_cuts_it_off(replicas: Repl
     await eventually(lambda: caller.read_some() and len(caller.received) > 500_000)
     is_time_to_go.set()
     assert len(await caller.until_closed()) < 600_000
-    assert await outcome_of(replicas) is Outcome.ANSWERED
+    assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
 async def test_a_stream_whose_holder_goes_ends_with_the_answer_that_says_so(replicas: Replicas) -> None:
@@ -254,7 +254,7 @@ async def test_a_stream_whose_holder_goes_ends_with_the_answer_that_says_so(repl
     stream.request.connection.abort_response()
     await eventually(lambda: caller.read_some() and caller.received.endswith(b"0\r\n\r\n"))
     assert b'event: message\ndata: {"lost":1}\n\n' in caller.received
-    assert await outcome_of(replicas) is Outcome.ANSWERED
+    assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
 async def test_after_half_an_event_a_stream_only_ends(replicas: Replicas) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.backends.http1.address import Origin
 from emceepee.backends.http1.connection import ClientConnection
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.hop_app import HopConnection
 from emceepee.replicas.senders import GONE_SECONDS
@@ -17,7 +17,7 @@ from emceepee.replicas.signature import Hop
 from emceepee.server.http.acknowledgement import is_unread
 from emceepee.server.http.connection import CONFIRMED_TICKS, ServerConnection
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
-from emceepee.server.http.forwarding import Outcome
+from emceepee.server.http.forwarding import ForwardOutcome
 from emceepee.web.asgi import respond_json
 from support.callers.raw_connection import RawConnection
 from support.in_process.hops import HeldStream, Replicas, post, two_replicas
@@ -76,7 +76,7 @@ async def test_a_caller_that_leaves_while_its_call_runs_is_gone_for_the_holder_t
     await eventually(connection.is_gone, what="the holder sees that the caller is gone")
     answer.go.set()
     await asyncio.wait_for(answer.was_gone.wait(), 10)
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
 async def test_a_caller_that_left_in_a_quick_call_is_noticed_before_the_response_is_written(
@@ -89,7 +89,7 @@ async def test_a_caller_that_left_in_a_quick_call_is_noticed_before_the_response
     await eventually(replicas.asked[0].connection.is_gone)
     answer.go.set()
     await eventually(lambda: replicas.target.unread == ["1"], what="the holder hears that its response was not read")
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
 async def test_a_caller_that_leaves_a_stream_is_gone_for_the_holder_at_once(replicas: Replicas) -> None:
@@ -102,7 +102,7 @@ async def test_a_caller_that_leaves_a_stream_is_gone_for_the_holder_at_once(repl
     await eventually(lambda: caller.read_some() and b": one" in caller.received)
     caller.cut()
     await asyncio.wait_for(stream.was_left.wait(), 10)
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
 async def test_a_response_that_was_not_read_is_reported_to_the_holder(replicas: Replicas) -> None:
@@ -123,7 +123,7 @@ async def test_the_end_of_a_stream_that_was_not_read_is_reported_too(replicas: R
     replicas.target.keep_if_unread(stream.request, "end")
     await stream.write(b"data: 1\n\n", is_last=True)
     await caller.until_data()
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
     reset(caller)
     await eventually(lambda: replicas.target.unread == ["end"], what="the holder hears of it")
 
@@ -189,7 +189,7 @@ async def test_a_caller_that_leaves_does_not_make_others_unread(replicas: Replic
     await asyncio.wait_for(answer.began.wait(), 10)
     await replicas.clock.advance(DISCONNECT_CHECK_AFTER)
     leaver.cut()
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED] * 2)
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED] * 2)
     await eventually(lambda: "(1, 7, 1, 1)" in repr(replicas.listener), what="another connection is there")
     await replicas.clock.advance(2 * GONE_SECONDS)
     assert replicas.target.unread == []
@@ -325,7 +325,7 @@ async def test_a_replica_that_stops_ends_streams_that_answer_no_call_and_then_do
     replicas.forwarder.end_streams()
     await eventually(lambda: listening.read_some() and listening.received.endswith(b"0\r\n\r\n"))
     await asyncio.wait_for(streams[0].was_left.wait(), 10)
-    assert replicas.outcomes == [Outcome.ANSWERED]
+    assert replicas.outcomes == [ForwardOutcome.ANSWERED]
     assert replicas.forwarder.is_passing
     replicas.forwarder.break_off()
     await eventually(lambda: asking.read_some() and asking.received.endswith(b"data: lost\n\n\r\n0\r\n\r\n"))
@@ -359,15 +359,15 @@ async def test_a_request_that_meets_a_holder_just_when_it_stops_was_not_done(
         joined.append(connection)
         join(connection, hop)
 
-    def send_too_late(connection: ClientConnection, request: bytes) -> Response:
+    def send_too_late(connection: ClientConnection, request: bytes) -> HttpResponse:
         response = send(connection, request)
         joined[0].shutdown()
         return response
 
     monkeypatch.setattr(HopConnection, "join", watched_join)
     replicas.post(b"1")
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
     monkeypatch.setattr(ClientConnection, "send", send_too_late)
     replicas.post(b"2")
-    await eventually(lambda: replicas.outcomes == [Outcome.ANSWERED, Outcome.UNREACHABLE])
+    await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED, ForwardOutcome.UNREACHABLE])
     assert replicas.target.bodies == [b"1"]

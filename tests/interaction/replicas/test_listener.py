@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.guard.identity import CallerIdentity
 from emceepee.replicas.listener import HEADER_ROOM, bind
-from emceepee.replicas.signature import Message, Signer
+from emceepee.replicas.signature import SignedMessage, Signer
 from emceepee.replicas.wire import SETTLE_PATH
 from emceepee.state.limits import Limits
 from support.callers.raw_connection import RawConnection
@@ -31,7 +31,7 @@ def ask(replicas: Replicas, data: bytes) -> RawConnection:
 
 
 def signed(replicas: Replicas, body: bytes = b"{}", *, target: bytes = b"/mcp", number: int = 1) -> bytes:
-    message = Message(b"POST", target, b"host: here\r\n", body)
+    message = SignedMessage(b"POST", target, b"host: here\r\n", body)
     at = int(replicas.clock.now().timestamp())
     value = Signer(KEY, "test").sign(
         message, number=number, target=replicas.holder, sender=replicas.holder, at=at, identity=CallerIdentity()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
 from emceepee.sessions.logins.token_repository import TokenRepository
@@ -29,7 +29,7 @@ async def put_first_tokens(place: str, server: AuthorizationServer) -> int:
     tokens = TokenSet(
         issuer=server.url,
         resource=server.resource,
-        client=Client(client_id="me"),
+        client=OAuthClient(client_id="me"),
         token_endpoint=f"{server.url}/token",
         access_token=issued["access_token"],
         refresh_token=issued["refresh_token"],

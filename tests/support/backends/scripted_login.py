@@ -8,17 +8,17 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest
+from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.flow import (
-    Answered,
     AskPerson,
     BrowserReturned,
+    ExchangeAnswered,
+    ExchangeUnanswered,
     FlowEffect,
     FlowEvent,
     FlowState,
     LoginTerms,
     Send,
-    Unanswered,
 )
 from emceepee.backends.oauth.flow_step import step
 from emceepee.backends.oauth.metadata.challenge import Demand
@@ -31,7 +31,7 @@ REDIRECT = "http://127.0.0.1:8080/oauth/callback"
 OWN_REDIRECT = f"{REDIRECT}/{hashlib.sha256(ISSUER.encode()).hexdigest()[:32]}"  # of that issuer alone
 RESOURCE_URL = "https://mcp.example/.well-known/oauth-protected-resource/mcp"
 ISSUER_URL = f"{ISSUER}/.well-known/oauth-authorization-server"
-Reply = HttpAnswer | Unanswered | Callable[[HttpRequest], HttpAnswer]
+Reply = HttpAnswer | ExchangeUnanswered | Callable[[OAuthRequest], HttpAnswer]
 
 
 def reply(status: int = 200, headers: dict[str, str] | None = None, **document: Any) -> HttpAnswer:
@@ -75,7 +75,7 @@ class ScriptedLogin:
         }
     )
     now: datetime = START
-    sent: list[HttpRequest] = field(default_factory=list)
+    sent: list[OAuthRequest] = field(default_factory=list)
     effects: list[FlowEffect] = field(default_factory=list)
 
     def begin(self, given: LoginTerms) -> FlowState:
@@ -116,6 +116,6 @@ class ScriptedLogin:
             self.sent.append(effect.request)
             found = self.replies.get(effect.request.url, HttpAnswer(status=404))
             answer = found(effect.request) if callable(found) else found
-            event = answer if isinstance(answer, Unanswered) else Answered(answer=answer, at=self.now)
+            event = answer if isinstance(answer, ExchangeUnanswered) else ExchangeAnswered(answer=answer, at=self.now)
             return self.happen(state, event)
         return state

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 from emceepee.clock import Clock, SystemClock
 from emceepee.daemon.attached import AttachedCallers
-from emceepee.daemon.greeting import Hello
+from emceepee.daemon.greeting import DaemonHello
 from emceepee.daemon.listening import listening_socket
 
-HELLO = Hello(version="1", configuration="mine", session="one", is_kept=False)
+HELLO = DaemonHello(version="1", configuration="mine", session="one", is_kept=False)
 
 
 class Refusing:
@@ -21,7 +21,7 @@ class Refusing:
 
     notice = None
 
-    async def refusal(self, hello: Hello) -> str | None:
+    async def refusal(self, hello: DaemonHello) -> str | None:
         return f"not for {hello.session}"
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from emceepee.backends.http1.connection import ClientConnection
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.clock import Handle
 from support.fakes.clock import FakeClock
 
@@ -62,10 +62,10 @@ class FakeConnection:
     def forget(self, connection: ClientConnection) -> None:
         self.is_gone = True
 
-    def close_soon(self, response: Response) -> Handle:
+    def close_soon(self, response: HttpResponse) -> Handle:
         return self.clock.call_later(5.0, response.close)
 
-    def ask(self) -> Response:
+    def ask(self) -> HttpResponse:
         self.kept.clear()
         return self.connection.send(b"request")
 

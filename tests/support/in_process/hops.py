@@ -15,7 +15,7 @@ from emceepee.replicas.listener import BoundListener, HopListener, bind
 from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.server.http.uvicorn_server import ListeningServer, listen_on, server_config, url_of
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
@@ -100,7 +100,7 @@ class Replicas:
     table: ConnectionTable
     asked: list[HttpRequest] = field(default_factory=list)
     tasks: "list[asyncio.Task[None] | None]" = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
+    outcomes: list[ForwardOutcome] = field(default_factory=list)
     lost_reply: LostReply = lambda: b'{"lost":1}'
     identity: CallerIdentity = ADA
     stop_holder: Callable[[], Awaitable[None]]
@@ -114,7 +114,7 @@ class Replicas:
         self.tasks.append(asyncio.current_task())
         outcome = await self.forwarder.forward(self.holder, request, body, lost_reply=self.lost_reply)
         self.outcomes.append(outcome)
-        if outcome is not Outcome.ANSWERED:
+        if outcome is not ForwardOutcome.ANSWERED:
             await respond_json(send, 503, {"outcome": outcome.name})
 
     def caller(self) -> RawConnection:

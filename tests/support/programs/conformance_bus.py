@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change
+from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange
 
 BUS_VARIABLE = "CONFORMANCE_BUS"  # a folder in which each replica has a socket
 LONGEST = 64  # bytes of the name of a change
@@ -22,7 +22,7 @@ class SharedBus:
     offered = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED})
 
     def __init__(self, folder: str | None) -> None:
-        self._listeners: dict[object, Callable[[Change], None]] = {}
+        self._listeners: dict[object, Callable[[ListChange], None]] = {}
         self._own = self._peers = None
         if folder is None:
             return
@@ -32,7 +32,7 @@ class SharedBus:
         self._socket.bind(str(self._own))
         asyncio.get_running_loop().add_reader(self._socket, self._hear)
 
-    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
         token = object()
         self._listeners[token] = listener
 
@@ -41,7 +41,7 @@ class SharedBus:
 
         return unsubscribe
 
-    def publish(self, change: Change) -> None:
+    def publish(self, change: ListChange) -> None:
         self._tell(change)
         for peer in self._peers.iterdir() if self._peers else ():
             if peer != self._own:
@@ -49,8 +49,8 @@ class SharedBus:
                     self._socket.sendto(change.method.encode(), str(peer))
 
     def _hear(self) -> None:
-        self._tell(Change(self._socket.recv(LONGEST).decode()))
+        self._tell(ListChange(self._socket.recv(LONGEST).decode()))
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: ListChange) -> None:
         for listener in list(self._listeners.values()):
             listener(change)

@@ -19,8 +19,8 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
 from emceepee.server.kernel import Asked, Kernel, Method
-from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, Change, listen
-from emceepee.server.params import ListenParams, PageParams, Params
+from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange, listen
+from emceepee.server.params import ListenParams, PageParams, RequestParams
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.declaration import Params as ToolParams
@@ -116,7 +116,7 @@ class Fixtures(Tools):
     async def _name_region(self, params: JsonObject, context: RequestContext) -> JsonObject:
         return said(f"Region: {params.get('arguments', {}).get('region')}")
 
-    def _changing(self, event: Change) -> Fixture:
+    def _changing(self, event: ListChange) -> Fixture:
         async def change(params: JsonObject, context: RequestContext) -> JsonObject:
             self._bus.publish(event)
             return said("Changed.")
@@ -175,13 +175,13 @@ class FixtureKernel(Kernel):
         async def no_prompts(asked: Asked, params: PageParams) -> JsonObject:
             return {"prompts": []}
 
-        async def discover(asked: Asked, params: Params) -> JsonObject:
+        async def discover(asked: Asked, params: RequestParams) -> JsonObject:
             found, changing = await self._discover(asked, params), {"listChanged": True}
             return found | {"capabilities": found["capabilities"] | {"tools": changing, "prompts": changing}}
 
         self.methods["subscriptions/listen"] = Method(ListenParams, hear, in_handshake=False)
         marks = self.methods["tools/list"].marks
-        self.methods["server/discover"] = Method(Params, discover, in_handshake=False, marks=marks)
+        self.methods["server/discover"] = Method(RequestParams, discover, in_handshake=False, marks=marks)
         self.methods["prompts/list"] = Method(PageParams, no_prompts, marks=marks)
 
     def capabilities(self) -> JsonObject:

@@ -3,7 +3,7 @@
 import sys
 
 from emceepee.cli.main import main
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 from emceepee.store.redis.scripts.session_scripts import COMMIT, HAND_TO
 
 COMMIT_CHECK = """epoch(h[1]) == mine and (h[2] == fence or (was == 0 and h[2] == '1')) and had >= was
@@ -11,9 +11,9 @@ COMMIT_CHECK = """epoch(h[1]) == mine and (h[2] == fence or (was == 0 and h[2] =
 HOLDER_CHECK = "h[2] == fence and epoch(h[1]) == mine"
 
 
-def leave_out(script: Script, check: str, rest: str) -> None:
+def leave_out(script: LuaScript, check: str, rest: str) -> None:
     assert check in script.text
-    Script.__init__(script, script.text.replace(check, rest))  # whoever has imported it has the changed one
+    LuaScript.__init__(script, script.text.replace(check, rest))  # whoever has imported it has the changed one
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.kept_logins import write_tokens
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import ServerEntry
@@ -64,7 +64,7 @@ TOKENS_OF = ServerKey("local", "http", "https://example.org/mcp")
 TOKEN_SET = TokenSet(
     issuer="https://login.example.org",
     resource="https://example.org/mcp",
-    client=Client(client_id="golden"),
+    client=OAuthClient(client_id="golden"),
     token_endpoint="https://login.example.org/token",
     access_token="access",
     issued_at=WRITTEN,

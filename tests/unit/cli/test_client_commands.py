@@ -11,7 +11,7 @@ from emceepee.cli.main import main
 from emceepee.cli.setup import installing
 from emceepee.cli.terminal import Paint
 from emceepee.clients.catalogue import CLIENTS
-from emceepee.clients.client import Client
+from emceepee.clients.client import ClientProgram
 from emceepee.clients.documents import ClientFile
 from emceepee.paths import CONFIG_VARIABLE
 
@@ -160,7 +160,7 @@ def test_a_mistake_is_one_sentence(arguments: list[str], words: str, capsys: pyt
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.key)
 @pytest.mark.parametrize("flags", [[], ["--http", "http://127.0.0.1:8080/mcp"]], ids=["stdio", "http"])
 def test_every_client_gets_its_entry_once_and_loses_it_again(
-    client: Client, flags: list[str], home: Path, capsys: pytest.CaptureFixture[str]
+    client: ClientProgram, flags: list[str], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(home, ".config/emceepee/config.json", {"mcpServers": {}})
     before = files_of(home)

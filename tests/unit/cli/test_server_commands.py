@@ -11,7 +11,7 @@ import pytest
 from emceepee.cli.main import main
 from emceepee.cli.use.tool_caller import OnProgress, ToolCaller
 from emceepee.cli.watch import live_view, log_lines
-from emceepee.cli.watch.console_feed import FeedLost, Frame
+from emceepee.cli.watch.console_feed import FeedFrame, FeedLost
 from emceepee.paths import CONFIG_VARIABLE, STATE_VARIABLE
 
 Json = dict[str, Any]
@@ -158,13 +158,15 @@ LINES = [
     },
 ]
 FEED = [
-    Frame("hello", {"version": "1", "principal": "ada", "now": 0}),
-    Frame("session", {"id": "S", "servers": [{"name": "one"}], "tasks": [{"status": "working", "toolName": "dig"}]}),
-    Frame(
+    FeedFrame("hello", {"version": "1", "principal": "ada", "now": 0}),
+    FeedFrame(
+        "session", {"id": "S", "servers": [{"name": "one"}], "tasks": [{"status": "working", "toolName": "dig"}]}
+    ),
+    FeedFrame(
         "requests", {"rows": [{"id": "1", "name": "[bold]dig", "startedAt": 0.0, "endedAt": 5.0, "status": "success"}]}
     ),
-    Frame("logs", {"logs": LINES}),
-    Frame("ready", {}),
+    FeedFrame("logs", {"logs": LINES}),
+    FeedFrame("ready", {}),
 ]
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from emceepee.clients.catalogue import CLIENTS, client_called
-from emceepee.clients.client import Client, Format
+from emceepee.clients.client import ClientProgram, Format
 from emceepee.clients.documents import ClientFile
 from emceepee.clients.entry_changes import MOST_VALUES
-from emceepee.clients.journal import Change, Journal
+from emceepee.clients.journal import ChangeJournal, JournalEntry
 from emceepee.clients.own_config import OwnConfig
 from emceepee.clients.writing import Launch, entry_for
 from emceepee.config.document_errors import ClientError
@@ -22,8 +22,8 @@ MINE = {"type": "stdio", "command": "/opt/emceepee", "args": []}
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "state")
+def journal(tmp_path: Path) -> ChangeJournal:
+    return ChangeJournal(tmp_path / "state")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def file_at(path: Path, client: str = "claude-code") -> ClientFile:
     return ClientFile.at(client_called(client), path)
 
 
-def install(journal: Journal, path: Path) -> Change:
+def install(journal: ChangeJournal, path: Path) -> JournalEntry:
     file = file_at(path)
     return journal.carry_out("install", [file.changed(file.with_entry("emceepee", MINE))], now=NOW)
 
@@ -46,7 +46,7 @@ def rewrite(path: Path, **more: Any) -> None:
     path.write_text(json.dumps(held | more, indent=2))
 
 
-def test_a_file_that_its_client_rewrote_loses_our_entry_alone(journal: Journal, claude: Path) -> None:
+def test_a_file_that_its_client_rewrote_loses_our_entry_alone(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"theme": "dark", "mcpServers": {"git": GIT}}))
     change = install(journal, claude)
     rewrite(claude, numStartups=1, theme="light")
@@ -59,7 +59,7 @@ def test_a_file_that_its_client_rewrote_loses_our_entry_alone(journal: Journal, 
     assert journal.changes() == []
 
 
-def test_objects_that_were_made_for_the_entry_go_with_it(journal: Journal, claude: Path) -> None:
+def test_objects_that_were_made_for_the_entry_go_with_it(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text('{"theme": "dark"}')
     change = install(journal, claude)
     rewrite(claude, numStartups=1)
@@ -68,7 +68,7 @@ def test_objects_that_were_made_for_the_entry_go_with_it(journal: Journal, claud
 
 
 def test_a_file_that_was_made_for_the_entry_stays_as_long_as_something_else_is_in_it(
-    journal: Journal, claude: Path
+    journal: ChangeJournal, claude: Path
 ) -> None:
     change = install(journal, claude)
     rewrite(claude, numStartups=1)
@@ -81,7 +81,7 @@ def test_a_file_that_was_made_for_the_entry_stays_as_long_as_something_else_is_i
     assert not claude.exists()
 
 
-def test_servers_that_were_taken_come_back_and_later_ones_stay(journal: Journal, claude: Path) -> None:
+def test_servers_that_were_taken_come_back_and_later_ones_stay(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT, "time": GIT}}))
     file = file_at(claude)
     change = journal.carry_out("import", [file.changed(file.without(["git", "time"]))], now=NOW)
@@ -90,7 +90,7 @@ def test_servers_that_were_taken_come_back_and_later_ones_stay(journal: Journal,
     assert json.loads(claude.read_text()) == {"mcpServers": {"new": GIT, "git": GIT, "time": GIT}}
 
 
-def test_all_changes_of_a_rewritten_file_are_taken_back_the_latest_first(journal: Journal, claude: Path) -> None:
+def test_all_changes_of_a_rewritten_file_are_taken_back_the_latest_first(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT}}))
     file = file_at(claude)
     journal.carry_out("import", [file.changed(file.without(["git"]))], now=NOW)
@@ -101,14 +101,14 @@ def test_all_changes_of_a_rewritten_file_are_taken_back_the_latest_first(journal
     assert json.loads(claude.read_text()) == {"mcpServers": {"git": GIT}, "numStartups": 1}
 
 
-def test_keys_that_the_client_added_to_our_entry_go_with_it(journal: Journal, claude: Path) -> None:
+def test_keys_that_the_client_added_to_our_entry_go_with_it(journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     rewrite(claude, mcpServers={"emceepee": MINE | {"env": {}, "disabled": False}}, numStartups=1)
     journal.undo(change)
     assert json.loads(claude.read_text()) == {"numStartups": 1}
 
 
-def test_what_is_gone_or_back_already_is_no_obstacle(journal: Journal, claude: Path) -> None:
+def test_what_is_gone_or_back_already_is_no_obstacle(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT}}))
     file = file_at(claude)
     without = ClientFile(client=file.client, path=file.path, content=file.without(["git"]))
@@ -128,7 +128,7 @@ def test_what_is_gone_or_back_already_is_no_obstacle(journal: Journal, claude: P
     ],
     ids=repr,
 )
-def test_an_entry_that_was_changed_by_hand_is_left_alone(now: Any, journal: Journal, claude: Path) -> None:
+def test_an_entry_that_was_changed_by_hand_is_left_alone(now: Any, journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     claude.write_text(json.dumps(now))
     with pytest.raises(ClientError, match=r'the server "emceepee" in .* was changed since .* delete what you do not'):
@@ -139,7 +139,7 @@ def test_an_entry_that_was_changed_by_hand_is_left_alone(now: Any, journal: Jour
 
 @pytest.mark.parametrize("text", ["{oops", "[]", '{"mcpServers": []}', "\udcff"])
 def test_a_file_that_is_none_any_more_is_left_alone_or_has_nothing_of_ours(
-    text: str, journal: Journal, claude: Path
+    text: str, journal: ChangeJournal, claude: Path
 ) -> None:
     change = install(journal, claude)
     claude.write_bytes(text.encode("utf-8", "surrogateescape"))
@@ -154,7 +154,7 @@ def test_a_file_that_is_none_any_more_is_left_alone_or_has_nothing_of_ours(
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.key)
 def test_every_client_loses_the_entry_and_keeps_what_it_wrote_since(
-    client: Client, journal: Journal, tmp_path: Path
+    client: ClientProgram, journal: ChangeJournal, tmp_path: Path
 ) -> None:
     path = tmp_path / Path(client.files[0]).name
     texts = {Format.JSON: '{\n  "mine": 1 // yes\n}\n', Format.TOML: "mine = 1 # yes\n", Format.YAML: "mine: 1 # yes\n"}
@@ -174,7 +174,7 @@ def test_every_client_loses_the_entry_and_keeps_what_it_wrote_since(
     "text", ['{"servers": [{"name": "a", "url": "http://a"}]}', '{"mcpServers": {"a": {"url": "b"}}}']
 )
 def test_a_configuration_of_ours_keeps_what_was_written_by_hand_since(
-    text: str, journal: Journal, tmp_path: Path
+    text: str, journal: ChangeJournal, tmp_path: Path
 ) -> None:
     path = tmp_path / "config.json"
     path.write_text(text)
@@ -190,7 +190,7 @@ def test_a_configuration_of_ours_keeps_what_was_written_by_hand_since(
     assert OwnConfig.find(str(path), {}).servers() == expected
 
 
-def test_a_change_without_entries_is_taken_back_whole_or_not_at_all(journal: Journal, claude: Path) -> None:
+def test_a_change_without_entries_is_taken_back_whole_or_not_at_all(journal: ChangeJournal, claude: Path) -> None:
     """As of an earlier version of emceepee, or of files with too many servers to compare."""
     servers = {f"a{number}": 1 for number in range(MOST_VALUES + 1)}
     claude.write_text(json.dumps({"mcpServers": servers}))

@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from emceepee.clients.changes import FileChange, write_file
-from emceepee.clients.journal import MOST_KEPT, Journal
+from emceepee.clients.journal import MOST_KEPT, ChangeJournal
 from emceepee.config.document_errors import ClientError
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path / "state")
+def journal(tmp_path: Path) -> ChangeJournal:
+    return ChangeJournal(tmp_path / "state")
 
 
 def a_change(path: Path, after: bytes | None) -> FileChange:
     return FileChange(path=path, before=path.read_bytes() if path.exists() else None, after=after)
 
 
-def test_what_was_changed_comes_back_byte_for_byte_with_its_mode(journal: Journal, tmp_path: Path) -> None:
+def test_what_was_changed_comes_back_byte_for_byte_with_its_mode(journal: ChangeJournal, tmp_path: Path) -> None:
     held, made = tmp_path / "held.json", tmp_path / "deep" / "er" / "made.json"
     held.write_bytes(b'\xef\xbb\xbf{"a":1}\r\n\x00')
     held.chmod(0o640)
@@ -38,7 +38,7 @@ def test_what_was_changed_comes_back_byte_for_byte_with_its_mode(journal: Journa
     assert journal.changes() == []
 
 
-def test_changes_on_top_of_each_other_are_undone_the_latest_first(journal: Journal, tmp_path: Path) -> None:
+def test_changes_on_top_of_each_other_are_undone_the_latest_first(journal: ChangeJournal, tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"0")
     for after in (b"1", b"2"):
@@ -52,7 +52,9 @@ def test_changes_on_top_of_each_other_are_undone_the_latest_first(journal: Journ
     assert file.read_bytes() == b"0"
 
 
-def test_a_file_that_was_changed_since_is_left_alone_and_so_are_the_others(journal: Journal, tmp_path: Path) -> None:
+def test_a_file_that_was_changed_since_is_left_alone_and_so_are_the_others(
+    journal: ChangeJournal, tmp_path: Path
+) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
@@ -66,7 +68,7 @@ def test_a_file_that_was_changed_since_is_left_alone_and_so_are_the_others(journ
     assert journal.changes() == []
 
 
-def test_a_change_that_was_cut_off_in_the_middle_can_be_undone(journal: Journal, tmp_path: Path) -> None:
+def test_a_change_that_was_cut_off_in_the_middle_can_be_undone(journal: ChangeJournal, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
@@ -76,7 +78,7 @@ def test_a_change_that_was_cut_off_in_the_middle_can_be_undone(journal: Journal,
     assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
 
 
-def test_if_one_file_cannot_be_written_none_is(journal: Journal, tmp_path: Path) -> None:
+def test_if_one_file_cannot_be_written_none_is(journal: ChangeJournal, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"what someone wrote since")
@@ -97,7 +99,7 @@ def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["dotfiles.json", "link.json"]
 
 
-def test_only_so_many_changes_are_kept(journal: Journal, tmp_path: Path) -> None:
+def test_only_so_many_changes_are_kept(journal: ChangeJournal, tmp_path: Path) -> None:
     file = tmp_path / "a"
     for number in range(MOST_KEPT + 2):
         journal.carry_out("install", [a_change(file, str(number).encode())], now=NOW)

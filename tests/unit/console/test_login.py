@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from emceepee.console.assets import Assets
-from emceepee.console.login import LoginPages
+from emceepee.console.login import ConsoleLoginPages
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import InvalidArguments, NotAllowed
 from emceepee.guard.gate import Gate, GateRules
@@ -36,7 +36,7 @@ class Lobby:
         self.codes: list[str] = []
         self.logins.codes.on_code = self.codes.append
         self.gate = Gate(GateRules(**rules), check, self.logins)
-        pages = LoginPages(self.gate, self.logins, Assets(a_page_folder(folder)))
+        pages = ConsoleLoginPages(self.gate, self.logins, Assets(a_page_folder(folder)))
         self._routes = {(route.method, route.path): route.serve for route in pages.routes()}
 
     async def ask(

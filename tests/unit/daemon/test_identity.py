@@ -14,7 +14,7 @@ from emceepee.cli.serve.config_digest import digest
 from emceepee.config.file_reading import load
 from emceepee.config.settings import Config
 from emceepee.config.source import ConfigSource, stamp_of
-from emceepee.daemon.greeting import Hello
+from emceepee.daemon.greeting import DaemonHello
 from emceepee.daemon.identity import FollowedIdentity
 from emceepee.daemon.listening import Identity
 from emceepee.sessions.servers.registry import ServerRegistry
@@ -33,12 +33,12 @@ class Daemon:
     taken_over: list[Config]
     clock: FakeClock
 
-    def hello(self, **flags: str) -> Hello:
+    def hello(self, **flags: str) -> DaemonHello:
         """Of a caller that sees the disk as it is now."""
         seen = digest({"config": str(self.file), **flags}, {"HOME": "/nowhere"}, Path("/"))
-        return Hello(version="1", configuration=seen, session="s", is_kept=False)
+        return DaemonHello(version="1", configuration=seen, session="s", is_kept=False)
 
-    async def refusal(self, hello: Hello) -> str | None:
+    async def refusal(self, hello: DaemonHello) -> str | None:
         return await asyncio.wait_for(self.identity.refusal(hello), BOUND)
 
     def tokens(self) -> dict[str, dict[str, str]]:

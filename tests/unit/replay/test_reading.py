@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from emceepee.replay import reading
 from emceepee.replay.reading import BadRecording, parse_recording, read_recording
-from emceepee.replay.recording import Notice, Questions
+from emceepee.replay.recording import Notice, RecordedQuestions
 from support.recordings import HEADER, OPENED, call, lines, notice, question, recording, result
 
 
@@ -28,7 +28,7 @@ def test_a_request_has_what_was_said_meanwhile_and_how_long_it_took() -> None:
     first, second = exchange.steps
     assert isinstance(first, Notice)
     assert (first.wait, first.method) == (0.5, "notifications/progress")
-    assert isinstance(second, Questions)
+    assert isinstance(second, RecordedQuestions)
     assert (second.wait, second.asked["q1"]["params"]["message"]) == (0.5, "Deeper?")
     assert (exchange.wait, exchange.result) == (0.25, {"content": [{"type": "text", "text": "done"}]})
     assert [later.method for later in exchange.later] == ["notifications/tools/list_changed"]
@@ -54,7 +54,7 @@ def test_a_call_that_came_again_with_answers_is_one_exchange(state: str | None) 
     found = recording(call(1, 1.0, "ship"), asking(1, 1.5, state), again, result(2, 3.25, "shipped"))
     (exchange,) = found.exchanges
     (step,) = exchange.steps
-    assert isinstance(step, Questions)
+    assert isinstance(step, RecordedQuestions)
     assert (list(step.asked), exchange.wait) == (["who"], 0.25)
     assert exchange.result == {"content": [{"type": "text", "text": "shipped"}]}
 

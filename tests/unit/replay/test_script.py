@@ -4,12 +4,12 @@ from difflib import SequenceMatcher
 
 import pytest
 
-from emceepee.replay.script import NotRecorded, Script
+from emceepee.replay.script import NotRecorded, ReplayScript
 from support.recordings import call, recording, result
 
 
-def a_script() -> Script:
-    return Script(
+def a_script() -> ReplayScript:
+    return ReplayScript(
         recording(
             call(1, 0, "add", a=1, b=2),
             result(1, 0, "first"),
@@ -21,7 +21,7 @@ def a_script() -> Script:
     )
 
 
-def answer(script: Script, tool: str, **arguments: object) -> object:
+def answer(script: ReplayScript, tool: str, **arguments: object) -> object:
     index = script.next("tools/call", {"name": tool, "arguments": arguments, "_meta": {"progressToken": 9}})
     found = script.exchange(index).result
     assert found is not None
@@ -40,7 +40,7 @@ def test_what_was_masked_is_no_part_of_the_comparison() -> None:
 
 
 def test_empty_arguments_are_the_same_as_none() -> None:
-    script = Script(recording(call(1, 0, "list"), result(1, 0, "all")))
+    script = ReplayScript(recording(call(1, 0, "list"), result(1, 0, "all")))
     assert script.next("tools/call", {"name": "list"}) == script.next("tools/call", {"name": "list", "arguments": None})
 
 
@@ -66,7 +66,7 @@ def test_a_request_that_was_not_recorded_names_the_nearest(method: str, params: 
 def test_a_task_is_the_same_however_long_it_may_be_kept_and_is_not_a_plain_call() -> None:
     begun = call(1, 0, "dig")
     begun["params"]["task"] = {"ttl": 600_000}
-    script = Script(recording(begun, result(1, 0, "begun"), call(2, 0, "dig"), result(2, 0, "dug")))
+    script = ReplayScript(recording(begun, result(1, 0, "begun"), call(2, 0, "dig"), result(2, 0, "dug")))
     for task in ({"ttl": 1}, {"ttl": 600_000}, {}):
         assert script.next("tools/call", {"name": "dig", "arguments": {}, "task": task}) == 0
     assert answer(script, "dig") == "dug"
@@ -93,18 +93,18 @@ def test_few_requests_are_compared_closely_however_many_were_recorded(monkeypatc
     ]
     near = [call(9000, 0, "add", a=1, b="x" * 200), result(9000, 0, "")]
     with pytest.raises(NotRecorded, match=r'"name":"add"}, line 6003'):
-        Script(recording(*others, *near)).next("tools/call", {"name": "add", "arguments": {"a": 2}})
+        ReplayScript(recording(*others, *near)).next("tools/call", {"name": "add", "arguments": {"a": 2}})
     assert compared.count("closely") <= 10
     assert compared.count("quickly") <= 200
     compared.clear()
     with pytest.raises(NotRecorded, match="The nearest is"):
-        Script(recording(*others)).next("tools/call", {"name": "new", "arguments": {"text": "ba" * 150}})
+        ReplayScript(recording(*others)).next("tools/call", {"name": "new", "arguments": {"text": "ba" * 150}})
     assert compared.count("closely") <= 10
     assert compared.count("quickly") <= 200
 
 
 def test_the_same_tool_is_nearer_than_the_same_arguments() -> None:
-    script = Script(
+    script = ReplayScript(
         recording(call(1, 0, "sub", a=1, b=3), result(1, 0, "x"), call(2, 0, "add", z=7), result(2, 0, "y"))
     )
     with pytest.raises(NotRecorded, match="line 5"):

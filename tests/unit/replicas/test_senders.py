@@ -6,7 +6,7 @@ from emceepee.guard.identity import CallerIdentity
 from emceepee.replicas import senders as senders_module
 from emceepee.replicas.senders import GONE_SECONDS, HopExchange, Senders
 from emceepee.replicas.settlement import News
-from emceepee.replicas.signature import Hop, Sender
+from emceepee.replicas.signature import Hop, SigningReplica
 from support.fakes.clock import FakeClock
 from support.in_process.http_endpoint import OpenConnection
 
@@ -14,7 +14,7 @@ ANN, BEN = b"ann", b"ben"
 
 
 def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
-    return Hop(CallerIdentity(), Sender(slot, 7), instance, number, News(read=read))
+    return Hop(CallerIdentity(), SigningReplica(slot, 7), instance, number, News(read=read))
 
 
 class Holder:
@@ -119,7 +119,7 @@ async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
 async def test_a_sender_that_was_only_paused_goes_on_with_the_connections_that_it_has(holder: Holder) -> None:
     holder.senders.join(hop(1))
     holder.serve(1)
-    holder.senders.drop(Sender(1, 7))
+    holder.senders.drop(SigningReplica(1, 7))
     assert holder.unread == [1]
     holder.serve(2)
     holder.senders.join(hop(3))
@@ -136,9 +136,9 @@ def test_a_sender_whose_lease_has_lapsed_is_gone_whatever_its_connections_say(ho
     holder.senders.join(hop(1))
     holder.serve(1)
     holder.serve(2, instance=BEN, slot=2)
-    holder.senders.drop(Sender(1, 6))
+    holder.senders.drop(SigningReplica(1, 6))
     assert holder.unread == []
-    holder.senders.drop(Sender(1, 7))
+    holder.senders.drop(SigningReplica(1, 7))
     assert holder.unread == [1]
     holder.senders.leave(ANN)  # nobody is missed who is not known
 
@@ -166,7 +166,7 @@ def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_for_ever(holder: Hol
     below = WatchedConnection()
     holder.senders.join(hop(1))
     exchange = holder.senders.begin(hop(1), below)
-    holder.senders.drop(Sender(1, 7))
+    holder.senders.drop(SigningReplica(1, 7))
     assert exchange.is_gone()
     exchange.give_up_response()
     assert below.aborts == 1

@@ -6,29 +6,37 @@ import pytest
 
 from emceepee.guard.identity import LOCAL, CallerIdentity
 from emceepee.replicas.settlement import NO_NEWS, News
-from emceepee.replicas.signature import NUMBERS_KEPT, WINDOW_SECONDS, Hop, Message, Sender, Signer, Verifier
+from emceepee.replicas.signature import (
+    NUMBERS_KEPT,
+    WINDOW_SECONDS,
+    Hop,
+    SignedMessage,
+    Signer,
+    SigningReplica,
+    Verifier,
+)
 from emceepee.state.replica import Replica
 
 KEY = b"k" * 32
 NOW = 1_800_000_000
-MESSAGE = Message(b"POST", b"/mcp?session=1", b"host: here\r\nmcp-session-id: S-02\r\n", b'{"id":1}')
+MESSAGE = SignedMessage(b"POST", b"/mcp?session=1", b"host: here\r\nmcp-session-id: S-02\r\n", b'{"id":1}')
 HOLDER = Replica(slot=2, epoch=9, address="unix:/there")
 SENDER = Replica(slot=1, epoch=7, address="unix:/here")
 NEWS = News(written=(4,), read=(3, 5))
 ADA = CallerIdentity("ada@läden \n:,", is_proven=True, is_remote=True)
 
 
-def sign(signer: Signer, message: Message = MESSAGE, *, at: int = NOW, number: int | None = None) -> bytes:
+def sign(signer: Signer, message: SignedMessage = MESSAGE, *, at: int = NOW, number: int | None = None) -> bytes:
     number = signer.next_number() if number is None else number
     return signer.sign(message, number=number, target=HOLDER, sender=SENDER, at=at, identity=ADA, news=NEWS)
 
 
-def verify(value: bytes, message: Message = MESSAGE, *, own: Replica = HOLDER, now: float = NOW) -> Hop | None:
+def verify(value: bytes, message: SignedMessage = MESSAGE, *, own: Replica = HOLDER, now: float = NOW) -> Hop | None:
     return Verifier(KEY).verify(value, message, own=own, now=now)
 
 
 def test_a_signature_says_who_calls_and_who_passes_it_on() -> None:
-    assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, Sender(1, 7), b"a", 1, NEWS)
+    assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, SigningReplica(1, 7), b"a", 1, NEWS)
 
 
 @pytest.mark.parametrize("principal", [LOCAL, "", "\udc80", "ö" * 500])
@@ -53,7 +61,7 @@ def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
     ],
     ids=["method", "target", "header", "one more header", "body", "border"],
 )
-def test_no_part_of_the_request_can_be_changed(changed: Message) -> None:
+def test_no_part_of_the_request_can_be_changed(changed: SignedMessage) -> None:
     assert verify(sign(Signer(KEY)), changed) is None
 
 
@@ -131,7 +139,7 @@ HEAD = b"200\r\ncontent-type: application/json\r\n"
 
 
 def test_a_response_proves_what_it_says_and_to_which_request() -> None:
-    hop = Hop(ADA, Sender(1, 7), b"a", 4, NO_NEWS)
+    hop = Hop(ADA, SigningReplica(1, 7), b"a", 4, NO_NEWS)
     proof = Signer(KEY, "a").proof(4)
     written = Verifier(KEY).proof(hop).of_content(b"whole", HEAD, b"{}")
     assert proof.of_content(b"whole", HEAD, b"{}") == written
@@ -152,4 +160,4 @@ def test_a_response_proves_what_it_says_and_to_which_request() -> None:
 def test_each_response_has_frames_of_its_own() -> None:
     keys = [Signer(KEY, name).proof(number).frame_key() for name in ("a", "b") for number in (1, 2)]
     assert len(set(keys)) == len(keys)
-    assert Verifier(KEY).proof(Hop(ADA, Sender(1, 7), b"a", 2, NO_NEWS)).frame_key() == keys[1]
+    assert Verifier(KEY).proof(Hop(ADA, SigningReplica(1, 7), b"a", 2, NO_NEWS)).frame_key() == keys[1]

@@ -6,7 +6,7 @@ from typing import cast
 
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.listening import Change, resource_updated
+from emceepee.server.listening import ListChange, resource_updated
 from emceepee.sessions.events.activity import Activity
 from emceepee.sessions.session import Session
 from emceepee.sessions.unsaved import Unsaved
@@ -33,8 +33,8 @@ def an_activity() -> Activity:
 async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    first: list[Change] = []
-    second: list[Change] = []
+    first: list[ListChange] = []
+    second: list[ListChange] = []
     feed.subscribe(first.append)
     feed.subscribe(second.append)
     for _ in range(5):
@@ -57,7 +57,7 @@ async def test_news_deliver_no_event() -> None:
 async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    heard: list[Change] = []
+    heard: list[ListChange] = []
     leave = feed.subscribe(heard.append)
     leave()
     leave()
@@ -75,7 +75,7 @@ async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
 async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
     activity = an_activity()
     feed = a_feed(activity)
-    heard: list[Change] = []
+    heard: list[ListChange] = []
     leave = feed.subscribe(heard.append)
     activity.emit(EventType.NOTIFICATION, "one")
     leave()

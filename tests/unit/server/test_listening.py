@@ -13,7 +13,7 @@ from emceepee.server.listening import (
     LISTEN,
     PROMPTS_CHANGED,
     TOOLS_CHANGED,
-    Change,
+    ListChange,
     end_listens,
     listen,
     resource_updated,
@@ -33,13 +33,13 @@ class Source:
     offered = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED, resource_updated("a://b"), resource_updated("a://c")})
 
     def __init__(self) -> None:
-        self.listeners: list[Callable[[Change], None]] = []
+        self.listeners: list[Callable[[ListChange], None]] = []
 
-    def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+    def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
         self.listeners.append(listener)
         return lambda: self.listeners.remove(listener)
 
-    def tell(self, change: Change) -> None:
+    def tell(self, change: ListChange) -> None:
         for listener in self.listeners:
             listener(change)
 

@@ -12,10 +12,10 @@ from emceepee.state.call import (
     WAITING,
     WAITING_FOR_ANSWERS,
     BareEvent,
+    CallEffect,
     CallEvent,
     CallStage,
     CallState,
-    Effect,
     ErrorArrived,
     ProgressReported,
     ResultArrived,
@@ -27,7 +27,7 @@ from emceepee.state.call import (
 from emceepee.state.machine import ForbiddenMove
 from emceepee.wire.json_types import JsonObject
 
-S, B, E = CallStage, BareEvent, Effect
+S, B, E = CallStage, BareEvent, CallEffect
 ALLOWED: dict[CallStage, set[CallStage]] = {
     S.WAITING: {S.PROMOTED, S.FINISHED, S.CANCELLED},
     S.PROMOTED: {S.FINISHED, S.CANCELLED, S.LEFT},
@@ -69,7 +69,7 @@ class Account:
 
     def __init__(self, state: CallState) -> None:
         self.state = state
-        self.done: list[Effect] = []
+        self.done: list[CallEffect] = []
         if state.stage is not S.WAITING:
             self.done.append(E.RELEASE_WAITER)
         if state.has_task:

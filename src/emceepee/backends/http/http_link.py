@@ -22,7 +22,7 @@ from emceepee.backends.http.wire import (
 from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.links.inbound import Inbound
 from emceepee.backends.links.json_rpc import (
@@ -248,7 +248,7 @@ class HttpLink(LinkLifetime):
             if task is not None:
                 self._in_flight.pop(task, None)
 
-    async def _read_answer(self, response: Response, number: int, origin: object | None, *, resumable: bool) -> Any:
+    async def _read_answer(self, response: HttpResponse, number: int, origin: object | None, *, resumable: bool) -> Any:
         if response.content_type != "text/event-stream":
             body = await self._wire.body(response)
             try:

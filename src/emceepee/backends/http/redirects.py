@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.http1.address import join
 from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.telemetry.redaction import public_place
 
 MOST_REDIRECTS = 3  # of one request
@@ -17,7 +17,7 @@ _KEEP_METHOD = frozenset({307, 308})
 REDIRECTS = {"POST": _KEEP_METHOD, "GET": _KEEP_METHOD | {301, 302, 303}}  # which are followed
 
 
-def follow(http: HttpClient, response: Response) -> HttpClient | None:
+def follow(http: HttpClient, response: HttpResponse) -> HttpClient | None:
     """The client for where a redirect leads; None if that is another origin, or no address."""
     location = response.headers.get("location")
     if not location:
@@ -30,7 +30,7 @@ def follow(http: HttpClient, response: Response) -> HttpClient | None:
 
 async def send(
     http: HttpClient, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-) -> tuple[HttpClient, Response]:
+) -> tuple[HttpClient, HttpResponse]:
     """The response, and the client for the address that it came from. Raises: HttpFailure, ValueError."""
     for _ in range(MOST_REDIRECTS):
         response = await http.request(method, body, headers)
@@ -42,7 +42,7 @@ async def send(
     return http, await http.request(method, body, headers)
 
 
-def redirect_words(url: str, response: Response, method: str = "POST") -> str:
+def redirect_words(url: str, response: HttpResponse, method: str = "POST") -> str:
     """What to do about a redirect of the server at `url` that was not followed."""
     location = response.headers.get("location", "")
     try:

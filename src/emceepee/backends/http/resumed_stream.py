@@ -12,20 +12,22 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from emceepee.backends.http1.errors import HttpFailure
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.clock import Clock, within
 
 FIRST_SILENCE, LONGEST_SILENCE = 5.0, 60.0  # seconds; it doubles as long as nothing comes
 PUSH_TRIES = 4  # what a server may say unasked is often nothing for hours
 PROOF_SECONDS = 1.0  # after which a second stream that is still open counts as registered
 
-OpenBeside = Callable[[], Awaitable[Response | None]]
+OpenBeside = Callable[[], Awaitable[HttpResponse | None]]
 
 
 class ResumedStream:
-    """Read it as a `Response`. `most` is how often another stream is opened beside it."""
+    """Read it as a `HttpResponse`. `most` is how often another stream is opened beside it."""
 
-    def __init__(self, response: Response, open_beside: OpenBeside, clock: Clock, *, most: int | None = None) -> None:
+    def __init__(
+        self, response: HttpResponse, open_beside: OpenBeside, clock: Clock, *, most: int | None = None
+    ) -> None:
         self._response, self._open_beside, self._clock = response, open_beside, clock
         self._left = most
         self._reading: asyncio.Future[bytes] | None = None

@@ -14,7 +14,7 @@ from emceepee.backends.http.session_loss import status_says_session_lost
 from emceepee.backends.http1.address import place_of
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NotConnected, ResponseTooLarge
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.links.json_rpc import names_none, names_request, unreadable
 from emceepee.backends.links.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
@@ -59,7 +59,7 @@ class HttpWire:
 
     async def post(
         self, body: bytes, headers: Mapping[str, str] | None = None, *, number: int | None = None
-    ) -> Response:
+    ) -> HttpResponse:
         """Send one message; the response is a success, its body still to be read. `headers` are its own.
 
         `number` is its id, if it is a request.
@@ -84,7 +84,7 @@ class HttpWire:
             self._http = moved
         raise await self._refusal(response, number)
 
-    async def body(self, response: Response) -> bytes:
+    async def body(self, response: HttpResponse) -> bytes:
         """All of it. Raises: HttpFailure."""
         return await response.read(self._largest)
 
@@ -105,7 +105,7 @@ class HttpWire:
         self.set_header("mcp-session-id", session_id)
         self.session_id = session_id
 
-    def adopt_session(self, response: Response) -> None:
+    def adopt_session(self, response: HttpResponse) -> None:
         """Keep the session that the backend has begun, if it has. Raises: LinkError."""
         if session_id := response.headers.get("mcp-session-id"):
             try:
@@ -122,14 +122,14 @@ class HttpWire:
         if self.session_id:
             await best_effort(self._delete(), what="ending the backend's session", within=DELETE_SECONDS)
 
-    async def stream(self, response: Response, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
+    async def stream(self, response: HttpResponse, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
         """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can.
 
         Raises:
             LinkError: it cannot, or one event is too large.
         """
         cursor, backoff = Cursor(), None
-        stream: Response | ResumedStream = response
+        stream: HttpResponse | ResumedStream = response
         while True:
             parser = EventParser(cursor, largest=self._largest)
             try:  # as in `_messages`, which would be one more generator on the path of every answer
@@ -191,16 +191,18 @@ class HttpWire:
                 logger.debug("push stream broke: %s", error)
             await self._clock.sleep(backoff.next_pause(asked))
 
-    async def _pushes(self, response: Response, cursor: Cursor, *, was_cut: bool) -> AsyncGenerator[JsonObject, None]:
+    async def _pushes(
+        self, response: HttpResponse, cursor: Cursor, *, was_cut: bool
+    ) -> AsyncGenerator[JsonObject, None]:
         """Raises: HttpFailure."""
-        stream: Response | ResumedStream = response
+        stream: HttpResponse | ResumedStream = response
         if was_cut:
             stream = ResumedStream(response, partial(self._open_beside, cursor), self._clock, most=PUSH_TRIES)
         with closing(stream):
             async for message in self._messages(stream, cursor):
                 yield message
 
-    async def _messages(self, stream: Response | ResumedStream, cursor: Cursor) -> AsyncGenerator[JsonObject, None]:
+    async def _messages(self, stream: HttpResponse | ResumedStream, cursor: Cursor) -> AsyncGenerator[JsonObject, None]:
         """Raises: HttpFailure."""
         parser = EventParser(cursor, largest=self._largest)
         while (chunk := await stream.readany()) != b"":
@@ -214,11 +216,11 @@ class HttpWire:
                     if isinstance(message := _decoded(event.data), dict):
                         yield message
 
-    def _is_trouble(self, response: Response) -> bool:
+    def _is_trouble(self, response: HttpResponse) -> bool:
         return response.status >= 500 or (response.status in (400, 404) and self.session_id is not None)
 
     async def _explain_refusal(
-        self, response: Response, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
+        self, response: HttpResponse, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
     ) -> None:
         """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
         if response.status >= 500:
@@ -234,7 +236,7 @@ class HttpWire:
                 raise HttpFailure(str(error)) from error
             raise
 
-    async def _reopen(self, cursor: Cursor, backoff: ReopenBackoff) -> Response:
+    async def _reopen(self, cursor: Cursor, backoff: ReopenBackoff) -> HttpResponse:
         for _ in range(REOPEN_ATTEMPTS):
             await self._clock.sleep(backoff.next_pause(cursor.retry))
             try:
@@ -247,7 +249,7 @@ class HttpWire:
             raise _not_taken_up(await self._refusal(response))
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
-    async def _open_beside(self, cursor: Cursor) -> Response | None:
+    async def _open_beside(self, cursor: Cursor) -> HttpResponse | None:
         """Return another stream from where the cursor stands, or None if the server gives none."""
         try:
             async with give_up_after(self._clock, BEST_EFFORT_SECONDS):
@@ -261,7 +263,7 @@ class HttpWire:
         response.discard()
         return None
 
-    async def _get(self, cursor: Cursor) -> Response:
+    async def _get(self, cursor: Cursor) -> HttpResponse:
         """Raises: HttpFailure."""
         headers = {"accept": "text/event-stream"}
         if cursor.last_id is not None:
@@ -271,7 +273,7 @@ class HttpWire:
     async def _delete(self) -> None:
         (await self._http.request("DELETE")).discard()
 
-    async def _refusal(self, response: Response, number: int | None = None) -> RpcError | LinkError:
+    async def _refusal(self, response: HttpResponse, number: int | None = None) -> RpcError | LinkError:
         status, is_whole = response.status, response.content_type != "text/event-stream"
         try:
             body = await self.body(response)

@@ -8,7 +8,7 @@ from emceepee.backends.http1.cookies import CookieJar
 from emceepee.backends.http1.errors import NoResponse, NotConnected
 from emceepee.backends.http1.header_encoding import encoded
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.http1.tunnel import LOGIN_WANTED, refusal_words
 
@@ -34,7 +34,7 @@ class Attempts:
         self.last: object = None  # what the last one was sent with, for whoever gives access
 
 
-class Access(Protocol):
+class RequestAccess(Protocol):
     """What lets requests in, where the address alone does not."""
 
     @property
@@ -48,7 +48,7 @@ class Access(Protocol):
         """Those of a request, with what lets it in."""
         ...
 
-    async def overcome(self, response: Response, method: str, attempts: Attempts) -> bool:
+    async def overcome(self, response: HttpResponse, method: str, attempts: Attempts) -> bool:
         """Whether a request that was refused, and so did not run, is to be sent again with something new."""
         ...
 
@@ -65,7 +65,7 @@ class HttpClient:
         owner: str = "",
         is_public: bool = False,
         tls: TlsSettings | None = None,
-        access: Access | None = None,
+        access: RequestAccess | None = None,
     ) -> None:
         """Connections are shared with links of the same `owner` only; `is_public`: to no private address.
 
@@ -127,7 +127,7 @@ class HttpClient:
 
     async def request(
         self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Response:
+    ) -> HttpResponse:
         """Send, and return as soon as the head of the response is there. `headers` are for this request only.
 
         Raises:
@@ -163,7 +163,7 @@ class HttpClient:
             head = self._head_with(head, headers)
         return head + b"\r\n" if body is None else b"%bcontent-length: %d\r\n\r\n%b" % (head, len(body), body)
 
-    async def _send(self, message: bytes, *, is_repeatable: bool) -> Response:
+    async def _send(self, message: bytes, *, is_repeatable: bool) -> HttpResponse:
         while True:
             connection = self._connections.take()
             was_idle = connection is not None

@@ -26,7 +26,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from emceepee.backends.http1.connect_errors import MAY_WANT_CERTIFICATE, alert_words
 from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.inflate import inflater_for
-from emceepee.backends.http1.response import UNREAD_BYTES, Response
+from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
 from emceepee.clock import Handle
 
 HEAD_BYTES = 64 << 10  # of a head, or of anything else that is not body and leads to none
@@ -49,7 +49,7 @@ class ConnectionOwner(Protocol):
         """Nothing is left of it."""
         ...
 
-    def close_soon(self, response: Response) -> Handle: ...
+    def close_soon(self, response: HttpResponse) -> Handle: ...
 
 
 class ClientConnection(asyncio.Protocol):
@@ -61,7 +61,7 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
         self._poll: select.poll | None = None
-        self._response: Response | None = None  # the one that is awaited or still coming
+        self._response: HttpResponse | None = None  # the one that is awaited or still coming
         self._head: list[tuple[bytes, bytes]] = []
         self._overhead = 0  # bytes since the last one of a body
         self._has_data = self._is_interim = self._is_complete = False  # of the response
@@ -84,11 +84,11 @@ class ClientConnection(asyncio.Protocol):
         """True if the socket has neither unread data nor EOF, including what the event loop has not reported yet."""
         return self._poll is None or not self._poll.poll(0)
 
-    def send(self, request: bytes) -> Response:
+    def send(self, request: bytes) -> HttpResponse:
         """The response is awaited from now on. Only for a connection that is open and idle."""
         assert self._transport is not None
         assert self._response is None
-        self._response = response = Response(self, self._loop.create_future())
+        self._response = response = HttpResponse(self, self._loop.create_future())
         self._transport.write(request)
         return response
 
@@ -104,11 +104,11 @@ class ClientConnection(asyncio.Protocol):
             if self._transport is not None and not self._transport.is_closing():
                 self._transport.resume_reading()
 
-    def abandon(self, response: Response) -> None:
+    def abandon(self, response: HttpResponse) -> None:
         self._response = None
         self._close()
 
-    def close_soon(self, response: Response) -> Handle:
+    def close_soon(self, response: HttpResponse) -> Handle:
         return self._owner.close_soon(response)
 
     # Called by the transport (`asyncio.Protocol`).
@@ -224,7 +224,7 @@ class ClientConnection(asyncio.Protocol):
 
     # How a response ends.
 
-    def _finish(self, response: Response) -> None:
+    def _finish(self, response: HttpResponse) -> None:
         self._reset()
         self.resume()
         transport = self._transport

@@ -15,7 +15,7 @@ from emceepee.backends.http1.connector import Connector, PoolKey
 from emceepee.backends.http1.errors import NotConnected
 from emceepee.backends.http1.proxies import DIRECT, Proxy, ProxyRules
 from emceepee.backends.http1.resolver import Resolver
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS
@@ -212,7 +212,7 @@ class OriginPool:
     def forget(self, connection: ClientConnection) -> None:
         self._pool.forget(connection, self)
 
-    def close_soon(self, response: Response) -> Handle:
+    def close_soon(self, response: HttpResponse) -> Handle:
         return self._pool.clock.call_later(DISCARD_SECONDS, response.close)
 
 

@@ -15,14 +15,14 @@ class BodySource(Protocol):
 
     def resume(self) -> None: ...
 
-    def abandon(self, response: "Response") -> None:
+    def abandon(self, response: "HttpResponse") -> None:
         """The response is no longer wanted, so the connection is of no use."""
         ...
 
-    def close_soon(self, response: "Response") -> Handle: ...
+    def close_soon(self, response: "HttpResponse") -> Handle: ...
 
 
-class Response:
+class HttpResponse:
     """There as soon as its head is. Read it to its end, or `discard` or `close` it.
 
     The connection fills it in: `parts`, `size`, `is_over` and `error` are its side of the body. `waiter` is whoever

@@ -15,7 +15,7 @@ from emceepee.wire.json_types import JsonObject
 LISTEN = "subscriptions/listen"
 
 
-class Origin(NamedTuple):
+class CallOrigin(NamedTuple):
     """Which call it is, and whose."""
 
     view: "LinkView"
@@ -33,7 +33,7 @@ class SharedResumption:
     tasks: OwnTasks = field(default_factory=OwnTasks)
 
 
-class Shared(Protocol):
+class ViewedLink(Protocol):
     """What a view is a view of."""
 
     @property
@@ -58,7 +58,7 @@ class LinkView(LinkLifetime):
 
     def __init__(
         self,
-        shared: Shared,
+        shared: ViewedLink,
         listener: Listener,
         access: TokenSource | None = None,
         tasks: OwnTasks | None = None,
@@ -113,7 +113,7 @@ class LinkView(LinkLifetime):
         answer = await self._shared.ask(self, method, params or {})
         if answer is not None:
             return answer
-        wrapped = None if origin is None else Origin(self, origin)
+        wrapped = None if origin is None else CallOrigin(self, origin)
         asking = self._shared.live.request(method, params, origin=wrapped, headers=headers)
         return await self.tasks.learn(method, params or {}, asking)
 

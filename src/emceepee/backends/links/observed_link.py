@@ -12,29 +12,29 @@ from emceepee.backends.links.wrapped_link import WrappedLink
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
 from emceepee.telemetry.observing import Guarded
-from emceepee.telemetry.outgoing import Callee, LinkObserver, OutgoingRequest, SentRequest
+from emceepee.telemetry.outgoing import CalledServer, LinkObserver, OutgoingRequest, SentRequest
 from emceepee.wire.json_types import JsonObject
 
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
-def callee_of(spec: BackendSpec) -> Callee:
+def callee_of(spec: BackendSpec) -> CalledServer:
     if not isinstance(spec.target, HttpTarget):
-        return Callee(name=spec.name)
+        return CalledServer(name=spec.name)
     if is_unix_url(spec.target.url):
-        return Callee(name=spec.name, address=place_of(spec.target.url), is_socket=True)
+        return CalledServer(name=spec.name, address=place_of(spec.target.url), is_socket=True)
     parts = urlsplit(spec.target.url)
     try:
         port = parts.port
     except ValueError:
         port = None
-    return Callee(name=spec.name, address=parts.hostname, port=port or _USUAL_PORTS.get(parts.scheme))
+    return CalledServer(name=spec.name, address=parts.hostname, port=port or _USUAL_PORTS.get(parts.scheme))
 
 
 class ObservedLink(WrappedLink):
     """All but `request` is done by the link itself."""
 
-    def __init__(self, link: Link, callee: Callee, observer: LinkObserver, clock: Clock) -> None:
+    def __init__(self, link: Link, callee: CalledServer, observer: LinkObserver, clock: Clock) -> None:
         super().__init__(link)
         self._callee, self._observer = callee, observer
         version, since = link.facts.protocol_version, clock.monotonic()
@@ -70,7 +70,7 @@ class ObservedLink(WrappedLink):
         return None
 
 
-def _tell_end(observer: LinkObserver, callee: Callee, protocol_version: str, seconds: float) -> None:
+def _tell_end(observer: LinkObserver, callee: CalledServer, protocol_version: str, seconds: float) -> None:
     with Guarded(observer):
         observer.link_ended(callee, protocol_version, seconds)
 

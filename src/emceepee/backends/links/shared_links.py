@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError
-from emceepee.backends.links.link_view import LinkView, Origin
+from emceepee.backends.links.link_view import CallOrigin, LinkView
 from emceepee.backends.links.shared_access import ASKING, SharedAccess
 from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.spec import BackendSpec
@@ -220,7 +220,7 @@ class SharedLink:
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
-        whose = origin if isinstance(origin, Origin) else None
+        whose = origin if isinstance(origin, CallOrigin) else None
         view = self._addressee(method, params, whose)
         if view is None and method == "roots/list":
             view = next(iter(self._views), None)  # they are the operator's, and the same for all
@@ -233,11 +233,11 @@ class SharedLink:
         return await view.listener.handle_request(method, params, _call_of(whose, view), seconds=seconds)
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        whose = origin if isinstance(origin, Origin) else None
+        whose = origin if isinstance(origin, CallOrigin) else None
         for view in self._concerned(method, params, whose):
             view.listener.handle_notification(method, params, _call_of(whose, view))
 
-    def _concerned(self, method: str, params: JsonObject, origin: Origin | None) -> list[LinkView]:
+    def _concerned(self, method: str, params: JsonObject, origin: CallOrigin | None) -> list[LinkView]:
         # Before 2026-07-28, the stream on which a change is told may be that of anyone's call.
         if origin is None or not self.live.facts.is_modern:
             if method.endswith("/list_changed"):
@@ -253,7 +253,7 @@ class SharedLink:
             return [each for each in hearing if each.level is None or _rank(each.level) <= rank]
         return [] if view is None else [view]  # else it would tell one session of another
 
-    def _addressee(self, method: str, params: JsonObject, origin: Origin | None) -> LinkView | None:
+    def _addressee(self, method: str, params: JsonObject, origin: CallOrigin | None) -> LinkView | None:
         """Whose task it is about, or whose call; of what names neither, the only one that calls."""
         owner = next((view for view in self._views if view.tasks.are_meant(method, params)), None)
         if owner is not None:
@@ -272,7 +272,7 @@ class SharedLink:
         return next((task for task in taken if task is not None), None)
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        if isinstance(origin, Origin):
+        if isinstance(origin, CallOrigin):
             origin.view.listener.handle_task(task, origin.call)
 
     def _only_caller(self) -> LinkView | None:
@@ -281,7 +281,7 @@ class SharedLink:
         return calling[0] if len(calling) == 1 else None
 
 
-def _call_of(origin: Origin | None, view: LinkView) -> object | None:
+def _call_of(origin: CallOrigin | None, view: LinkView) -> object | None:
     return origin.call if origin is not None and origin.view is view else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from emceepee.backends.http1.client import Attempts
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.metadata.challenge import Demand, Want, demand_of
@@ -121,7 +121,7 @@ class TokenAccess:
             self._source.renew_soon(tokens)
         return self._source.tokens
 
-    async def overcome(self, response: Response, method: str, attempts: Attempts) -> bool:
+    async def overcome(self, response: HttpResponse, method: str, attempts: Attempts) -> bool:
         """Raises: NoAccess."""
         demand = demand_of(response.status, _challenges(response), nonce=response.headers.get("dpop-nonce"))
         if demand is None or attempts.count >= MOST_ATTEMPTS:
@@ -158,7 +158,7 @@ class TokenAccess:
         return isinstance(renewal, TokenSet) and renewal.access_token != sent.access_token
 
 
-def _challenges(response: Response) -> list[str]:
+def _challenges(response: HttpResponse) -> list[str]:
     name = b"www-authenticate"
     return [value.decode("latin-1") for key, value in response.raw_headers if key.lower() == name]
 

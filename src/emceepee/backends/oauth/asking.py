@@ -5,17 +5,17 @@ from datetime import datetime
 from typing import assert_never
 
 from emceepee.backends.oauth.authorization import (
+    AuthorizationCode,
     AuthorizationRequest,
-    Code,
     Denied,
     Forged,
     Stray,
     authorization_url,
     read_redirect,
 )
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.device import SLOWER, DeviceCode, read_device_answer
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest
+from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.flow import (
     AskingForDeviceCode,
     AskingForToken,
@@ -29,7 +29,7 @@ from emceepee.backends.oauth.flow import (
     Grantor,
     LoginTerms,
     Send,
-    StartTimer,
+    StartLoginTimer,
     Step,
 )
 from emceepee.backends.oauth.grants import (
@@ -45,12 +45,19 @@ from emceepee.backends.oauth.grants import (
 from emceepee.backends.oauth.metadata.well_known import is_openable, is_trustworthy
 from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.settings import Grant
-from emceepee.backends.oauth.tokens import NonceWanted, Refused, Rejected, TokenGrant, Unavailable, read_token_answer
+from emceepee.backends.oauth.tokens import (
+    NonceWanted,
+    Rejected,
+    TokenGrant,
+    TokenRefused,
+    Unavailable,
+    read_token_answer,
+)
 
 INVALID_CLIENT = ("invalid_client", "unauthorized_client")
 
 
-def ask(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
+def ask(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
     match terms.settings.grant:
         case Grant.AUTHORIZATION_CODE:
             return _ask_browser(terms, grantor, client)
@@ -73,7 +80,7 @@ def ask(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
             assert_never(terms.settings.grant)
 
 
-def _ask_browser(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
+def _ask_browser(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
     request = AuthorizationRequest(
         client=client,
         redirect_uri=redirect_address(terms.redirect_uri, terms.settings, grantor.server),
@@ -90,7 +97,7 @@ def _ask_browser(terms: LoginTerms, grantor: Grantor, client: Client) -> Step:
 def take_return(state: AwaitingBrowser, url: str) -> Step:
     request, grantor = state.request, state.grantor
     match outcome := read_redirect(url, request, grantor.server):
-        case Code():
+        case AuthorizationCode():
             return _send_for_token(grantor, request.client, code_request(grantor, request, outcome.code))
         case Denied():
             return fail(f"The login was refused: {outcome.error}")
@@ -108,13 +115,13 @@ def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> 
     match found:
         case Unavailable():
             return unreachable(issuer, found.reason)
-        case Refused():
+        case TokenRefused():
             return _refuse(state.grantor, state.client, found)
         case DeviceCode():
             if not is_openable(found.verification_uri, issuer):
                 return fail(f"{issuer} wants the code to be entered at an address that is not https")
             waiting = AwaitingDevice(grantor=state.grantor, client=state.client, device=found)
-            return waiting, (show(waiting), StartTimer(found.interval))
+            return waiting, (show(waiting), StartLoginTimer(found.interval))
         case _:
             assert_never(found)
 
@@ -144,29 +151,29 @@ def take_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
         case TokenGrant():
             return Granted(tokens_of(state.grantor, state.client, outcome, now)), ()
         case Unavailable():
-            return waiting, (StartTimer(state.device.interval + SLOWER),)
+            return waiting, (StartLoginTimer(state.device.interval + SLOWER),)
         case NonceWanted() if state.nonce != outcome.nonce:
             return poll(replace(waiting, nonce=outcome.nonce), now)
-    error = outcome.error if isinstance(outcome, Refused | Rejected) else None
+    error = outcome.error if isinstance(outcome, TokenRefused | Rejected) else None
     match error.code if error is not None else "":
         case "authorization_pending":
-            return waiting, (StartTimer(state.device.interval),)
+            return waiting, (StartLoginTimer(state.device.interval),)
         case "slow_down":
             slower = replace(state.device, interval=state.device.interval + SLOWER)
-            return replace(waiting, device=slower), (StartTimer(slower.interval),)
+            return replace(waiting, device=slower), (StartLoginTimer(slower.interval),)
         case "expired_token":
             return Failed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
         case "access_denied":
             return fail("The login was refused")
     reason = str(error) if error is not None else "the token endpoint's answer makes no sense"
-    return _refuse(state.grantor, state.client, Refused(reason, error))
+    return _refuse(state.grantor, state.client, TokenRefused(reason, error))
 
 
 def exchange_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
     found = granted_identity(answer)
     if isinstance(found, Unavailable):
         return unreachable("the identity provider", found.reason)
-    if isinstance(found, Refused):
+    if isinstance(found, TokenRefused):
         return fail(f"The identity provider gave no grant to this server: {found.reason}")
     return _send_for_token(state.grantor, state.client, assertion_request(state.grantor, state.client, found))
 
@@ -174,7 +181,7 @@ def exchange_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
 # Taking the token.
 
 
-def _send_for_token(grantor: Grantor, client: Client, request: HttpRequest) -> Step:
+def _send_for_token(grantor: Grantor, client: OAuthClient, request: OAuthRequest) -> Step:
     return AskingForToken(grantor=grantor, client=client, request=request), (Send(request),)
 
 
@@ -190,14 +197,14 @@ def take_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> Step
         case Unavailable():
             return unreachable(state.grantor.server.issuer, outcome.reason)
         case Rejected():
-            return _refuse(state.grantor, state.client, Refused(str(outcome.error), outcome.error))
-        case Refused():
+            return _refuse(state.grantor, state.client, TokenRefused(str(outcome.error), outcome.error))
+        case TokenRefused():
             return _refuse(state.grantor, state.client, outcome)
         case _:
             assert_never(outcome)
 
 
-def _refuse(grantor: Grantor, client: Client, refusal: Refused) -> Step:
+def _refuse(grantor: Grantor, client: OAuthClient, refusal: TokenRefused) -> Step:
     issuer = grantor.server.issuer
     failed = Failed(reason=f"{issuer} gave no token: {refusal.reason}")
     if client.is_registered and refusal.error is not None and refusal.error.code in INVALID_CLIENT:

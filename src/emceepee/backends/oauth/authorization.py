@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.exchange import OAuthError, plain
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import OFFLINE, Scopes
@@ -22,7 +22,7 @@ WHOLE_ADDRESS = "Paste the whole address that the browser ended at"
 class AuthorizationRequest:
     """What is remembered while a person is away: the answer is good only if it fits this."""
 
-    client: Client
+    client: OAuthClient
     redirect_uri: str
     resource: str
     scopes: Scopes
@@ -31,7 +31,7 @@ class AuthorizationRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class AuthorizationCode:
     """The person agreed."""
 
     code: str = field(repr=False)
@@ -58,7 +58,7 @@ class Forged:
     reason: str
 
 
-RedirectOutcome: TypeAlias = Code | Denied | Stray | Forged
+RedirectOutcome: TypeAlias = AuthorizationCode | Denied | Stray | Forged
 
 
 def code_challenge(verifier: str) -> str:
@@ -111,7 +111,7 @@ def read_redirect(redirect_url: str, request: AuthorizationRequest, server: Serv
     if (error := found.get("error")) is not None:
         return Denied(OAuthError(plain(error), plain(found.get("error_description", ""))))
     if code := found.get("code"):
-        return Code(code)
+        return AuthorizationCode(code)
     return Stray(f"The address has no code. {WHOLE_ADDRESS}")
 
 

@@ -30,7 +30,7 @@ WITH_SECRET = (AuthMethod.BASIC, AuthMethod.POST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class OAuthClient:
     client_id: str
     client_secret: str | None = field(default=None, repr=False)
     auth_method: AuthMethod = AuthMethod.NONE
@@ -44,7 +44,7 @@ class Registration:
     """A client that was registered dynamically. It is known to the authorization server of that issuer only."""
 
     issuer: str
-    client: Client
+    client: OAuthClient
     redirect_uris: tuple[str, ...] = ()
     grant: Grant = Grant.AUTHORIZATION_CODE
     scopes: Scopes | None = None
@@ -79,7 +79,7 @@ class NoClient:
     reason: str
 
 
-Identity: TypeAlias = Client | Register | NoClient
+Identity: TypeAlias = OAuthClient | Register | NoClient
 
 
 def identify(
@@ -102,9 +102,9 @@ def identify(
         return _configured(settings, settings.client_id, server)
     if server.accepts_client_documents:
         if settings.client_metadata_url is not None:
-            return Client(client_id=settings.client_metadata_url)
+            return OAuthClient(client_id=settings.client_metadata_url)
         if own_document is not None:
-            return Client(client_id=document_address(own_document, settings, server))
+            return OAuthClient(client_id=document_address(own_document, settings, server))
     known = registrations.get(server.issuer)
     if known is not None and known.serves(redirect_uri=redirect_uri, grant=settings.grant, scopes=scopes, now=now):
         return known.client
@@ -136,7 +136,7 @@ def read_registration(
     scope = document.get("scope")
     return Registration(
         issuer=issuer,
-        client=Client(client_id=client_id, client_secret=secret, auth_method=method, is_registered=True),
+        client=OAuthClient(client_id=client_id, client_secret=secret, auth_method=method, is_registered=True),
         redirect_uris=tuple(uri for uri in uris if isinstance(uri, str))
         if isinstance(uris, list) and uris
         else (redirect_uri,),
@@ -165,12 +165,12 @@ def client_document(url: str, redirect_uris: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata) -> Client:
+def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata) -> OAuthClient:
     if settings.private_key is not None:
         method = AuthMethod.PRIVATE_KEY_JWT
     else:
         method = _agreed(server, has_secret=settings.client_secret is not None)
-    return Client(
+    return OAuthClient(
         client_id=client_id,
         client_secret=settings.client_secret,
         auth_method=method,

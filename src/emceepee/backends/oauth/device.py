@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from emceepee.backends.oauth.exchange import HttpAnswer, answered_object, error_in, plain
-from emceepee.backends.oauth.tokens import Refused, Unavailable
+from emceepee.backends.oauth.tokens import TokenRefused, Unavailable
 
 INTERVAL, SLOWER = 5.0, 5.0  # seconds between two questions whether it is done; how much more if that was too fast
 SHORTEST, LONGEST = 1.0, 60.0
@@ -27,18 +27,18 @@ class DeviceCode:
     interval: float = INTERVAL
 
 
-def read_device_answer(answer: HttpAnswer, now: datetime) -> DeviceCode | Refused | Unavailable:
+def read_device_answer(answer: HttpAnswer, now: datetime) -> DeviceCode | TokenRefused | Unavailable:
     if answer.status >= 500:
         return Unavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:
-        return Refused(str(error), error)
+        return TokenRefused(str(error), error)
     document = answered_object(answer)
     if answer.status != 200 or document is None:
-        return Refused(f"HTTP {answer.status}")
+        return TokenRefused(f"HTTP {answer.status}")
     code, user_code = document.get("device_code"), document.get("user_code")
     address = document.get("verification_uri", document.get("verification_url"))
     if not isinstance(code, str) or not isinstance(user_code, str) or not isinstance(address, str):
-        return Refused("the answer has no device_code, user_code or verification_uri")
+        return TokenRefused("the answer has no device_code, user_code or verification_uri")
     complete = document.get("verification_uri_complete")
     return DeviceCode(
         device_code=code,

@@ -8,7 +8,7 @@ from emceepee.backends.oauth.asking import ask, fail, unreachable
 from emceepee.backends.oauth.authorization import (
     S256,
 )
-from emceepee.backends.oauth.client import Client, NoClient, Register, identify, read_registration
+from emceepee.backends.oauth.client import NoClient, OAuthClient, Register, identify, read_registration
 from emceepee.backends.oauth.exchange import HttpAnswer, error_in, get, post_json
 from emceepee.backends.oauth.flow import (
     Failed,
@@ -164,7 +164,7 @@ def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: S
         now=now,
     )
     match identity:
-        case Client():
+        case OAuthClient():
             return ask(terms, grantor, identity)
         case Register():
             bare = None if identity.bare is None else post_json(identity.url, identity.bare)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 from urllib.parse import quote_plus, urlencode
 
-from emceepee.backends.oauth.client import AuthMethod, Client
+from emceepee.backends.oauth.client import AuthMethod, OAuthClient
 from emceepee.backends.oauth.metadata.metadata import Malformed, read_object
 from emceepee.wire.json_types import JsonObject
 
@@ -26,7 +26,7 @@ class Missing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HttpRequest:
+class OAuthRequest:
     """`repr` shows where it goes, and none of the secrets in it. `audience` is whom an assertion is for."""
 
     method: str
@@ -35,7 +35,7 @@ class HttpRequest:
     form: Fields = field(default=(), repr=False)
     body: bytes | None = field(default=None, repr=False)
     missing: frozenset[Missing] = frozenset()
-    client: Client | None = field(default=None, repr=False)
+    client: OAuthClient | None = field(default=None, repr=False)
     audience: str = ""
     nonce: str | None = field(default=None, repr=False)
 
@@ -43,10 +43,10 @@ class HttpRequest:
     def is_proven(self) -> bool:
         return Missing.PROOF in self.missing
 
-    def with_nonce(self, nonce: str) -> "HttpRequest":
+    def with_nonce(self, nonce: str) -> "OAuthRequest":
         return replace(self, nonce=nonce)
 
-    def with_field(self, name: str, value: str) -> "HttpRequest":
+    def with_field(self, name: str, value: str) -> "OAuthRequest":
         return replace(self, form=(*self.form, (name, value)))
 
     def encoded_body(self) -> bytes | None:
@@ -73,18 +73,18 @@ class OAuthError:
         return f"{self.code}: {self.description}" if self.description else self.code
 
 
-def get(url: str) -> HttpRequest:
-    return HttpRequest(method="GET", url=url, headers={"accept": "application/json"})
+def get(url: str) -> OAuthRequest:
+    return OAuthRequest(method="GET", url=url, headers={"accept": "application/json"})
 
 
-def post_json(url: str, document: bytes) -> HttpRequest:
+def post_json(url: str, document: bytes) -> OAuthRequest:
     headers = {"accept": "application/json", "content-type": "application/json"}
-    return HttpRequest(method="POST", url=url, headers=headers, body=document)
+    return OAuthRequest(method="POST", url=url, headers=headers, body=document)
 
 
 def post_form(
-    url: str, fields: Mapping[str, str | None], *, client: Client, audience: str, is_proven: bool = False
-) -> HttpRequest:
+    url: str, fields: Mapping[str, str | None], *, client: OAuthClient, audience: str, is_proven: bool = False
+) -> OAuthRequest:
     """A form from a client that proves who it is, in the way that is agreed with the server."""
     form = [(name, value) for name, value in fields.items() if value is not None]
     headers = {"accept": "application/json", "content-type": FORM}
@@ -100,7 +100,7 @@ def post_form(
             missing.add(Missing.ASSERTION)
         case AuthMethod.NONE:
             form.append(("client_id", client.client_id))
-    return HttpRequest(
+    return OAuthRequest(
         method="POST",
         url=url,
         headers=headers,

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from emceepee.backends.http1.address import Address
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import Client, Registration
+from emceepee.backends.oauth.client import OAuthClient, Registration
 from emceepee.backends.oauth.device import DeviceCode
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest
+from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.metadata.metadata import ResourceMetadata, ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import Scopes
@@ -77,7 +77,7 @@ class Registering:
 
     terms: LoginTerms
     grantor: Grantor
-    bare: HttpRequest | None = None
+    bare: OAuthRequest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ class AwaitingBrowser:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskingForDeviceCode:
     grantor: Grantor
-    client: Client
+    client: OAuthClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class AwaitingDevice:
     """A person is asked to enter a code. Kept, too. `is_polling`: the question whether that is done is under way."""
 
     grantor: Grantor
-    client: Client
+    client: OAuthClient
     device: DeviceCode
     is_polling: bool = False
     nonce: str | None = field(default=None, repr=False)
@@ -112,7 +112,7 @@ class ExchangingIdentity:
 
     terms: LoginTerms
     grantor: Grantor
-    client: Client
+    client: OAuthClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +120,8 @@ class AskingForToken:
     """`request` is what was sent, in case it has to be sent again with a nonce."""
 
     grantor: Grantor
-    client: Client
-    request: HttpRequest
+    client: OAuthClient
+    request: OAuthRequest
     had_nonce: bool = False
 
 
@@ -156,13 +156,13 @@ KeptState: TypeAlias = AwaitingBrowser | AwaitingDevice | AskingForToken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class ExchangeAnswered:
     answer: HttpAnswer
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Unanswered:
+class ExchangeUnanswered:
     """No whole answer could be had."""
 
     reason: str
@@ -176,7 +176,7 @@ class BrowserReturned:
 
 
 @dataclass(frozen=True, slots=True)
-class TimerFired:
+class LoginTimerFired:
     at: datetime
 
 
@@ -185,7 +185,7 @@ class Abandoned:
     reason: str
 
 
-FlowEvent: TypeAlias = Answered | Unanswered | BrowserReturned | TimerFired | Abandoned
+FlowEvent: TypeAlias = ExchangeAnswered | ExchangeUnanswered | BrowserReturned | LoginTimerFired | Abandoned
 
 # Effects.
 
@@ -194,7 +194,7 @@ FlowEvent: TypeAlias = Answered | Unanswered | BrowserReturned | TimerFired | Ab
 class Send:
     """The outcome is Answered or Unanswered."""
 
-    request: HttpRequest
+    request: OAuthRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +227,7 @@ class AskPerson:
 
 
 @dataclass(frozen=True, slots=True)
-class StartTimer:
+class StartLoginTimer:
     seconds: float
 
 
@@ -244,5 +244,5 @@ class ForgetRegistration:
     client_id: str
 
 
-FlowEffect: TypeAlias = Send | AskPerson | StartTimer | KeepRegistration | ForgetRegistration
+FlowEffect: TypeAlias = Send | AskPerson | StartLoginTimer | KeepRegistration | ForgetRegistration
 Step: TypeAlias = tuple[FlowState, tuple[FlowEffect, ...]]

@@ -32,12 +32,13 @@ from emceepee.backends.oauth.device import SLOWER
 from emceepee.backends.oauth.discovery import find_resource, find_server, next_server, register
 from emceepee.backends.oauth.flow import (
     Abandoned,
-    Answered,
     AskingForDeviceCode,
     AskingForToken,
     AwaitingBrowser,
     AwaitingDevice,
     BrowserReturned,
+    ExchangeAnswered,
+    ExchangeUnanswered,
     ExchangingIdentity,
     Failed,
     FindingResource,
@@ -46,12 +47,11 @@ from emceepee.backends.oauth.flow import (
     FlowState,
     Granted,
     KeptState,
+    LoginTimerFired,
     Registering,
     Send,
-    StartTimer,
+    StartLoginTimer,
     Step,
-    TimerFired,
-    Unanswered,
 )
 from emceepee.backends.oauth.metadata.well_known import origin_of
 
@@ -63,13 +63,13 @@ def step(state: FlowState, event: FlowEvent) -> Step:
     match event:
         case Abandoned():
             return Failed(reason=event.reason), ()
-        case Unanswered():
+        case ExchangeUnanswered():
             return _miss(state, event)
-        case Answered():
+        case ExchangeAnswered():
             return _answer(state, event)
         case BrowserReturned() if isinstance(state, AwaitingBrowser):
             return take_return(state, event.url)
-        case TimerFired() if isinstance(state, AwaitingDevice):
+        case LoginTimerFired() if isinstance(state, AwaitingDevice):
             return poll(state, event.at)
     return state, ()
 
@@ -80,14 +80,14 @@ def resume(state: KeptState) -> Step:
         case AwaitingBrowser():
             return state, (show(state),)
         case AwaitingDevice():
-            return replace(state, is_polling=False), (show(state), StartTimer(state.device.interval))
+            return replace(state, is_polling=False), (show(state), StartLoginTimer(state.device.interval))
         case AskingForToken():
             return state, (Send(state.request),)
         case _:
             assert_never(state)
 
 
-def _answer(state: FlowState, event: Answered) -> Step:
+def _answer(state: FlowState, event: ExchangeAnswered) -> Step:
     answer, now = event.answer, event.at
     match state:
         case FindingResource():
@@ -107,13 +107,13 @@ def _answer(state: FlowState, event: Answered) -> Step:
     return state, ()
 
 
-def _miss(state: FlowState, event: Unanswered) -> Step:
+def _miss(state: FlowState, event: ExchangeUnanswered) -> Step:
     """Nobody answered. What has another place to be looked for is; a code that is waited for is asked about again."""
     match state:
         case FindingServer():
             return next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")
         case AwaitingDevice(is_polling=True):
-            return replace(state, is_polling=False), (StartTimer(state.device.interval + SLOWER),)
+            return replace(state, is_polling=False), (StartLoginTimer(state.device.interval + SLOWER),)
         case FindingResource():
             return unreachable(state.asked, event.reason)
         case Registering() | AskingForDeviceCode() | ExchangingIdentity() | AskingForToken():

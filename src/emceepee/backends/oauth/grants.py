@@ -3,32 +3,32 @@
 from datetime import datetime
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import AuthMethod, Client
+from emceepee.backends.oauth.client import AuthMethod, OAuthClient
 from emceepee.backends.oauth.device import DeviceCode
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, answered_object, error_in, post_form
+from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest, answered_object, error_in, post_form
 from emceepee.backends.oauth.flow import Grantor
 from emceepee.backends.oauth.settings import GRANT_TYPES, Grant, IdentityProvider
-from emceepee.backends.oauth.tokens import LONGEST_TOKEN, Refused, TokenGrant, TokenSet, Unavailable
+from emceepee.backends.oauth.tokens import LONGEST_TOKEN, TokenGrant, TokenRefused, TokenSet, Unavailable
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
 ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 
 
-def code_request(grantor: Grantor, request: AuthorizationRequest, code: str) -> HttpRequest:
+def code_request(grantor: Grantor, request: AuthorizationRequest, code: str) -> OAuthRequest:
     fields = {"code": code, "redirect_uri": request.redirect_uri, "code_verifier": request.verifier}
     return _token_request(grantor, request.client, Grant.AUTHORIZATION_CODE, fields, has_scope=False)
 
 
-def client_credentials_request(grantor: Grantor, client: Client) -> HttpRequest:
+def client_credentials_request(grantor: Grantor, client: OAuthClient) -> OAuthRequest:
     return _token_request(grantor, client, Grant.CLIENT_CREDENTIALS, {})
 
 
-def assertion_request(grantor: Grantor, client: Client, assertion: str) -> HttpRequest:
+def assertion_request(grantor: Grantor, client: OAuthClient, assertion: str) -> OAuthRequest:
     return _token_request(grantor, client, Grant.JWT_BEARER, {"assertion": assertion})
 
 
-def device_request(grantor: Grantor, client: Client) -> HttpRequest:
+def device_request(grantor: Grantor, client: OAuthClient) -> OAuthRequest:
     """For a code that a person enters."""
     assert grantor.server.device_authorization_endpoint is not None  # it was checked before
     return post_form(
@@ -39,14 +39,14 @@ def device_request(grantor: Grantor, client: Client) -> HttpRequest:
     )
 
 
-def device_code_request(grantor: Grantor, client: Client, device: DeviceCode) -> HttpRequest:
+def device_code_request(grantor: Grantor, client: OAuthClient, device: DeviceCode) -> OAuthRequest:
     return _token_request(grantor, client, Grant.DEVICE_CODE, {"device_code": device.device_code}, has_scope=False)
 
 
-def identity_request(grantor: Grantor, provider: IdentityProvider) -> HttpRequest:
+def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthRequest:
     """For a grant to the server from whoever knows the person (RFC 8693)."""
     method = AuthMethod.NONE if provider.client_secret is None else AuthMethod.BASIC
-    client = Client(client_id=provider.client_id, client_secret=provider.client_secret, auth_method=method)
+    client = OAuthClient(client_id=provider.client_id, client_secret=provider.client_secret, auth_method=method)
     fields = {
         "grant_type": TOKEN_EXCHANGE,
         "requested_token_type": ID_JAG,
@@ -59,22 +59,22 @@ def identity_request(grantor: Grantor, provider: IdentityProvider) -> HttpReques
     return post_form(provider.token_endpoint, fields, client=client, audience=provider.token_endpoint)
 
 
-def granted_identity(answer: HttpAnswer) -> str | Refused | Unavailable:
+def granted_identity(answer: HttpAnswer) -> str | TokenRefused | Unavailable:
     """The assertion that the identity provider gave."""
     if answer.status >= 500:
         return Unavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:
-        return Refused(str(error), error)
+        return TokenRefused(str(error), error)
     document = answered_object(answer) or {}
     token = document.get("access_token")
     if answer.status != 200 or not isinstance(token, str) or not 0 < len(token) <= LONGEST_TOKEN:
-        return Refused(f"HTTP {answer.status} without a token")
+        return TokenRefused(f"HTTP {answer.status} without a token")
     if document.get("issued_token_type") != ID_JAG:
-        return Refused("it gave a token of another type")
+        return TokenRefused("it gave a token of another type")
     return token
 
 
-def tokens_of(grantor: Grantor, client: Client, grant: TokenGrant, now: datetime) -> TokenSet:
+def tokens_of(grantor: Grantor, client: OAuthClient, grant: TokenGrant, now: datetime) -> TokenSet:
     """A token whose scopes are not told has those that were asked for (RFC 6749)."""
     return TokenSet(
         issuer=grantor.server.issuer,
@@ -93,8 +93,8 @@ def tokens_of(grantor: Grantor, client: Client, grant: TokenGrant, now: datetime
 
 
 def _token_request(
-    grantor: Grantor, client: Client, grant: Grant, fields: dict[str, str], *, has_scope: bool = True
-) -> HttpRequest:
+    grantor: Grantor, client: OAuthClient, grant: Grant, fields: dict[str, str], *, has_scope: bool = True
+) -> OAuthRequest:
     scope = _scope(grantor) if has_scope else None
     return post_form(
         grantor.server.token_endpoint,

@@ -17,7 +17,7 @@ _KINDS: dict[str, type[Any]] = {
 T = TypeVar("T")
 
 
-class Unknown(ValueError):
+class UnreadableLogin(ValueError):
     """It was written by another version, or is damaged."""
 
 
@@ -61,4 +61,4 @@ def _read(data: bytes, kinds: dict[str, type[T]]) -> T:
             raise ValueError(document["format"])
         return msgspec.convert(document["value"], kinds[document["kind"]], strict=False)
     except (ValueError, KeyError, TypeError) as error:  # its text may show a value
-        raise Unknown(f"a {type(error).__name__}") from None
+        raise UnreadableLogin(f"a {type(error).__name__}") from None

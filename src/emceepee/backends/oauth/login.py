@@ -8,15 +8,16 @@ from typing import Protocol, assert_never
 from emceepee.backends.oauth.authorization import Stray, read_redirect
 from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import HttpRequest
+from emceepee.backends.oauth.exchange import OAuthRequest
 from emceepee.backends.oauth.flow import (
     Abandoned,
-    Answered,
     AskingForToken,
     AskPerson,
     AwaitingBrowser,
     AwaitingDevice,
     BrowserReturned,
+    ExchangeAnswered,
+    ExchangeUnanswered,
     Failed,
     FlowEffect,
     FlowEvent,
@@ -26,10 +27,9 @@ from emceepee.backends.oauth.flow import (
     KeepRegistration,
     KeptState,
     LoginTerms,
+    LoginTimerFired,
     Send,
-    StartTimer,
-    TimerFired,
-    Unanswered,
+    StartLoginTimer,
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.well_known import origin_of
@@ -50,7 +50,9 @@ class LoginFailed(Exception):
 
 
 class Sender(Protocol):
-    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered: ...
+    async def send(
+        self, request: OAuthRequest, *, dpop_key: str | None = None
+    ) -> ExchangeAnswered | ExchangeUnanswered: ...
 
 
 class LoginHost(Protocol):
@@ -128,7 +130,7 @@ class Login:
                     outcome = await self._send(effect.request)
                 case AskPerson():
                     self._host.ask_person(effect)
-                case StartTimer():
+                case StartLoginTimer():
                     self._start_timer(effect.seconds)
                 case KeepRegistration():
                     await self._host.keep_registration(effect.registration)
@@ -138,7 +140,7 @@ class Login:
                     assert_never(effect)
         return outcome
 
-    async def _send(self, request: HttpRequest) -> FlowEvent:
+    async def _send(self, request: OAuthRequest) -> FlowEvent:
         if request.is_proven and self._dpop_key is None:
             self._dpop_key = new_dpop_key()
         self.asks = origin_of(request.url)
@@ -149,7 +151,9 @@ class Login:
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()
-        self._timer = self._clock.call_later(seconds, lambda: self._events.put_nowait(TimerFired(self._clock.now())))
+        self._timer = self._clock.call_later(
+            seconds, lambda: self._events.put_nowait(LoginTimerFired(self._clock.now()))
+        )
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 
 DPOP_ALGORITHM = "ES256"
 ALGORITHMS = frozenset({"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"})
@@ -50,7 +50,7 @@ def dpop_proof(
     return _sign(claims, private, DPOP_ALGORITHM, {"typ": "dpop+jwt", "jwk": public})
 
 
-def client_assertion(client: Client, *, audience: str, now: datetime) -> str:
+def client_assertion(client: OAuthClient, *, audience: str, now: datetime) -> str:
     """Raises: BadKey."""
     claims = {
         "iss": client.client_id,

@@ -3,14 +3,14 @@
 from datetime import datetime
 from typing import TypeAlias
 
-from emceepee.backends.oauth.flow import Unanswered
+from emceepee.backends.oauth.flow import ExchangeUnanswered
 from emceepee.backends.oauth.login import Sender
 from emceepee.backends.oauth.tokens import (
     NonceWanted,
-    Refused,
     Rejected,
     TokenGrant,
     TokenOutcome,
+    TokenRefused,
     TokenSet,
     Unavailable,
     read_token_answer,
@@ -21,23 +21,23 @@ from emceepee.backends.oauth.tokens import (
 
 NONCES = 2  # a server may take back the one it gave
 
-Renewal: TypeAlias = TokenSet | Rejected | Refused | Unavailable
+Renewal: TypeAlias = TokenSet | Rejected | TokenRefused | Unavailable
 
 
 async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
     """New ones in place of these, or why there are none. Only Rejected means that the old ones are worth nothing."""
     request = refresh_request(tokens)
     if request is None:
-        return Refused("there is no refresh token")
+        return TokenRefused("there is no refresh token")
     for _ in range(1 + NONCES):
         answered = await sender.send(request, dpop_key=tokens.dpop_key)
-        if isinstance(answered, Unanswered):
+        if isinstance(answered, ExchangeUnanswered):
             return Unavailable(answered.reason)
         outcome = read_token_answer(answered.answer)
         if not isinstance(outcome, NonceWanted):
             return _renewal(tokens, outcome, answered.at)
         request = request.with_nonce(outcome.nonce)
-    return Refused("the authorization server wants one nonce after the other")
+    return TokenRefused("the authorization server wants one nonce after the other")
 
 
 async def revoke(tokens: TokenSet, sender: Sender) -> bool:
@@ -45,7 +45,7 @@ async def revoke(tokens: TokenSet, sender: Sender) -> bool:
     was_told = False
     for request in revocation_requests(tokens):
         answered = await sender.send(request)
-        was_told |= not isinstance(answered, Unanswered) and answered.answer.status == 200
+        was_told |= not isinstance(answered, ExchangeUnanswered) and answered.answer.status == 200
     return was_told
 
 

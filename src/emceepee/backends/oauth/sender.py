@@ -7,8 +7,8 @@ from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.tls import TlsSettings
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
-from emceepee.backends.oauth.flow import Answered, Unanswered
+from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthRequest
+from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
 from emceepee.backends.oauth.login_tls import login_tls
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
 from emceepee.backends.oauth.reach import LoginReach
@@ -28,21 +28,23 @@ class OAuthSender:
     reach: LoginReach = LoginReach()
     tls: TlsSettings | None = None
 
-    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Answered | Unanswered:
+    async def send(
+        self, request: OAuthRequest, *, dpop_key: str | None = None
+    ) -> ExchangeAnswered | ExchangeUnanswered:
         try:
             async with asyncio.timeout(EXCHANGE_SECONDS):
                 answer = await self._exchange(request, dpop_key)
         except TimeoutError:
-            return Unanswered(f"no answer within {EXCHANGE_SECONDS:g} s")
+            return ExchangeUnanswered(f"no answer within {EXCHANGE_SECONDS:g} s")
         except HttpFailure as error:
-            return Unanswered(self.reach.words_for(error))
+            return ExchangeUnanswered(self.reach.words_for(error))
         except BadKey as error:
-            return Unanswered(str(error))
+            return ExchangeUnanswered(str(error))
         except ValueError:  # its text may hold the header that HTTP cannot carry
-            return Unanswered("the request cannot be sent")
-        return Answered(answer=answer, at=self.clock.now())
+            return ExchangeUnanswered("the request cannot be sent")
+        return ExchangeAnswered(answer=answer, at=self.clock.now())
 
-    async def _exchange(self, request: HttpRequest, dpop_key: str | None) -> HttpAnswer:
+    async def _exchange(self, request: OAuthRequest, dpop_key: str | None) -> HttpAnswer:
         form, headers, now = request, dict(request.headers), self.clock.now()
         if Missing.ASSERTION in request.missing and request.client is not None:
             assertion = client_assertion(request.client, audience=request.audience, now=now)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from emceepee.backends.oauth.client import Client
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, OAuthError, answered_object, error_in, post_form
+from emceepee.backends.oauth.client import OAuthClient
+from emceepee.backends.oauth.exchange import HttpAnswer, OAuthError, OAuthRequest, answered_object, error_in, post_form
 from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
 
 AHEAD = timedelta(seconds=60)  # before the end of a token that it is refreshed
@@ -30,7 +30,7 @@ class TokenSet:
 
     issuer: str
     resource: str
-    client: Client = field(repr=False)
+    client: OAuthClient = field(repr=False)
     token_endpoint: str
     revocation_endpoint: str | None = None
     access_token: str = field(repr=False)
@@ -75,7 +75,7 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TokenRefused:
     """The server will not give a token for this, now or later; what was had before is as good as it was."""
 
     reason: str
@@ -96,7 +96,7 @@ class NonceWanted:
     nonce: str
 
 
-TokenOutcome: TypeAlias = TokenGrant | Rejected | Refused | Unavailable | NonceWanted
+TokenOutcome: TypeAlias = TokenGrant | Rejected | TokenRefused | Unavailable | NonceWanted
 
 
 def read_token_answer(answer: HttpAnswer) -> TokenOutcome:
@@ -107,13 +107,13 @@ def read_token_answer(answer: HttpAnswer) -> TokenOutcome:
         nonce = answer.headers.get("dpop-nonce")
         if error.code == "use_dpop_nonce" and nonce:
             return NonceWanted(nonce)
-        return Rejected(error) if error.code == "invalid_grant" else Refused(str(error), error)
+        return Rejected(error) if error.code == "invalid_grant" else TokenRefused(str(error), error)
     if answer.status != 200:
-        return Refused(f"HTTP {answer.status}")
+        return TokenRefused(f"HTTP {answer.status}")
     return _read_grant(answer)
 
 
-def refresh_request(tokens: TokenSet) -> HttpRequest | None:
+def refresh_request(tokens: TokenSet) -> OAuthRequest | None:
     """None: there is no refresh token."""
     if tokens.refresh_token is None:
         return None
@@ -126,7 +126,7 @@ def refresh_request(tokens: TokenSet) -> HttpRequest | None:
     )
 
 
-def revocation_requests(tokens: TokenSet) -> tuple[HttpRequest, ...]:
+def revocation_requests(tokens: TokenSet) -> tuple[OAuthRequest, ...]:
     """RFC 7009: the refresh token, which ends the access token too where the server can; then that itself."""
     if tokens.revocation_endpoint is None:
         return ()
@@ -159,14 +159,14 @@ def renewed(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenSet:
 def _read_grant(answer: HttpAnswer) -> TokenOutcome:
     document = answered_object(answer)
     if document is None:
-        return Refused("the answer of the token endpoint is no JSON object")
+        return TokenRefused("the answer of the token endpoint is no JSON object")
     token, refresh = document.get("access_token"), document.get("refresh_token")
     if not _is_token(token):
-        return Refused("the answer of the token endpoint has no access_token that a header can carry")
+        return TokenRefused("the answer of the token endpoint has no access_token that a header can carry")
     kind = str(document.get("token_type", "Bearer")).lower()
     known = {str(each).lower(): each for each in TokenType}
     if kind not in known:
-        return Refused("the token endpoint gave a token of a type that emceepee does not know")
+        return TokenRefused("the token endpoint gave a token of a type that emceepee does not know")
     scope = document.get("scope")
     return TokenGrant(
         access_token=str(token),

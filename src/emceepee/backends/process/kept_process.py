@@ -63,7 +63,7 @@ class KeptProcess(asyncio.SubprocessTransport):
         self._loop = asyncio.get_running_loop()
         self._control: asyncio.WriteTransport | None = None
         self._pipes: dict[int, asyncio.BaseTransport] = {}
-        self._output: Pipe | None = None
+        self._output: ProcessPipe | None = None
         self._started: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
         self._is_made = False  # whether the protocol can hear of its end
@@ -90,7 +90,7 @@ class KeptProcess(asyncio.SubprocessTransport):
             self._protocol.process_exited()
 
     async def _connect(self, pairs: SocketPairs, number: int) -> None:
-        pipe = Pipe(self._protocol, number)
+        pipe = ProcessPipe(self._protocol, number)
         if number == STDOUT:
             self._output = pipe
         self._pipes[number], _ = await self._loop.create_unix_connection(lambda: pipe, sock=pairs.take(number))
@@ -184,7 +184,7 @@ def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
     return buffer
 
 
-class Pipe(asyncio.BufferedProtocol):
+class ProcessPipe(asyncio.BufferedProtocol):
     """One of the three, as asyncio's subprocess protocol hears of it. In one turn of the loop a bufferful is read."""
 
     def __init__(self, protocol: asyncio.SubprocessProtocol, number: int) -> None:

@@ -28,7 +28,7 @@ class _Origin:
     call: object
 
 
-class Conversation:
+class RecordedConversation:
     """What one link says and hears; the link's `Listener`, in front of the one that is meant."""
 
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
@@ -116,7 +116,7 @@ class Conversation:
 class RecordedLink(WrappedLink):
     """Around a link that is open."""
 
-    def __init__(self, link: Link, conversation: Conversation) -> None:
+    def __init__(self, link: Link, conversation: RecordedConversation) -> None:
         super().__init__(link)
         self._conversation = conversation
         conversation.opened(link)
@@ -159,7 +159,7 @@ async def dial_recorded(
     """What `dial` opens, told to each of the recorders. Raises: RpcError, LinkError."""
     if not recorders:
         return await dial(listener)
-    conversation = Conversation(recorders[0], listener)
+    conversation = RecordedConversation(recorders[0], listener)
     try:
         link = await dial_recorded(dial, conversation, recorders[1:])
     except (RpcError, LinkError) as error:

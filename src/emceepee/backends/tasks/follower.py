@@ -14,9 +14,8 @@ from emceepee.backends.backend_task import BackendTask, OpenQuestion
 from emceepee.backends.caller_errors import request_failed, task_failed
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.tasks.following import (
-    Answered,
     Ask,
-    Complete,
+    CompleteCall,
     Decision,
     Event,
     Fail,
@@ -25,10 +24,11 @@ from emceepee.backends.tasks.following import (
     Inquiry,
     Lost,
     PollAfter,
+    QuestionAnswered,
     Reason,
-    Refused,
-    Report,
-    ResultArrived,
+    ReportStatus,
+    TaskRequestRefused,
+    TaskResultArrived,
     Told,
     Withdraw,
     step,
@@ -50,7 +50,7 @@ T = TypeVar("T")
 RETRY_SECONDS = 2.0  # between two tries to hand over an answer
 
 
-class Requests(Protocol):
+class TaskRequests(Protocol):
     """The connection, as far as a follower needs it."""
 
     async def run_once(self, work: Callable[[Link], Awaitable[T]]) -> T:
@@ -71,7 +71,7 @@ class TaskFollower:
         origin: object,
         *,
         server: str,
-        requests: Requests,
+        requests: TaskRequests,
         listener: Listener,
         tasks: TaskOwner,
         clock: Clock,
@@ -163,9 +163,9 @@ class TaskFollower:
             case Withdraw(key):
                 if (asking := self._asking.get(key)) is not None:
                     asking.cancel()
-            case Report():
+            case ReportStatus():
                 self._change(replace(self.task, message=self._state.message))
-            case Complete(result):
+            case CompleteCall(result):
                 resolve(self._outcome, result)
             case Fail(reason, error):
                 self._fail(reason, error)
@@ -199,7 +199,7 @@ class TaskFollower:
                 said = await self._request("tasks/get")
             event: Event = Told(read_snapshot(said, is_modern=self.task.is_modern))
         except RpcError as error:
-            event = Refused(Inquiry.STATUS, error.error)
+            event = TaskRequestRefused(Inquiry.STATUS, error.error)
         except (LinkError, EmceepeeError, TimeoutError) as error:
             log.debug("task_not_followed", server=self._server, error=str(error) or type(error).__name__)
             event = Lost(Inquiry.STATUS)
@@ -208,9 +208,9 @@ class TaskFollower:
 
     async def _fetch(self) -> None:
         try:
-            event: Event = ResultArrived(await self._request("tasks/result", origin=self.origin))
+            event: Event = TaskResultArrived(await self._request("tasks/result", origin=self.origin))
         except RpcError as error:
-            event = Refused(Inquiry.RESULT, error.error)
+            event = TaskRequestRefused(Inquiry.RESULT, error.error)
         except (LinkError, EmceepeeError) as error:
             log.debug("task_result_not_there", server=self._server, error=str(error))
             event = Lost(Inquiry.RESULT)
@@ -269,7 +269,7 @@ class TaskFollower:
             self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
             return
         await self._hand_over(lambda: self._request("tasks/update", inputResponses={key: answer}))
-        self.handle(Answered(key))
+        self.handle(QuestionAnswered(key))
 
     async def _answer_request(self, key: int | str, method: str, params: JsonObject) -> None:
         """What a 2025-11-25 backend requests about its task."""
@@ -284,7 +284,7 @@ class TaskFollower:
             await link.send_answer(answer)
 
         await self._hand_over(lambda: self._requests.run_once(send))
-        self.handle(Answered(str(key)))
+        self.handle(QuestionAnswered(str(key)))
 
     async def _hand_over(self, deliver: Callable[[], Awaitable[object]]) -> None:
         """Until it is there, through lost connections."""

@@ -57,14 +57,14 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultArrived:
+class TaskResultArrived:
     """Of 2025-11-25, where it is asked for."""
 
     result: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class TaskRequestRefused:
     """The backend answered with an error."""
 
     inquiry: Inquiry
@@ -79,13 +79,13 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class QuestionAnswered:
     """A question of the task was answered, and the backend has the answer."""
 
     key: str
 
 
-Event = Told | ResultArrived | Refused | Lost | Answered
+Event = Told | TaskResultArrived | TaskRequestRefused | Lost | QuestionAnswered
 
 
 # What is to be done.
@@ -119,12 +119,12 @@ class Withdraw:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportStatus:
     """Tell the caller how it stands."""
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
+class CompleteCall:
     result: JsonObject
 
 
@@ -134,7 +134,7 @@ class Fail:
     error: JsonObject | None = None
 
 
-Decision = PollAfter | FetchResult | Ask | Withdraw | Report | Complete | Fail
+Decision = PollAfter | FetchResult | Ask | Withdraw | ReportStatus | CompleteCall | Fail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,13 +165,13 @@ def step(state: Following, event: Event) -> Step:
     match event:
         case Told(snapshot, is_pushed):
             return _told(state, snapshot, is_pushed=is_pushed)
-        case ResultArrived(result):
-            return _over(state, Complete(without_related_task(result)))
-        case Refused(inquiry, error):
+        case TaskResultArrived(result):
+            return _over(state, CompleteCall(without_related_task(result)))
+        case TaskRequestRefused(inquiry, error):
             return _refused(state, inquiry, error)
         case Lost(inquiry):
             return _lost(state, inquiry)
-        case Answered(key):
+        case QuestionAnswered(key):
             state = replace(state, unanswered=state.unanswered - {key}, pause=FIRST_PAUSE)
             return _poll(state)
 
@@ -191,7 +191,7 @@ def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     )
     changed: list[Decision] = []
     if (state.status, state.message) != (before.status, before.message):
-        changed = [Report()]
+        changed = [ReportStatus()]
     if state.status is RemoteStatus.CANCELLED:
         return _over(state, *changed, Fail(Reason.CANCELLED))
     if state.is_modern:
@@ -203,7 +203,7 @@ def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
 
 def _told_modern(state: Following, snapshot: Snapshot) -> Step:
     if state.status is RemoteStatus.COMPLETED:
-        return _over(state, Complete(snapshot.result) if snapshot.result is not None else Fail(Reason.BROKEN))
+        return _over(state, CompleteCall(snapshot.result) if snapshot.result is not None else Fail(Reason.BROKEN))
     if state.status is RemoteStatus.FAILED:
         return _over(state, Fail(Reason.ERROR, snapshot.error))
     asked = snapshot.questions if state.status is RemoteStatus.INPUT_REQUIRED else {}

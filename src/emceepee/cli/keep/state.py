@@ -29,12 +29,12 @@ _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (0, "s"))
 Facts = dict[str, Any]
 
 
-class Refused(Exception):
+class StateRefused(Exception):
     """The text says what to do instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class StateReport:
     """`facts` for programs, `text` for people, who are told of `problems` on standard error. All may be empty."""
 
     facts: Facts
@@ -102,7 +102,7 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
         is_json = options.json and report.facts
         sys.stdout.write(f"{printable_json(report.facts)}\n" if is_json else printable(report.text))
         sys.stdout.flush()
-    except (ConfigError, StoreError, Refused) as error:
+    except (ConfigError, StoreError, StateRefused) as error:
         complain(error)
         return UNUSABLE
     except BrokenPipeError:  # whoever read it has seen enough
@@ -112,16 +112,18 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
     return report.code
 
 
-def _in_memory(work: str | None) -> Report:
+def _in_memory(work: str | None) -> StateReport:
     if work is not None:
-        raise Refused("state is kept in memory, where only the process itself can reach it; name a file with --state")
+        raise StateRefused(
+            "state is kept in memory, where only the process itself can reach it; name a file with --state"
+        )
     text = "State is kept in memory: nothing of it outlives the process.\n"
-    return Report(facts={"path": None, "exists": False}, text=text)
+    return StateReport(facts={"path": None, "exists": False}, text=text)
 
 
-def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> Report:
+def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> StateReport:
     if work is not None:
-        raise Refused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
+        raise StateRefused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
     from emceepee.clock import SystemClock
     from emceepee.store.redis.overview import look_at_redis
 
@@ -151,16 +153,16 @@ def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> Repo
             f"emceepee: {_count(seen.plain_servers, 'server')} in Redis not encrypted, and so refused; run"
             " emceepee state seal to check and accept, or add them again\n"
         )
-    return Report(facts=facts, text=_table(rows | replicas), problems=problems)
+    return StateReport(facts=facts, text=_table(rows | replicas), problems=problems)
 
 
-def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> Report:
+def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> StateReport:
     """`asks`: before anything is changed."""
     from emceepee.clock import SystemClock
     from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 
     if asks and not can_ask():
-        raise Refused("seal asks before it changes anything; run it in a terminal, or pass --yes")
+        raise StateRefused("seal asks before it changes anything; run it in a terminal, or pass --yes")
 
     def agree(found: "Sequence[PlainServer]") -> bool:
         if not asks:
@@ -170,15 +172,15 @@ def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> Report:
         return agrees(f"Encrypt {'this server' if len(found) == 1 else f'these {len(found)} servers'}, and accept?")
 
     sealed = seal_servers(redis, SystemClock(), key, agree)
-    return Report(facts={"sealed": sealed}, text=f"Encrypted: {sealed}\n")
+    return StateReport(facts={"sealed": sealed}, text=f"Encrypted: {sealed}\n")
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun} is" if number == 1 else f"{number} {noun}s are"
 
 
-def _seal_file(path: Path, options: argparse.Namespace) -> Report:
-    return Report(facts={"sealed": 0}, text=f"{path}: a state file encrypts every server. Nothing to do.\n")
+def _seal_file(path: Path, options: argparse.Namespace) -> StateReport:
+    return StateReport(facts={"sealed": 0}, text=f"{path}: a state file encrypts every server. Nothing to do.\n")
 
 
 @contextmanager
@@ -190,10 +192,10 @@ def _opened(path: Path) -> Iterator["StateFile"]:
         yield file
 
 
-def _show(path: Path, options: argparse.Namespace) -> Report:
+def _show(path: Path, options: argparse.Namespace) -> StateReport:
     if not path.exists():
         text = f"There is no state at {path} yet. emceepee serve makes it, and so does emceepee --state sqlite.\n"
-        return Report(facts={"path": str(path), "exists": False}, text=text)
+        return StateReport(facts={"path": str(path), "exists": False}, text=text)
     from emceepee.clock import SystemClock
     from emceepee.store.sqlite.owners import Owners
 
@@ -226,29 +228,29 @@ def _show(path: Path, options: argparse.Namespace) -> Report:
         "Newest session": _changed(seen.newest, now),
         "In use": f"by {processes} process{'es' if processes > 1 else ''}" if processes else "no",
     }
-    return Report(facts=facts, text=_table(rows))
+    return StateReport(facts=facts, text=_table(rows))
 
 
-def _check(path: Path, options: argparse.Namespace) -> Report:
+def _check(path: Path, options: argparse.Namespace) -> StateReport:
     with _opened(path) as file:
         found = list(file.check())
     facts: Facts = {"path": str(path), "problems": found}
     if not found:
-        return Report(facts=facts, text=f"{path}: nothing is wrong.\n")
+        return StateReport(facts=facts, text=f"{path}: nothing is wrong.\n")
     way_out = "Put a copy from before in its place, or move it away and start anew."
     problems = f"emceepee: the state file {path} is damaged. {way_out}\n"
     text = "".join(f"{path}: {words}\n" for words in found)
-    return Report(facts=facts, text=text, problems=problems, code=PROBLEM)
+    return StateReport(facts=facts, text=text, problems=problems, code=PROBLEM)
 
 
-def _compact(path: Path, options: argparse.Namespace) -> Report:
+def _compact(path: Path, options: argparse.Namespace) -> StateReport:
     with _opened(path) as file:
         before, after = file.compact()
     facts: Facts = {"path": str(path), "bytesBefore": before, "bytesAfter": after}
-    return Report(facts=facts, text=f"{path}: {_size(before)} before, {_size(after)} now.\n")
+    return StateReport(facts=facts, text=f"{path}: {_size(before)} before, {_size(after)} now.\n")
 
 
-def _forget(path: Path, options: argparse.Namespace) -> Report:
+def _forget(path: Path, options: argparse.Namespace) -> StateReport:
     from emceepee.clock import SystemClock
 
     with _opened(path) as file:
@@ -269,24 +271,24 @@ def _forget(path: Path, options: argparse.Namespace) -> Report:
         problems += f"emceepee: a running emceepee holds {len(found.held)} of them; stop it first\n"
     asked_for = options.older_than is None  # else it is no mistake that some are in use
     code = UNUSABLE if found.unknown or (asked_for and found.held) else FINE
-    return Report(facts=facts, text=f"Forgotten: {len(found.forgotten)}\n", problems=problems, code=code)
+    return StateReport(facts=facts, text=f"Forgotten: {len(found.forgotten)}\n", problems=problems, code=code)
 
 
-def _export(path: Path, options: argparse.Namespace) -> Report:
+def _export(path: Path, options: argparse.Namespace) -> StateReport:
     with _opened(path) as file:
         if options.file == STANDARD_OUTPUT:
             file.export(sys.stdout)
-            return Report(facts={}, text="")
+            return StateReport(facts={}, text="")
         target = Path(options.file).absolute()
         _refuse_to_replace(target, path)
         try:
             _write_private(target, file.export)
         except OSError as error:
-            raise Refused(f"{target} cannot be written: {error.strerror}; choose another file") from None
-    return Report(facts={"path": str(path), "file": str(target)}, text=f"Written to {target}\n")
+            raise StateRefused(f"{target} cannot be written: {error.strerror}; choose another file") from None
+    return StateReport(facts={"path": str(path), "file": str(target)}, text=f"Written to {target}\n")
 
 
-_WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], Report]] = {
+_WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], StateReport]] = {
     None: _show,
     "check": _check,
     "compact": _compact,
@@ -299,9 +301,9 @@ _WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], Report]] = {
 def _refuse_to_replace(target: Path, state: Path) -> None:
     """What is no plain file is a device or a pipe, and what begins with the state's own name is part of it."""
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        raise Refused(f"{target} is no plain file; name another, or - for standard output")
+        raise StateRefused(f"{target} is no plain file; name another, or - for standard output")
     if target.resolve().parent == state.resolve().parent and target.name.startswith(state.name):
-        raise Refused(f"{target} is part of the state itself; name another file")
+        raise StateRefused(f"{target} is part of the state itself; name another file")
 
 
 def _write_private(target: Path, write: Callable[[TextIO], None]) -> None:

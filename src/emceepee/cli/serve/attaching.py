@@ -13,8 +13,8 @@ from emceepee.cli.serve.config_digest import digest
 from emceepee.cli.serve.process_setup import STDIN, STDOUT, greet_person, hide_process
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.terminal import complain
-from emceepee.daemon.greeting import Hello, Welcome
-from emceepee.daemon.pipe import Pipe
+from emceepee.daemon.greeting import DaemonHello, Welcome
+from emceepee.daemon.pipe import DaemonPipe
 from emceepee.daemon.place import UnsafePlace, open_folder, runtime_folder
 from emceepee.daemon.starting import Attached, NoDaemon, reach, reach_or_start
 from emceepee.paths import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
@@ -44,7 +44,7 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
         complain(attached.welcome.notice)
     if options.console is not None:
         _show_console(attached.welcome)
-    Pipe(attached, reach_it, stdin=STDIN, stdout=STDOUT).run()
+    DaemonPipe(attached, reach_it, stdin=STDIN, stdout=STDOUT).run()
     return 0
 
 
@@ -52,7 +52,7 @@ def _reach(options: argparse.Namespace, session: str, command: list[str], here: 
     """Raises: NoDaemon."""
     try:
         folder = open_folder(runtime_folder(os.environ))
-        hello = Hello(
+        hello = DaemonHello(
             version=__version__,
             configuration=digest(vars(options), os.environ, here),  # each time: the file may be another one by now
             session=session,

@@ -17,7 +17,7 @@ from emceepee.cli.serve.announcements import announce, inviting, link_file_remov
 from emceepee.cli.serve.process_setup import STDERR, STDIN, STDOUT, greet_person, hide_process, keep_freed_memory
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.serve.watching import common_telemetry, serve_telemetry
-from emceepee.cli.serve.worker import FAILED, LINK, READY, NoWorker, Worker, claim_worker, worker_command
+from emceepee.cli.serve.worker import FAILED, LINK, READY, NoWorker, WorkerSpec, claim_worker, worker_command
 from emceepee.cli.terminal import complain
 from emceepee.cli.tokens import NAMED_TOKEN
 from emceepee.cli.way_out import egress_settings
@@ -106,7 +106,7 @@ def _serve(config: Config, source: ConfigSource | None) -> int:
     return 0 if failure is None else USAGE_ERROR
 
 
-def _serve_as(worker: Worker, config: Config, source: ConfigSource | None) -> int:
+def _serve_as(worker: WorkerSpec, config: Config, source: ConfigSource | None) -> int:
     """What is to be said, the parent says."""
     worker.end_with_parent()
     link = partial(worker.report, LINK) if worker.index == 0 else None
@@ -117,7 +117,7 @@ def _serve_as(worker: Worker, config: Config, source: ConfigSource | None) -> in
 
 
 def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
-    from emceepee.cli.serve.workers import Announcements, Workers, reserve_port
+    from emceepee.cli.serve.workers import Announcements, WorkerProcesses, reserve_port
 
     try:
         reserved = reserve_port(config.http.host, config.http.port)
@@ -127,7 +127,7 @@ def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
     with reserved, link_file_removed(config), asyncio.Runner() as runner:
         command = worker_command(arguments, reserved.getsockname()[1])
         told = Announcements(ready=announce, link=inviting(config), failed=complain)
-        return runner.run(Workers(command, count, told, SystemClock()).run())
+        return runner.run(WorkerProcesses(command, count, told, SystemClock()).run())
 
 
 def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, invite: Tell | None) -> str | None:

@@ -20,7 +20,7 @@ class NoWorker(ValueError):
     """The variable is set, and not by a parent."""
 
 
-class Worker:
+class WorkerSpec:
     """One of several processes that serve at the same address. `index` is its number among them."""
 
     def __init__(self, index: int, line: socket.socket) -> None:
@@ -58,7 +58,7 @@ def read_report(line: bytes) -> tuple[str, str] | None:
     return found[0], found[1]
 
 
-def claim_worker(environment: MutableMapping[str, str]) -> Worker | None:
+def claim_worker(environment: MutableMapping[str, str]) -> WorkerSpec | None:
     """The worker that this process is to be, if any. Programs that it starts hear nothing of it. Raises: NoWorker."""
     if (given := environment.pop(WORKER_VARIABLE, None)) is None:
         return None
@@ -66,7 +66,7 @@ def claim_worker(environment: MutableMapping[str, str]) -> Worker | None:
     try:
         line = socket.socket(fileno=int(descriptor))
         line.set_inheritable(False)
-        return Worker(int(index), line)
+        return WorkerSpec(int(index), line)
     except (ValueError, OSError):
         raise NoWorker(f"{WORKER_VARIABLE} is for the processes that --workers starts; unset it") from None
 

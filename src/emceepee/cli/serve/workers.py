@@ -60,7 +60,7 @@ class _Told:
     failures: set[str] = field(default_factory=set)
 
 
-class Workers:
+class WorkerProcesses:
     """`command` is that of one worker."""
 
     def __init__(self, command: Sequence[str], count: int, announcements: Announcements, clock: Clock) -> None:

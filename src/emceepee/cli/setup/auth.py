@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from emceepee.cli.setup.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, Outcome
+from emceepee.cli.setup.auth_outcome import DONE, EXIT_CODES, FAILED, AuthError, AuthOutcome
 from emceepee.cli.terminal import complain
 from emceepee.guard.identity import LOCAL
 from emceepee.terminal_text import printable, printable_json
@@ -77,7 +77,7 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
     return outcome.code
 
 
-def _work(options: argparse.Namespace, environment: Mapping[str, str]) -> Outcome:
+def _work(options: argparse.Namespace, environment: Mapping[str, str]) -> AuthOutcome:
     """Raises: AuthError."""
     from emceepee.cli.setup.auth_setup import auth_config
 

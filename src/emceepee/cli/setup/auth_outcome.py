@@ -18,7 +18,7 @@ class AuthError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class AuthOutcome:
     """`facts` for programs, `text` for people."""
 
     facts: dict[str, Any]

@@ -16,7 +16,7 @@ from emceepee.backends.link import LinkError, NoAccess, RpcError
 from emceepee.backends.oauth.metadata.well_known import is_openable
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
-from emceepee.cli.setup.auth_outcome import FAILED, AuthError, Outcome
+from emceepee.cli.setup.auth_outcome import FAILED, AuthError, AuthOutcome
 from emceepee.cli.setup.terminal_login import NoListener, TerminalLogin, has_browser
 from emceepee.cli.terminal import agrees
 from emceepee.clock import Clock, SystemClock, iso
@@ -74,7 +74,7 @@ class Desk:
         return known[0]
 
 
-def run_work(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> Outcome:
+def run_work(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> AuthOutcome:
     """Raises: AuthError, KeyboardInterrupt."""
     logs.configure(level="error")
     try:
@@ -84,7 +84,7 @@ def run_work(config: Config, options: argparse.Namespace, environment: Mapping[s
         raise AuthError(str(error), code=FAILED) from None
 
 
-async def _run(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> Outcome:
+async def _run(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> AuthOutcome:
     async with _opened(config, options, environment) as desk:
         return await _WORKS[options.work](desk)
 
@@ -103,25 +103,25 @@ async def _opened(config: Config, options: argparse.Namespace, environment: Mapp
         yield Desk(options=options, environment=environment, specs=specs, dialer=dialer, logins=logins, clock=clock)
 
 
-async def _list(desk: Desk) -> Outcome:
+async def _list(desk: Desk) -> AuthOutcome:
     views = await desk.views()
     facts = {"principal": desk.principal, "servers": [_facts(view) for view in views]}
     if not views:
-        return Outcome(facts=facts, text="There are no servers: name a configuration with --config, or add some.\n")
+        return AuthOutcome(facts=facts, text="There are no servers: name a configuration with --config, or add some.\n")
     rows = [("SERVER", "LOGIN", "ISSUER", "EXPIRES", "SCOPES")]
     rows += [
         (each.server, _words(each), each.issuer or "-", _expiry(each), " ".join(each.scopes) or "-") for each in views
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return Outcome(facts=facts, text="".join(f"{line}\n" for line in lines))
+    return AuthOutcome(facts=facts, text="".join(f"{line}\n" for line in lines))
 
 
-async def _status(desk: Desk) -> Outcome:
+async def _status(desk: Desk) -> AuthOutcome:
     return _shown(await desk.view())
 
 
-async def _logout(desk: Desk) -> Outcome:
+async def _logout(desk: Desk) -> AuthOutcome:
     view = await desk.view()
     if view.state is LoginState.NO_LOGIN:
         raise AuthError(f"emceepee does not log in to {view.server}: it is a program, or has a credential configured")
@@ -136,9 +136,9 @@ async def _logout(desk: Desk) -> Outcome:
         done = await desk.logins.log_out_forgotten(desk.principal, view.record, is_public=is_public)
     facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.was_told}
     if not done.had_tokens:
-        return Outcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
+        return AuthOutcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
     told = "revoked there" if done.was_told else "not revoked there: the authorization server offers no way, or failed"
-    return Outcome(facts=facts, text=f"Logged out of {view.server}. The tokens are forgotten here, and {told}.\n")
+    return AuthOutcome(facts=facts, text=f"Logged out of {view.server}. The tokens are forgotten here, and {told}.\n")
 
 
 async def _confirm(desk: Desk, view: LoginView) -> None:
@@ -151,7 +151,7 @@ async def _confirm(desk: Desk, view: LoginView) -> None:
         raise AuthError("nothing was changed", code=FAILED)
 
 
-async def _login(desk: Desk) -> Outcome:
+async def _login(desk: Desk) -> AuthOutcome:
     view = await desk.view()
     spec = desk.specs.get(view.server)
     if spec is not None and isinstance(spec.target, UnusableTarget):
@@ -188,7 +188,7 @@ async def _login(desk: Desk) -> Outcome:
         )
     if view.record is None:
         facts = _facts(view) | {"state": "not_needed"}
-        return Outcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
+        return AuthOutcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
     if terminal.login is None:
         return replace(_shown(view), text=f"Already logged in to {view.server}, and it lets emceepee in.\n")
     return replace(_shown(view), text=f"Logged in to {view.server} at {view.issuer}.\n")
@@ -214,7 +214,7 @@ async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) 
     raise AuthError(f"{spec.name} wants one login after the other", code=FAILED)
 
 
-_WORKS: Mapping[str, Callable[[Desk], Coroutine[Any, Any, Outcome]]] = {
+_WORKS: Mapping[str, Callable[[Desk], Coroutine[Any, Any, AuthOutcome]]] = {
     "list": _list,
     "status": _status,
     "login": _login,
@@ -222,11 +222,11 @@ _WORKS: Mapping[str, Callable[[Desk], Coroutine[Any, Any, Outcome]]] = {
 }
 
 
-def _shown(view: LoginView) -> Outcome:
+def _shown(view: LoginView) -> AuthOutcome:
     rows = {"Server": view.server, "Address": view.url, "Login": _words(view)}
     if view.record is not None:
         rows |= {"Issuer": view.issuer or "-", "Scopes": " ".join(view.scopes) or "-", "Expires": _expiry(view)}
-    return Outcome(facts=_facts(view), text="".join(f"{name + ':':<10}{text}\n" for name, text in rows.items()))
+    return AuthOutcome(facts=_facts(view), text="".join(f"{name + ':':<10}{text}\n" for name, text in rows.items()))
 
 
 def _facts(view: LoginView) -> dict[str, Any]:

@@ -28,7 +28,7 @@ SHOWN_LINES = 5
 _E = TypeVar("_E", bound=BaseException)
 
 
-class Code(StrEnum):
+class FindingCode(StrEnum):
     """What can be wrong; stable, for programs."""
 
     MISSING_COMMAND = "missing_command"
@@ -71,7 +71,7 @@ class Code(StrEnum):
 class Finding:
     """`message` is what is wrong, `remedy` what to do. `command` is one that would work instead."""
 
-    code: Code
+    code: FindingCode
     message: str
     remedy: str
     command: str | None = None
@@ -103,7 +103,7 @@ def diagnose(spec: BackendSpec, seen: Symptoms) -> Iterator[Finding]:
 
 def _prints(seen: Symptoms) -> Finding:
     return Finding(
-        code=Code.PRINTS_TO_STDOUT,
+        code=FindingCode.PRINTS_TO_STDOUT,
         message=f"it prints to standard output, which is for messages only: {_shown(seen.stdout[:1])}",
         remedy="let it log to standard error; emceepee skips such lines, but other clients may fail because of them",
     )
@@ -114,26 +114,26 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
         return _missing(target, seen)
     if seen.interpreter is not None:
         return Finding(
-            code=Code.WRONG_INTERPRETER,
+            code=FindingCode.WRONG_INTERPRETER,
             message=f"{seen.program} is to be run by {seen.interpreter}, which does not exist",
             remedy="install the server again, or name the right interpreter as command and the script in args",
         )
     if complaints := [line for line in seen.stderr if _NO_MODULE.search(line)]:
         return Finding(
-            code=Code.WRONG_INTERPRETER,
+            code=FindingCode.WRONG_INTERPRETER,
             message=f"{target.command} ({seen.program}) cannot run the server: {_shown(complaints[-1:])}",
             remedy="name the interpreter of the environment in which the server is installed, by its whole path, or "
             "install the server in this one",
         )
     if _has(seen.error, OSError) and not isinstance(seen.error, TimeoutError):
         return Finding(
-            code=Code.WRONG_INTERPRETER,
+            code=FindingCode.WRONG_INTERPRETER,
             message=str(seen.error),
             remedy="make it executable (chmod +x), or name what runs it as command and the file in args",
         )
     if isinstance(seen.error, RpcError):
         return Finding(
-            code=Code.NOT_USABLE,
+            code=FindingCode.NOT_USABLE,
             message=f"it answered with error {seen.error.code}: {seen.error}{_stderr(seen)}",
             remedy="see what the message says; an old server may need a newer version",
         )
@@ -141,23 +141,23 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
         words = f"it did not answer within {round(seen.seconds, 1):g} s"
         if seen.stdout:
             return Finding(
-                code=Code.PRINTS_TO_STDOUT,
+                code=FindingCode.PRINTS_TO_STDOUT,
                 message=f"{words}, and prints to standard output, which is for messages only: {_shown(seen.stdout)}",
                 remedy="let it log to standard error, and see whether it is an MCP server at all: args may lack a word",
             )
         return Finding(
-            code=Code.NO_ANSWER,
+            code=FindingCode.NO_ANSWER,
             message=words + _stderr(seen),
             remedy="start it by hand and see what it waits for; a first start may download much: try again",
         )
     if seen.stdout and isinstance(seen.error, LinkError):
         return Finding(
-            code=Code.PRINTS_TO_STDOUT,
+            code=FindingCode.PRINTS_TO_STDOUT,
             message=f"{seen.error}. It printed to standard output: {_shown(seen.stdout)}",
             remedy="that is for messages only: see what it says, and let it log to standard error",
         )
     return Finding(
-        code=Code.ENDS_AT_START,
+        code=FindingCode.ENDS_AT_START,
         message=f"{seen.error}",
         remedy="mend what it complains of; variables that it needs go under env",
     )
@@ -167,10 +167,12 @@ def _missing(target: StdioTarget, seen: Symptoms) -> Finding:
     what = f"there is no program {target.command}"
     if seen.elsewhere is not None:
         remedy = f"write {seen.elsewhere} as command (doctor --fix does it)"
-        return Finding(code=Code.MISSING_COMMAND, message=what, remedy=remedy, command=seen.elsewhere)
+        return Finding(code=FindingCode.MISSING_COMMAND, message=what, remedy=remedy, command=seen.elsewhere)
     hint = _INSTALL.get(target.command, "install it")
     return Finding(
-        code=Code.MISSING_COMMAND, message=what, remedy=f"{hint}, or write the whole path of the program as command"
+        code=FindingCode.MISSING_COMMAND,
+        message=what,
+        remedy=f"{hint}, or write the whole path of the program as command",
     )
 
 
@@ -182,36 +184,40 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
         remedy = "name that CA's certificate as tls.ca of this server, or with --ca-bundle, if you trust it"
         if not is_unknown:
             remedy = "see what the message says; do not turn the check off"
-        return Finding(code=Code.UNKNOWN_CA if is_unknown else Code.BAD_CERTIFICATE, message=str(error), remedy=remedy)
+        return Finding(
+            code=FindingCode.UNKNOWN_CA if is_unknown else FindingCode.BAD_CERTIFICATE,
+            message=str(error),
+            remedy=remedy,
+        )
     status = error.status if isinstance(error, LinkError | RpcError) else 0
     if status in (401, 403):
         return _refused(target, status, error)
     if status in (404, 405):
         return Finding(
-            code=Code.NOTHING_THERE,
+            code=FindingCode.NOTHING_THERE,
             message=f"{host} answers, but has no MCP server at {urlsplit(target.url).path or '/'} (HTTP {status})",
             remedy="look for the address in its documentation: many end in /mcp, older ones in /sse",
         )
     if _find(error, gaierror) is not None:
         return Finding(
-            code=Code.UNKNOWN_HOST,
+            code=FindingCode.UNKNOWN_HOST,
             message=str(error),
             remedy="look at the name in its url, and whether this machine is on the right network",
         )
     if (refusal := _find(error, OSError)) is not None and refusal.errno == errno.ECONNREFUSED:
         return Finding(
-            code=Code.CLOSED_PORT,
+            code=FindingCode.CLOSED_PORT,
             message=f"nothing listens at {host}",
             remedy="start the server, or mend the port in its url",
         )
     if isinstance(error, TimeoutError):
         return Finding(
-            code=Code.NO_ANSWER,
+            code=FindingCode.NO_ANSWER,
             message=f"{host} did not answer within {round(seen.seconds, 1):g} s",
             remedy="see whether it is up, and whether a firewall or a proxy is between",
         )
     return Finding(
-        code=Code.NOT_USABLE, message=str(error), remedy="see what the message says, and the server's own log"
+        code=FindingCode.NOT_USABLE, message=str(error), remedy="see what the message says, and the server's own log"
     )
 
 
@@ -219,14 +225,14 @@ def _refused(target: HttpTarget, status: int, error: Exception | None) -> Findin
     credentials = [name for name in target.headers if is_secret_name(name)]
     if not credentials and "@" not in urlsplit(target.url).netloc:
         return Finding(
-            code=Code.WANTS_LOGIN,
+            code=FindingCode.WANTS_LOGIN,
             message=f"it wants a login (HTTP {status})",
             remedy="nothing is wrong: the login is asked for when the server is first used. If it takes a token "
             'instead, add "headers": {"Authorization": "Bearer ${env:NAME}"}',
         )
     where = f"headers.{credentials[0]}" if credentials else "url"
     return Finding(
-        code=Code.WRONG_TOKEN,
+        code=FindingCode.WRONG_TOKEN,
         message=f"it does not accept the credentials in {where} (HTTP {status})",
         remedy="get a new token; see that the reference leads to it, and that it begins as the server wants it: often "
         "with Bearer",

@@ -42,9 +42,9 @@ class Row:
 
     @property
     def is_bad(self) -> bool:
-        from emceepee.cli.setup.diagnosis import Code
+        from emceepee.cli.setup.diagnosis import FindingCode
 
-        waits = any(finding.code is Code.WANTS_LOGIN for finding in self.findings)
+        waits = any(finding.code is FindingCode.WANTS_LOGIN for finding in self.findings)
         return bool(self.findings) and not (self.examined is not None and (self.examined.is_usable or waits))
 
 
@@ -117,13 +117,13 @@ def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argp
 
 
 def _finding_of(problem: "ConfigProblem") -> "Finding":
-    from emceepee.cli.setup.diagnosis import Code, Finding
+    from emceepee.cli.setup.diagnosis import Finding, FindingCode
 
     if problem.server is None:
         until = "emceepee does not start with it" if problem.is_fatal else "until then, emceepee uses the default"
-        return Finding(code=Code.BAD_SETTING, message=str(problem), remedy=f"fix that: {until}")
+        return Finding(code=FindingCode.BAD_SETTING, message=str(problem), remedy=f"fix that: {until}")
     return Finding(
-        code=Code.BAD_REFERENCE if problem.is_reference else Code.BAD_ENTRY,
+        code=FindingCode.BAD_REFERENCE if problem.is_reference else FindingCode.BAD_ENTRY,
         message=str(problem).removeprefix(f"mcpServers.{problem.server}").lstrip(".: "),
         remedy='fix that, or set "disabled": true: until then, emceepee runs without this server',
     )
@@ -143,14 +143,14 @@ async def _try_all(specs: Sequence["BackendSpec"], egress: object, options: argp
 
 
 def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Finding]":
-    from emceepee.cli.setup.diagnosis import Code, Finding
+    from emceepee.cli.setup.diagnosis import Finding, FindingCode
 
     secrets = [where for name, entry in entries.items() for where in literal_secrets(entry, name)]
     if not secrets or not own.path.stat().st_mode & FOR_OTHERS:
         return []
     return [
         Finding(
-            code=Code.OPEN_TO_OTHERS,
+            code=FindingCode.OPEN_TO_OTHERS,
             message=f"{own.path} holds secrets ({', '.join(secrets[:5])}), and other users can read it",
             remedy=f"chmod 600 {own.path} (doctor --fix does it)",
         )
@@ -172,7 +172,7 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
     """What is safe: a program by its whole path, and a file for its owner alone; and what was agreed to. Says what was
     done.
     """
-    from emceepee.cli.setup.diagnosis import Code
+    from emceepee.cli.setup.diagnosis import FindingCode
 
     done: list[str] = []
     fixed = own
@@ -189,7 +189,7 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
     if done:
         change = own.changed(fixed.content)
         open_journal().carry_out("doctor --fix", [change], now=current_time())
-    if any(finding.code is Code.OPEN_TO_OTHERS for finding in general):
+    if any(finding.code is FindingCode.OPEN_TO_OTHERS for finding in general):
         try:
             own.path.chmod(PRIVATE_FILE)
             done.append(f"{ONLY_OWNER} {own.path} now")

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from emceepee.cli.client_changes import open_journal, run_guarded, say_json, show_diffs
 from emceepee.cli.terminal import DONE, FAILED, USAGE, agrees, can_ask, complain, say
-from emceepee.clients.journal import Change, Journal, Restoration
+from emceepee.clients.journal import ChangeJournal, JournalEntry, Restoration
 from emceepee.config.document_errors import ClientError
 from emceepee.wire.json_types import JsonObject
 
@@ -46,7 +46,7 @@ def _run(options: argparse.Namespace) -> int:
     return _carry_out(journal, chosen, restored, options)
 
 
-def _restorations(journal: Journal, chosen: list[Change]) -> dict[int, list[Restoration]]:
+def _restorations(journal: ChangeJournal, chosen: list[JournalEntry]) -> dict[int, list[Restoration]]:
     """What would become of the files, by the number of the change; up to one that cannot be undone."""
     found: dict[int, list[Restoration]] = {}
     contents: dict[Path, bytes | None] = {}
@@ -60,7 +60,10 @@ def _restorations(journal: Journal, chosen: list[Change]) -> dict[int, list[Rest
 
 
 def _carry_out(
-    journal: Journal, chosen: list[Change], restored: dict[int, list[Restoration]], options: argparse.Namespace
+    journal: ChangeJournal,
+    chosen: list[JournalEntry],
+    restored: dict[int, list[Restoration]],
+    options: argparse.Namespace,
 ) -> int:
     done: list[JsonObject] = []
     problem: ClientError | None = None
@@ -87,7 +90,7 @@ def _carry_out(
     return DONE
 
 
-def _chosen(changes: list[Change], options: argparse.Namespace) -> list[Change]:
+def _chosen(changes: list[JournalEntry], options: argparse.Namespace) -> list[JournalEntry]:
     """The latest first, as each was made on what those before it left."""
     if options.all:
         return changes
@@ -100,7 +103,7 @@ def _chosen(changes: list[Change], options: argparse.Namespace) -> list[Change]:
     return [change for change in changes if change.number >= options.number]
 
 
-def _list(changes: list[Change], options: argparse.Namespace) -> int:
+def _list(changes: list[JournalEntry], options: argparse.Namespace) -> int:
     if options.json:
         say_json({"changes": [_facts(change) for change in changes]})
     elif changes:
@@ -110,7 +113,7 @@ def _list(changes: list[Change], options: argparse.Namespace) -> int:
     return DONE
 
 
-def _show(changes: list[Change], restored: Mapping[int, list[Restoration]] = NOTHING) -> None:
+def _show(changes: list[JournalEntry], restored: Mapping[int, list[Restoration]] = NOTHING) -> None:
     for change in changes:
         say(f"{change.number:>4}  {change.at[:16].replace('T', ' ')}  {change.command}")
         for path in change.paths:
@@ -121,5 +124,5 @@ def _show(changes: list[Change], restored: Mapping[int, list[Restoration]] = NOT
                 show_diffs([each.change])
 
 
-def _facts(change: Change) -> JsonObject:
+def _facts(change: JournalEntry) -> JsonObject:
     return {"number": change.number, "at": change.at, "command": change.command, "files": change.paths}

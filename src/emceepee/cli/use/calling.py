@@ -28,7 +28,7 @@ async def _call(options: argparse.Namespace, caller: ToolCaller) -> int:
     arguments = read_arguments(options.arguments, options.args, schema)
     with ProgressBar(f"{options.server}.{options.tool}", is_on=not options.json) as bar:
         request = {"server": options.server, "tool": options.tool, "args": arguments}
-        result = await Conversation(caller, bar).call("execute_tool", request, options.timeout)
+        result = await CommandCall(caller, bar).call("execute_tool", request, options.timeout)
     if options.json:
         say_json(result)
     elif result.get("isError"):
@@ -46,7 +46,7 @@ async def _schema(caller: ToolCaller, server: str, tool: str) -> JsonObject:
     return schemas[0] if schemas and isinstance(schemas[0], dict) else {}
 
 
-class Conversation:
+class CommandCall:
     """A call, however long it takes and whatever its server asks meanwhile."""
 
     def __init__(self, caller: ToolCaller, bar: ProgressBar, prompts: FormPrompts | None = None) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from emceepee.cli.client_changes import say_json
 from emceepee.cli.terminal import DONE, FAILED, Paint, complain, say
 from emceepee.cli.use.call_arguments import BadArgument
-from emceepee.cli.use.calling import Conversation
+from emceepee.cli.use.calling import CommandCall
 from emceepee.cli.use.command_session import list_all, run_with_tools
 from emceepee.cli.use.progress_bar import ProgressBar
 from emceepee.cli.use.result_text import block_text, contents_text
@@ -158,7 +158,7 @@ async def _prompt(options: argparse.Namespace, caller: ToolCaller) -> int:
 
 async def _ask(options: argparse.Namespace, caller: ToolCaller, tool: str, arguments: JsonObject) -> JsonObject:
     with ProgressBar(f"{options.server} {tool}", is_on=not options.json) as bar:
-        result = await Conversation(caller, bar).call(tool, arguments, options.timeout)
+        result = await CommandCall(caller, bar).call(tool, arguments, options.timeout)
     if result.get("isError"):
         raise CallFailed(error_report(result))
     structured = result.get("structuredContent")

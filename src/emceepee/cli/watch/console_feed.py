@@ -24,14 +24,14 @@ class FeedLost(Exception):
     """It cannot be read, or not any more; the text says what to do."""
 
 
-class Frame(NamedTuple):
+class FeedFrame(NamedTuple):
     """One message of the feed."""
 
     name: str
     data: JsonObject
 
 
-def read_feed(url: str, token: str | None, ca_bundle: str | None = None) -> Iterator[Frame]:
+def read_feed(url: str, token: str | None, ca_bundle: str | None = None) -> Iterator[FeedFrame]:
     """From the beginning on, until it ends. `url` may be the link to the console. Raises: FeedLost."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     try:
@@ -78,7 +78,7 @@ def _credentials(connection: http.client.HTTPConnection, path: str, query: str, 
     return {"Authorization": f"Bearer {bare_token(token)}"}
 
 
-def _frames(connection: http.client.HTTPConnection, headers: dict[str, str], place: str) -> Iterator[Frame]:
+def _frames(connection: http.client.HTTPConnection, headers: dict[str, str], place: str) -> Iterator[FeedFrame]:
     connection.request("GET", FEED_PATH, headers=headers | {"Accept": "text/event-stream"})
     answer = connection.getresponse()
     if answer.status in (401, 403):
@@ -100,4 +100,4 @@ def _frames(connection: http.client.HTTPConnection, headers: dict[str, str], pla
             except (ValueError, RecursionError):
                 continue
             if isinstance(data, dict):
-                yield Frame(name, data)
+                yield FeedFrame(name, data)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from emceepee.cli.watch.console_feed import Frame
+from emceepee.cli.watch.console_feed import FeedFrame
 from emceepee.wire.json_types import JsonObject
 
 MOST_REQUESTS = 1000  # of which those that are over go first
@@ -21,7 +21,7 @@ class LiveState:
     is_ready: bool = False
     clock_offset: float = 0.0  # milliseconds by which that machine's clock is ahead of ours
 
-    def apply(self, frame: Frame, now_ms: float) -> None:
+    def apply(self, frame: FeedFrame, now_ms: float) -> None:
         data = frame.data
         match frame.name:
             case "hello":

@@ -11,7 +11,7 @@ from emceepee.cli.serve.process_setup import STDIN, STDOUT
 from emceepee.cli.terminal import DONE, USAGE, complain, say
 from emceepee.clock import SystemClock
 from emceepee.replay.reading import BadRecording, read_recording
-from emceepee.replay.recording import Exchange, Questions, Recording
+from emceepee.replay.recording import RecordedExchange, RecordedQuestions, Recording
 from emceepee.replay.script import shown
 from emceepee.telemetry import logs
 from emceepee.wire.json_types import JsonObject
@@ -109,13 +109,13 @@ def _list(recording: Recording, *, as_json: bool) -> None:
         complain(note)
 
 
-def _row(exchange: Exchange) -> JsonObject:
-    questions = sum(len(step.asked) for step in exchange.steps if isinstance(step, Questions))
+def _row(exchange: RecordedExchange) -> JsonObject:
+    questions = sum(len(step.asked) for step in exchange.steps if isinstance(step, RecordedQuestions))
     return {
         "line": exchange.line,
         "method": exchange.method,
         "params": exchange.params,
         "outcome": "error" if exchange.result is None else "result",
-        "notifications": sum(not isinstance(step, Questions) for step in exchange.steps),
+        "notifications": sum(not isinstance(step, RecordedQuestions) for step in exchange.steps),
         "questions": questions,
     }

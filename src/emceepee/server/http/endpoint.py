@@ -14,8 +14,8 @@ from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
 from emceepee.server.http.handshake_connections import HandshakeConnections
-from emceepee.server.http.login_pages import LoginPages, is_page
-from emceepee.server.http.request_reading import MCP_PATH, Message, find_misdirection, read_message, send_rejection
+from emceepee.server.http.login_pages import ServerLoginPages, is_page
+from emceepee.server.http.request_reading import MCP_PATH, RequestBody, find_misdirection, read_message, send_rejection
 from emceepee.server.http.routing import ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
 from emceepee.server.kernel import Kernel
@@ -88,7 +88,7 @@ class HttpEndpoint:
         services = parts.kernel, parts.tools, parts.directory, parts.policy
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
-        self._login_pages = None if parts.logins is None else LoginPages(parts.logins, parts.gate)
+        self._login_pages = None if parts.logins is None else ServerLoginPages(parts.logins, parts.gate)
         self._is_finished = False  # with what is served here
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
         parts.directory.on_end = self._end_connections_of
@@ -222,7 +222,7 @@ class HttpEndpoint:
         message = await read_message(request, self._parts.body_bytes, body)
         return message is None or await self._router.route_hop(request, message)
 
-    async def _serve(self, http: HttpRequest, message: Message) -> None:
+    async def _serve(self, http: HttpRequest, message: RequestBody) -> None:
         """Raises: SessionElsewhere, before anything is answered."""
         method = http.scope["method"]
         if method == "POST":

@@ -10,7 +10,7 @@ from emceepee.state.replica import Replica
 LostReply = Callable[[], bytes | None]  # a JSON-RPC answer to the request in the body; None if it wants none
 
 
-class Outcome(Enum):
+class ForwardOutcome(Enum):
     """What became of a request that was passed on. Only after `ANSWERED` has anything been written to the caller."""
 
     ANSWERED = auto()
@@ -28,7 +28,7 @@ class RequestForwarder(Protocol):
 
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
-    ) -> Outcome:
+    ) -> ForwardOutcome:
         """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
         ...
 

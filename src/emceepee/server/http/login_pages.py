@@ -44,7 +44,7 @@ def is_page(path: str) -> bool:
     return is_login_path(path) or _TICKET.fullmatch(path) is not None
 
 
-class LoginPages:
+class ServerLoginPages:
     """Open to everyone: browsers have no token."""
 
     def __init__(self, logins: ServerLogins, gate: Gate) -> None:

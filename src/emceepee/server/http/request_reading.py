@@ -29,7 +29,7 @@ SINGLE_HEADERS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class RequestBody:
     """The body of a request, as it came and as it was read. Of a GET or DELETE there is none."""
 
     body: bytes = b""
@@ -53,12 +53,12 @@ async def send_rejection(send: Send, why: Rejection) -> None:
     await send_rpc_error(send, why.status, INVALID_REQUEST, why.message, *why.headers)
 
 
-async def read_message(http: HttpRequest, most_bytes: int, body: bytes | None = None) -> Message | None:
+async def read_message(http: HttpRequest, most_bytes: int, body: bytes | None = None) -> RequestBody | None:
     """What it says; None if it was turned away. A `body` that is given was read already."""
     method, send = http.scope["method"], http.send
     if method != "POST":
         if method in ("GET", "DELETE") and not http.is_modern:
-            return Message()
+            return RequestBody()
         allowed = b"POST" if http.is_modern else b"GET, POST, DELETE"
         await send_rpc_error(send, 405, INVALID_REQUEST, "Method not allowed", (b"allow", allowed))
     elif not is_json(http.headers):
@@ -71,11 +71,11 @@ async def read_message(http: HttpRequest, most_bytes: int, body: bytes | None = 
     return None
 
 
-async def _read_post(http: HttpRequest, most_bytes: int, body: bytes | None) -> Message | None:
+async def _read_post(http: HttpRequest, most_bytes: int, body: bytes | None) -> RequestBody | None:
     try:
         if body is None:
             body = await read_body(http.receive, most_bytes)
-        return Message(body, decode(body))
+        return RequestBody(body, decode(body))
     except ValueError as error:
         what = error if isinstance(error, Unreadable) else "not JSON"
         await send_rpc_error(http.send, 400, PARSE_ERROR, f"Parse error: the body is {what}")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from emceepee.errors import EmceepeeError
 from emceepee.server.eras import modern_result
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
-from emceepee.server.http.forwarding import Outcome, RequestForwarder
-from emceepee.server.http.request_reading import Message
+from emceepee.server.http.forwarding import ForwardOutcome, RequestForwarder
+from emceepee.server.http.request_reading import RequestBody
 from emceepee.server.listening import LISTEN, listen_result
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.placement import Placement
@@ -35,7 +35,7 @@ log = EventLog("replicas")
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session
 SLACK_SECONDS = 3.0  # beyond two leases: then whoever has it could be asked, or was taken over from
 AWAY = "The replica of emceepee that has this session cannot be reached just now. Try again."
-Serve = Callable[[HttpRequest, Message], Awaitable[None]]
+Serve = Callable[[HttpRequest, RequestBody], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class RequestRouter:
         self.is_refusing = False  # nor is it passed on any more
         self.is_over = False  # nobody is waited for any more
 
-    async def route(self, http: HttpRequest, message: Message) -> None:
+    async def route(self, http: HttpRequest, message: RequestBody) -> None:
         """Answer it, or have it answered."""
         if self.is_refusing:
             await _send_stopping(http)
@@ -73,13 +73,13 @@ class RequestRouter:
         except asyncio.CancelledError:  # whoever stops this process will not wait
             http.connection.give_up_response()
 
-    async def _serve_or_pass_on(self, http: HttpRequest, message: Message) -> None:
+    async def _serve_or_pass_on(self, http: HttpRequest, message: RequestBody) -> None:
         try:
             await self._serve(http, message)
         except SessionElsewhere as elsewhere:
             await self._pass_on(elsewhere, http, message)
 
-    async def route_hop(self, http: HttpRequest, message: Message) -> bool:
+    async def route_hop(self, http: HttpRequest, message: RequestBody) -> bool:
         """One that another replica passed on. False, with nothing done, if it is not for this one, or too late."""
         if not self._directory.is_sure and not await self._confirm():
             return False
@@ -96,7 +96,7 @@ class RequestRouter:
         await self._directory.confirm()
         return not self._directory.is_in_doubt
 
-    async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: Message) -> None:
+    async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: RequestBody) -> None:
         assert self._replicas is not None  # else there is no placement that could say so
         give_up_at = self._clock.monotonic() + 2 * self._replicas.lease_seconds + SLACK_SECONDS
         pause = 0.0
@@ -120,25 +120,25 @@ class RequestRouter:
             except SessionElsewhere as again:
                 elsewhere = again
 
-    async def _forward(self, holder: Replica, http: HttpRequest, message: Message) -> bool:
+    async def _forward(self, holder: Replica, http: HttpRequest, message: RequestBody) -> bool:
         """Whether that was it."""
         assert self._replicas is not None
         outcome = await self._replicas.forwarder.forward(
             holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message, self._loss))
         )
-        if outcome is Outcome.LOST:
+        if outcome is ForwardOutcome.LOST:
             if not self.is_over:
                 log.warning("replica_lost_with_request", slot=holder.slot)
             reply = _lost_reply(http, message, self._loss)
             await (_send_lost(http, self._loss) if reply is None else respond_json(http.send, 200, reply))
-        return outcome in (Outcome.ANSWERED, Outcome.LOST)
+        return outcome in (ForwardOutcome.ANSWERED, ForwardOutcome.LOST)
 
     @property
     def _loss(self) -> "_Loss":
         """Why a request that was passed on gets no answer."""
         return _STOPPED if self.is_over else _LOST
 
-    async def _hand_over(self, http: HttpRequest, message: Message) -> None:
+    async def _hand_over(self, http: HttpRequest, message: RequestBody) -> None:
         """This replica stops: another one takes the session as soon as it is let go here."""
         others = [] if self._replicas is None else list(self._replicas.placement.others)
         pause = FIRST_PAUSE
@@ -190,7 +190,7 @@ def _encoded(reply: JsonObject | None) -> bytes | None:
     return None if reply is None else encode(reply)
 
 
-def _lost_reply(http: HttpRequest, message: Message, loss: _Loss) -> JsonObject | None:
+def _lost_reply(http: HttpRequest, message: RequestBody, loss: _Loss) -> JsonObject | None:
     """Answer a request that another replica has not answered; None if it is no request."""
     request = classify(message.value) if message.body else None
     if not isinstance(request, Request):

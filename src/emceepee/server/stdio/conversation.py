@@ -33,7 +33,7 @@ PROBES = ("initialize", "server/discover")  # with which a client may only look 
 SendMessages = Callable[[JsonObject | list[JsonObject]], None]
 
 
-class Conversation:
+class StdioConversation:
     """Give it lines with `receive`; it answers through `send`, which is the channel of all its requests."""
 
     is_gone = False  # the process ends with its caller

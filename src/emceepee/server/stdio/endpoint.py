@@ -7,7 +7,7 @@ from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.gc_tuning import freeze_startup_objects
 from emceepee.server.kernel import Kernel
-from emceepee.server.stdio.conversation import Conversation
+from emceepee.server.stdio.conversation import StdioConversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, on_stop_signals
 from emceepee.sessions.session import Session
@@ -39,7 +39,7 @@ async def serve_stdio(
             run, on_first_answer = on_first_answer, None
             run()
 
-    conversation = Conversation(kernel, session, send, tools)
+    conversation = StdioConversation(kernel, session, send, tools)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
@@ -58,7 +58,7 @@ async def serve_stdio(
         reader.close()
 
 
-async def _listen(reader: LineReader, writer: LineWriter, conversation: Conversation) -> None:
+async def _listen(reader: LineReader, writer: LineWriter, conversation: StdioConversation) -> None:
     while (line := await reader.read()) != b"":
         await conversation.receive(line)
         await writer.drain()

@@ -7,7 +7,7 @@ from contextlib import suppress
 from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.flow import KeptState
 from emceepee.backends.oauth.kept_logins import (
-    Unknown,
+    UnreadableLogin,
     read_login,
     read_registration,
     write_login,
@@ -27,7 +27,7 @@ class LoginRecords:
         found: dict[str, Registration] = {}
         for record in await self._records.read_all(principal):
             if record_kind(record.name) == CLIENT:
-                with suppress(Unknown):
+                with suppress(UnreadableLogin):
                     registration = read_registration(record.data)
                     found[registration.issuer] = registration
         return found
@@ -41,7 +41,7 @@ class LoginRecords:
         found = await self._records.read(principal, _client_record(issuer))
         if found is None:
             return
-        with suppress(Unknown):
+        with suppress(UnreadableLogin):
             if read_registration(found.data).client.client_id != client_id:
                 return
         await self._records.drop(principal, found.name, revision=found.revision)
@@ -52,7 +52,7 @@ class LoginRecords:
     async def kept_login(self, key: ServerKey) -> KeptState | None:
         """One that a person was asked for, and that was not finished."""
         found = await self._records.read(key.principal, key.record(LOGIN))
-        with suppress(Unknown):
+        with suppress(UnreadableLogin):
             return None if found is None else read_login(found.data)
         return None
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from emceepee.backends.oauth.exchange import OAuthError
-from emceepee.backends.oauth.kept_logins import Unknown, read_tokens, write_tokens
+from emceepee.backends.oauth.kept_logins import UnreadableLogin, read_tokens, write_tokens
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Rejected, TokenSet, Unavailable
 from emceepee.clock import Clock
@@ -191,6 +191,6 @@ class TokenRepository:
 def _read_tokens(record: StoredSecret) -> TokenSet | None:
     try:
         return read_tokens(record.data)
-    except Unknown as error:
+    except UnreadableLogin as error:
         log.warning("token_unreadable", error=str(error))
         return None

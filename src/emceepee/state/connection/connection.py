@@ -108,23 +108,23 @@ class ConnectionView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class ConnectionHistory:
     """What a connection remembers from one link to the next."""
 
     retries: RetryCount
     tries: int = 0  # since it was last up, including the one under way after a loss
     was_lost: bool = False  # it was up, and has not been since
 
-    def fresh(self) -> "History":
+    def fresh(self) -> "ConnectionHistory":
         """As for a first connection, but a loss that was announced is still to be followed by its reconnection."""
-        return History(retries=RetryCount(self.retries.policy), was_lost=self.was_lost)
+        return ConnectionHistory(retries=RetryCount(self.retries.policy), was_lost=self.was_lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
     """There is no link, and nobody needs one."""
 
-    history: History
+    history: ConnectionHistory
 
     @property
     def view(self) -> ConnectionView:
@@ -135,7 +135,7 @@ class Idle:
 class Pausing:
     """The last link was lost, or could not be opened; the next try is due at `retry_at`, or when someone needs it."""
 
-    history: History
+    history: ConnectionHistory
     reason: str
     retry: Retry
     retry_at: datetime
@@ -150,7 +150,7 @@ class Pausing:
 class Authorizing:
     """There is no link before someone has logged in. Nothing is tried until then."""
 
-    history: History
+    history: ConnectionHistory
     reason: str
 
     @property
@@ -162,7 +162,7 @@ class Authorizing:
 class Opening:
     """A link is being dialed and brought up to date. Whoever needs it waits."""
 
-    history: History
+    history: ConnectionHistory
     may_retry: bool = True
     after: Pausing | None = None  # None if it is no retry
 
@@ -175,7 +175,7 @@ class Opening:
 class Up:
     """There is a link. While it `is_retiring`, it is replaced as soon as nothing is under way on it."""
 
-    history: History
+    history: ConnectionHistory
     connected_at: datetime
     is_retiring: bool = False
     holds_waiters: bool = False  # who came while it is retiring, and not too long ago
@@ -189,7 +189,7 @@ class Up:
 class Down:
     """Given up: only reconnect_server opens it again, or the next call if `tries_on_use`."""
 
-    history: History
+    history: ConnectionHistory
     reason: str
     is_error: bool = True
     tries_on_use: bool = False

@@ -31,9 +31,9 @@ from emceepee.state.connection.connection import (
     Authorizing,
     Closed,
     Closing,
+    ConnectionHistory,
     ConnectionState,
     Down,
-    History,
     Idle,
     LinkEnd,
     Opening,
@@ -168,7 +168,7 @@ Step = tuple[ConnectionState, Effects]
 
 
 def first_state(policy: RetryPolicy) -> ConnectionState:
-    return Idle(history=History(retries=RetryCount(policy)))
+    return Idle(history=ConnectionHistory(retries=RetryCount(policy)))
 
 
 def step(state: ConnectionState, event: Event) -> Step:
@@ -313,7 +313,7 @@ def _close(state: ConnectionState) -> Step:
 def _come_up(state: Opening, event: Opened) -> Step:
     history = state.history
     tries = max(history.tries, 1) if history.was_lost else None
-    up = Up(history=History(retries=history.retries), connected_at=event.at)
+    up = Up(history=ConnectionHistory(retries=history.retries), connected_at=event.at)
     return up, (AnnounceUp(tries), AdmitWaiters())
 
 
@@ -341,7 +341,7 @@ def _end_login(state: Authorizing, event: LoginEnded) -> Step:
 
 def _lose(state: Up, event: LinkEnded) -> Step:
     up_for = (event.at - state.connected_at).total_seconds()
-    history = History(retries=state.history.retries.after_loss(up_for), tries=1, was_lost=True)
+    history = ConnectionHistory(retries=state.history.retries.after_loss(up_for), tries=1, was_lost=True)
     effects: Effects = (*_stop_holding(state), AnnounceEnd(event.end), CloseLink(event.end))
     decision = history.retries.next(event.spread)
     if isinstance(decision, GiveUp):
@@ -380,7 +380,7 @@ def _expire(state: ConnectionState) -> Step:
     return state, ()
 
 
-def _pause(history: History, reason: str, retry: Retry, now: datetime) -> Pausing:
+def _pause(history: ConnectionHistory, reason: str, retry: Retry, now: datetime) -> Pausing:
     retry_at = now + timedelta(seconds=retry.delay)
     return Pausing(history=history, reason=reason, retry=retry, retry_at=retry_at)
 

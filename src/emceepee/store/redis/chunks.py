@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import KeyNames, chunks_name, session_name
@@ -24,10 +24,10 @@ class Chunks:
         words: list[Word] = [
             word for number, chunk in enumerate(chunks, first) for word in (_field(name, number), chunk)
         ]
-        call = Call(PUT_CHUNKS, [session_name(tag, session_id), chunks_name(tag, session_id)], words)
+        call = ScriptCall(PUT_CHUNKS, [session_name(tag, session_id), chunks_name(tag, session_id)], words)
         try:
             (is_put,) = await self._commands.run_all([call])
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
         return bool(is_put)
 
@@ -51,7 +51,7 @@ class Chunks:
     async def _execute(self, *words: Word) -> Any:
         try:
             return await self._commands.execute(*words)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
 

@@ -7,7 +7,7 @@ from itertools import count
 from emceepee.clock import Clock
 from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import record_field, write_keys, write_moment
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
@@ -22,7 +22,7 @@ MOST_AT_ONCE = 64  # sessions in one step, during which Redis does nothing else
 FIRST_FENCE = 1
 
 
-class Committing:
+class RedisCommitter:
     """What a commit says to Redis, and what came of it."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Committing:
         calls = [self._call(tag, group, now, is_strict=is_strict) for tag, group in groups]
         try:
             replies = await self._commands.run_all(calls)
-        except Unknown as error:
+        except UnknownOutcome as error:
             self._keep_in_doubt(commits)
             raise error.because from None
         except BaseException as error:
@@ -61,11 +61,11 @@ class Committing:
             for start in range(0, len(group), MOST_AT_ONCE):
                 yield tag, group[start : start + MOST_AT_ONCE]
 
-    def _call(self, tag: str, group: Sequence[tuple[int, Commit]], now: datetime, *, is_strict: bool) -> Call:
+    def _call(self, tag: str, group: Sequence[tuple[int, Commit]], now: datetime, *, is_strict: bool) -> ScriptCall:
         words: list[Word] = [tag, self._lease.owner, self._lease.epoch, microseconds(now), _LAG]
         for _, commit in group:
             self._add_words(words, commit, now, is_strict=is_strict)
-        return Call(COMMIT, [session_name(tag, commit.head.session_id) for _, commit in group], words)
+        return ScriptCall(COMMIT, [session_name(tag, commit.head.session_id) for _, commit in group], words)
 
     def _add_words(self, words: list[Word], commit: Commit, now: datetime, *, is_strict: bool) -> None:
         head, lease, puts = commit.head, commit.lease, commit.puts

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from emceepee.clock import Clock
 from emceepee.state.replica import Replica
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Call, Unknown
-from emceepee.store.redis.connection.opening import Access, reach
+from emceepee.store.redis.connection.commands import ScriptCall, UnknownOutcome
+from emceepee.store.redis.connection.opening import RedisAccess, reach
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.plain_servers import plain_servers
 from emceepee.store.redis.scripts.replica_scripts import ROSTER
@@ -37,16 +37,16 @@ async def _look(address: RedisAddress, clock: Clock) -> RedisOverview:
     access = await reach(address, clock, patience=0)
     try:
         return await _read(access)
-    except (StoreError, Unknown) as error:
+    except (StoreError, UnknownOutcome) as error:
         raise access.unusable(error) from error
     finally:
         await access.commands.close()
 
 
-async def _read(access: Access) -> RedisOverview:
+async def _read(access: RedisAccess) -> RedisOverview:
     commands, prefix = access.commands, access.address.prefix
     names = KeyNames(prefix, CLUSTER_PARTITIONS if commands.is_spread else 1)
-    roster = await read_roster(commands, Call(ROSTER, [names.registry], [names.replicas]))
+    roster = await read_roster(commands, ScriptCall(ROSTER, [names.registry], [names.replicas]))
     principals = [each.decode() for each in await commands.execute("SMEMBERS", names.principals)]
     return RedisOverview(
         place=str(access.address),

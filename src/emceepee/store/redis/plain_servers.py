@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from emceepee.clock import Clock
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.faults import unusable_because
 from emceepee.store.redis.connection.opening import reach
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
@@ -68,16 +68,16 @@ async def _seal(
             return 0
         calls = [_sealing(names, key, each) for each in found]
         return sum([int(changed) for changed in await commands.run_all(calls)])
-    except (StoreError, Unknown) as error:
+    except (StoreError, UnknownOutcome) as error:
         raise access.unusable(error) from error
     finally:
         await commands.close()
 
 
-def _sealing(names: KeyNames, key: SharedKey, server: PlainServer) -> Call:
+def _sealing(names: KeyNames, key: SharedKey, server: PlainServer) -> ScriptCall:
     position, flags, settings = server.entry.split(b" ", 2)
     sealed = key.sealed(ServerConfiguration(principal=server.principal, name=server.name, settings=settings))
     assert sealed is not None
     entry = b" ".join((position, SEALED + flags[1:], sealed))
     keys = [names.servers(server.principal), names.revision]
-    return Call(SEAL_SERVER, keys, [names.channel, _TELLER, server.name, server.entry, entry])
+    return ScriptCall(SEAL_SERVER, keys, [names.channel, _TELLER, server.name, server.entry, entry])

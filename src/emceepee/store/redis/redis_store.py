@@ -10,17 +10,17 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_figures import CommitCounter, CommitFigures
 from emceepee.store.redis.chunks import Chunks
-from emceepee.store.redis.committing import Committing
+from emceepee.store.redis.committing import RedisCommitter
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Commands, Unknown
-from emceepee.store.redis.connection.listening import Listener, gone_message
-from emceepee.store.redis.connection.opening import OPEN_SECONDS, Access, check_format, reach
+from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
+from emceepee.store.redis.connection.listening import ChangeListener, gone_message
+from emceepee.store.redis.connection.opening import OPEN_SECONDS, RedisAccess, check_format, reach
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.secrets import Secrets
 from emceepee.store.redis.sessions import Sessions
-from emceepee.store.redis.shared import Shared
+from emceepee.store.redis.shared import SharedState
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.store import (
@@ -42,16 +42,16 @@ CLOSE_SECONDS = 5.0
 class RedisStore:
     """Made by `open`."""
 
-    def __init__(self, access: Access, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
+    def __init__(self, access: RedisAccess, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
         self._commands: Commands = access.commands
         self._clock, self._names, self._key, self._lease = clock, names, key, lease
         self._holdings, doubts = Holdings(), Doubts()
-        self._committing = Committing(self._commands, names, clock, lease, self._holdings, doubts)
+        self._committing = RedisCommitter(self._commands, names, clock, lease, self._holdings, doubts)
         self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
         self._chunks = Chunks(self._commands, names, self._holdings)
-        self._shared = Shared(self._commands, names, key, teller=lease.epoch)
+        self._shared = SharedState(self._commands, names, key, teller=lease.epoch)
         self._secrets = Secrets(self._commands, names, key, lease)
-        self._listener = Listener(
+        self._listener = ChangeListener(
             access.connect,
             clock,
             channel=names.channel,
@@ -95,7 +95,7 @@ class RedisStore:
                 store = cls(access, clock, names=names, key=shared_key, lease=lease)
                 await store._listener.open()
             except BaseException:
-                with suppress(StoreError, Unknown):
+                with suppress(StoreError, UnknownOutcome):
                     await lease.leave()
                 raise
         except BaseException as error:
@@ -149,20 +149,20 @@ class RedisStore:
     async def replicas(self) -> Sequence[Replica]:
         try:
             roster = await self._lease.roster()
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
         return [roster.alive[slot] for slot in sorted(roster.alive)]
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
         try:
             await self._commands.execute("PUBLISH", self._names.channel, gone_message(epochs))
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
     async def replica_secret(self) -> bytes:
         try:
             return await self._key.signing_secret(self._commands, self._names)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
     async def sealer(self) -> Sealer | None:
@@ -270,7 +270,7 @@ class RedisStore:
         await self._commands.close()
 
     async def _leave(self) -> None:
-        with suppress(StoreUnavailable, Unknown):  # the lease lapses, which releases them too
+        with suppress(StoreUnavailable, UnknownOutcome):  # the lease lapses, which releases them too
             await self._sessions.release(self._holdings.leases())
             await self._lease.leave()
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 from emceepee.store.redis.scripts.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
@@ -54,7 +54,7 @@ class Secrets:
             return True
         try:
             return (await self._lease.roster([owner])).is_alive(owner)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
     async def unlock(self, name: str, holder: str) -> None:
@@ -64,15 +64,15 @@ class Secrets:
         revision, _, sealed = data.partition(b" ")
         return StoredSecret(name, self._key.opened_secret(principal, name, sealed), int(revision))
 
-    async def _run(self, script: Script, keys: Sequence[str], *arguments: Word) -> Any:
+    async def _run(self, script: LuaScript, keys: Sequence[str], *arguments: Word) -> Any:
         try:
-            (reply,) = await self._commands.run_all([Call(script, keys, arguments)])
-        except Unknown as error:
+            (reply,) = await self._commands.run_all([ScriptCall(script, keys, arguments)])
+        except UnknownOutcome as error:
             raise error.because from None
         return reply
 
     async def _execute(self, *words: Word) -> Any:
         try:
             return await self._commands.execute(*words)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from emceepee.state.session_key import SessionKey
 from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import read_moment, read_session
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.doubts import Doubts
 from emceepee.store.redis.holdings import Holdings
@@ -53,7 +53,7 @@ class Sessions:
             name = digest(key)
             arguments = [tag, name, self._lease.owner, self._lease.epoch, expected]
             with self._keeping_track():
-                (found,) = await self._commands.run_all([Call(TAKE_BY_KEY, [f"{tag}:key:{name}"], arguments)])
+                (found,) = await self._commands.run_all([ScriptCall(TAKE_BY_KEY, [f"{tag}:key:{name}"], arguments)])
             if found is None:
                 return None
             if not found[1]:
@@ -66,11 +66,11 @@ class Sessions:
         if self._holdings.may_have_lost_track:
             await self._release_strays()
         limit = microseconds(now)
-        calls = [Call(DUE, [f"{tag}:owners"], [tag, limit, most]) for tag in self._names.tags]
+        calls = [ScriptCall(DUE, [f"{tag}:owners"], [tag, limit, most]) for tag in self._names.tags]
         found = [each for each in await self._candidates(calls) if each.session_id not in self._holdings]
         free = sorted(await self._free(found), key=lambda each: each.moment)[:most]
         calls = [
-            Call(
+            ScriptCall(
                 TAKE_BY_ID,
                 [session_name(each.tag, each.session_id)],
                 [each.tag, each.session_id, self._lease.owner, self._lease.epoch, each.holder],
@@ -82,7 +82,7 @@ class Sessions:
         return [self._taken(each.tag, reply) for each, reply in zip(free, taken, strict=True) if reply is not None]
 
     async def next_due(self) -> datetime | None:
-        calls = [Call(NEXT_DUE, [f"{tag}:owners"], [tag]) for tag in self._names.tags]
+        calls = [ScriptCall(NEXT_DUE, [f"{tag}:owners"], [tag]) for tag in self._names.tags]
         told = [reply for reply in await self._ask(calls) if reply]
         firsts = [(owner.decode(), read_moment(due)) for reply in told for owner, due in _in_turn(reply, 2)]
         if owners := {owner for owner, _ in firsts if owner}:
@@ -102,7 +102,7 @@ class Sessions:
         for tag, session_ids in groups:
             pairs: list[Word] = [word for each in session_ids for word in (each, leases[each].fence)]
             keys = [session_name(tag, each) for each in session_ids]
-            calls.append(Call(HAND_TO, keys, [tag, self._lease.epoch, owner, *pairs]))
+            calls.append(ScriptCall(HAND_TO, keys, [tag, self._lease.epoch, owner, *pairs]))
         replies = await self._ask(calls) if calls else []
         done = {
             session_id
@@ -129,7 +129,7 @@ class Sessions:
                 return
             tag = self._names.tags[0]
         arguments: list[Word] = [tag, session_id, self._lease.epoch, lease.fence, ""]
-        (is_gone,) = await self._ask([Call(FORGET, [session_name(tag, session_id)], arguments)])
+        (is_gone,) = await self._ask([ScriptCall(FORGET, [session_name(tag, session_id)], arguments)])
         if is_gone:
             self._doubts.settle(session_id)
             self._holdings.drop(session_id)
@@ -154,7 +154,7 @@ class Sessions:
         gone = 0
         for chunk in _chunks(unwanted):
             calls = [
-                Call(FORGET, [session_name(tag, session_id)], [tag, session_id, "", "", holder])
+                ScriptCall(FORGET, [session_name(tag, session_id)], [tag, session_id, "", "", holder])
                 for tag, session_id, _, holder in chunk
             ]
             gone += sum(await self._ask(calls))
@@ -162,13 +162,15 @@ class Sessions:
 
     async def _expiring(self, tags: Sequence[str], first: int) -> list[tuple[int, list[_Candidate]]]:
         """How many there are in each partition, and a page of them."""
-        replies = await self._ask([Call(EXPIRY, [f"{tag}:expiry"], [tag, first, first + AT_ONCE - 1]) for tag in tags])
+        replies = await self._ask(
+            [ScriptCall(EXPIRY, [f"{tag}:expiry"], [tag, first, first + AT_ONCE - 1]) for tag in tags]
+        )
         return [
             (int(reply[0]), [_Candidate(tag, *_read(row)) for row in _in_turn(reply[1:], 3)])
             for tag, reply in zip(tags, replies, strict=True)
         ]
 
-    async def _candidates(self, calls: Sequence[Call]) -> list[_Candidate]:
+    async def _candidates(self, calls: Sequence[ScriptCall]) -> list[_Candidate]:
         replies = await self._ask(calls)
         tags = [call.keys[0].removesuffix(":owners") for call in calls]
         return [
@@ -197,7 +199,7 @@ class Sessions:
 
     async def _release_strays(self) -> None:
         """Sessions that were taken for someone who never heard of it: their timers would never fire."""
-        calls = [Call(DUE, [f"{tag}:owners"], [tag, "+inf", MOST_STRAYS]) for tag in self._names.tags]
+        calls = [ScriptCall(DUE, [f"{tag}:owners"], [tag, "+inf", MOST_STRAYS]) for tag in self._names.tags]
         strays = [
             each
             for each in await self._candidates(calls)
@@ -218,20 +220,20 @@ class Sessions:
         """Of those that matter: there may be a thousand others."""
         try:
             return await self._lease.roster(owners)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
-    async def _ask(self, calls: Sequence[Call]) -> list[Any]:
+    async def _ask(self, calls: Sequence[ScriptCall]) -> list[Any]:
         try:
             return await self._commands.run_all(calls)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
     @contextmanager
     def _keeping_track(self) -> Iterator[None]:
         try:
             yield
-        except Unknown as error:
+        except UnknownOutcome as error:
             self._holdings.may_have_lost_track = True
             raise error.because from None
         except BaseException:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.store.redis.codec import read_moment, write_moment
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CHANGE_SHARED
@@ -21,7 +21,7 @@ SEAL_COMMAND = "emceepee state seal"
 _DIVIDER = b"\n"  # before the proof of a login
 
 
-class Shared:
+class SharedState:
     """`teller` is who tells the others, so that it does not hear of its own changes."""
 
     def __init__(self, commands: Commands, names: KeyNames, key: SharedKey, teller: str) -> None:
@@ -118,17 +118,17 @@ class Shared:
     async def _change(self, hash_name: str, how: str, field: Word, value: Word = "", principal: str = "") -> bool:
         names = self._names
         keys = [hash_name, names.revision, names.positions, names.principals]
-        call = Call(CHANGE_SHARED, keys, [names.channel, self._teller, how, field, value, principal])
+        call = ScriptCall(CHANGE_SHARED, keys, [names.channel, self._teller, how, field, value, principal])
         try:
             (changed,) = await self._commands.run_all([call])
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
         return bool(changed)
 
     async def _execute(self, *words: Word) -> Any:
         try:
             return await self._commands.execute(*words)
-        except Unknown as error:
+        except UnknownOutcome as error:
             raise error.because from None
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from emceepee.clock import Clock
 from emceepee.state.replica import LeaseWatch, Replica
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Call, Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
@@ -137,7 +137,7 @@ class SlotLease:
                         sent_at = self._clock.monotonic()
                         await self._claim(None)
                     self._term += 1
-            except Unknown as error:
+            except UnknownOutcome as error:
                 raise error.because from None
             self._watch.renewed(sent_at)
             self._report_success()
@@ -150,12 +150,12 @@ class SlotLease:
     async def roster(self, owners: Collection[str] = ()) -> Roster:
         """Of all replicas, or only of those that have the slots of `owners`."""
         slots = {_parts(owner)[0] for owner in owners}
-        call = Call(ROSTER, [self._names.registry], [self._names.replicas, *slots])
+        call = ScriptCall(ROSTER, [self._names.registry], [self._names.replicas, *slots])
         return await read_roster(self._commands, call)
 
     async def leave(self) -> None:
         keys = [self._names.slot(self.slot), self._names.registry]
-        await self._commands.run_all([Call(LEAVE_SLOT, keys, [self.slot, self._value])])
+        await self._commands.run_all([ScriptCall(LEAVE_SLOT, keys, [self.slot, self._value])])
 
     @property
     def _value(self) -> str:
@@ -165,7 +165,7 @@ class SlotLease:
         sent_at = self._clock.monotonic()
         wanted = "" if slot is None else slot
         arguments = [self._names.replicas, wanted, self._value, self._milliseconds]
-        (found,) = await self._commands.run_all([Call(CLAIM_SLOT, [self._names.registry], arguments)])
+        (found,) = await self._commands.run_all([ScriptCall(CLAIM_SLOT, [self._names.registry], arguments)])
         if found < 0:
             return False
         self.slot = found
@@ -174,7 +174,9 @@ class SlotLease:
 
     async def _renew(self) -> int:
         keys = [self._names.slot(self.slot), self._names.registry]
-        (found,) = await self._commands.run_all([Call(RENEW_SLOT, keys, [self.slot, self._value, self._milliseconds])])
+        (found,) = await self._commands.run_all(
+            [ScriptCall(RENEW_SLOT, keys, [self.slot, self._value, self._milliseconds])]
+        )
         return int(found)
 
     def _report_failure(self, error: str) -> None:
@@ -190,7 +192,7 @@ class SlotLease:
                 self.on_renewed_again()
 
 
-async def read_roster(commands: Commands, call: Call) -> Roster:
+async def read_roster(commands: Commands, call: ScriptCall) -> Roster:
     (told,) = await commands.run_all([call])
     alive: dict[int, Replica] = {}
     last: dict[int, Replica] = {}

@@ -13,7 +13,7 @@ from emceepee.store.store import Commit, Lease
 FIRST = Lease(fence=1, revision=1)
 
 
-class Committing:
+class SqliteCommitter:
     """Leases are checked first, by changing the heads; then the records of those that passed are written."""
 
     def __init__(self, database: Database, keys: KeyTable, clock: Clock) -> None:

@@ -8,7 +8,7 @@ from emceepee.store.sqlite.database import Database
 from emceepee.store.store import StoreUnavailable
 
 
-class Sealing:
+class DatabaseSealing:
     """Used by one thread, as the database is."""
 
     def __init__(self, database: Database, key: StateKey) -> None:

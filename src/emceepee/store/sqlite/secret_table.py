@@ -6,14 +6,14 @@ from datetime import datetime
 
 from emceepee.store.moments import microseconds
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.sealing import Sealing
+from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.store import StoredSecret, secret_place
 
 
 class SecretTable:
     """Each method is one attempt of its database."""
 
-    def __init__(self, database: Database, sealing: Sealing) -> None:
+    def __init__(self, database: Database, sealing: DatabaseSealing) -> None:
         self._database, self._sealing = database, sealing
 
     def secrets_of(self, principal: str) -> Sequence[StoredSecret]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.secret_box import SIGNING, SecretBox, login_proof
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.sealing import Sealing
+from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
 from emceepee.telemetry.logs import EventLog
 
@@ -18,7 +18,7 @@ log = EventLog("store")
 class SharedTables:
     """Each method is one attempt of its database."""
 
-    def __init__(self, database: Database, sealing: Sealing) -> None:
+    def __init__(self, database: Database, sealing: DatabaseSealing) -> None:
         self._database, self._sealing = database, sealing
         self._seen: tuple[sqlite3.Connection, int, int] | None = None
 

@@ -20,11 +20,11 @@ from emceepee.store.secret_box import StateKey
 from emceepee.store.sqlite.checkpoints import Checkpoints
 from emceepee.store.sqlite.chunk_table import ChunkTable
 from emceepee.store.sqlite.commits_here import CommitsHere
-from emceepee.store.sqlite.committing import Committing
+from emceepee.store.sqlite.committing import SqliteCommitter
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.key_table import KeyTable
 from emceepee.store.sqlite.owners import Owners
-from emceepee.store.sqlite.sealing import Sealing
+from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.sqlite.secret_table import SecretTable
 from emceepee.store.sqlite.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.sqlite.shared_tables import SharedTables
@@ -55,10 +55,10 @@ class SqliteStore:
         self._clock = clock
         self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()
-        self._committing = Committing(self._database, keys, clock)
+        self._committing = SqliteCommitter(self._database, keys, clock)
         self._sessions = SessionTable(self._database, keys)
         self._chunks = ChunkTable(self._database)
-        self._sealing = Sealing(self._database, StateKey(path, key))
+        self._sealing = DatabaseSealing(self._database, StateKey(path, key))
         self._shared = SharedTables(self._database, self._sealing)
         self._secrets = SecretTable(self._database, self._sealing)
         self._commits = CommitCounter()

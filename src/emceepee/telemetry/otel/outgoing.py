@@ -12,7 +12,7 @@ from emceepee.telemetry.otel.conventions import Attributes
 from emceepee.telemetry.otel.incoming import end_span, failure_attributes, traced
 from emceepee.telemetry.otel.instruments import Instruments
 from emceepee.telemetry.otel.trace_context import words_of
-from emceepee.telemetry.outgoing import Callee, OutgoingRequest
+from emceepee.telemetry.outgoing import CalledServer, OutgoingRequest
 from emceepee.wire.json_types import JsonObject
 
 
@@ -32,7 +32,7 @@ class LinkTracer:
         meta = words_of(trace.set_span_in_context(span, cause.context))
         return TracedSending(self._instruments, about, span, meta, self._clock)
 
-    def link_ended(self, callee: Callee, protocol_version: str, seconds: float) -> None:
+    def link_ended(self, callee: CalledServer, protocol_version: str, seconds: float) -> None:
         self._instruments.record_link(seconds, _about_callee(callee, protocol_version))
 
 
@@ -73,7 +73,7 @@ class TracedSending:
         self._instruments.record_outgoing(self._clock.monotonic() - self._began, self._about | failure)
 
 
-def _about_callee(callee: Callee, protocol_version: str) -> Attributes:
+def _about_callee(callee: CalledServer, protocol_version: str) -> Attributes:
     about: Attributes = {names.BACKEND: callee.name, names.PROTOCOL_VERSION: protocol_version}
     if callee.address is None:
         return about | {names.TRANSPORT: names.PIPE}

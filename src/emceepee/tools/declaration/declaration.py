@@ -16,7 +16,7 @@ from emceepee.telemetry.journal import Journal
 from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_place
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.declaration.aliases import Aliases
-from emceepee.tools.declaration.hints import Effect, Load
+from emceepee.tools.declaration.hints import Load, ToolEffect
 from emceepee.tools.declaration.schema import compact_schema
 from emceepee.tools.request_context import RequestContext
 from emceepee.validation import Path, mismatches
@@ -107,7 +107,7 @@ class Tool:
     input_schema: JsonObject
     run: ToolFunction
     result: Any = None  # the type of what it returns, from which the reference is made
-    effect: Effect = Effect()
+    effect: ToolEffect = ToolEffect()
     load: Load = Load()
     brief: Brief | None = None
     unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
@@ -227,7 +227,7 @@ class Tool:
 def tool(
     *,
     title: str,
-    effect: Effect,
+    effect: ToolEffect,
     load: Load,
     brief: Brief | None = None,
     unlisted: Iterable[str] = (),

@@ -6,7 +6,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class ToolEffect:
     """What a tool may do, in the protocol's four hints and with the protocol's defaults: the worst."""
 
     read_only: bool = False
@@ -28,9 +28,9 @@ class Effect:
         return {} if self.open_world else {"openWorldHint": False}
 
 
-READS = Effect(read_only=True)
-READS_RECORDS = Effect(read_only=True, open_world=False)
-SETS = Effect(destructive=False, idempotent=True)  # said twice, it is still so
+READS = ToolEffect(read_only=True)
+READS_RECORDS = ToolEffect(read_only=True, open_world=False)
+SETS = ToolEffect(destructive=False, idempotent=True)  # said twice, it is still so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ import pytest
 from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.errors import HttpFailure, NoResponse, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from support.backends.raw_server import RawServer, raw_server
 from support.fakes.clock import FakeClock, settle
 from support.waiting import eventually
@@ -29,7 +29,9 @@ def client(pool: ConnectionPool, server: RawServer) -> HttpClient:
     return HttpClient(pool, server.url, {"Content-Type": "application/json", "User-Agent": "test"})
 
 
-def post(client: HttpClient, body: bytes = b"{}", headers: dict[str, str] | None = None) -> "asyncio.Task[Response]":
+def post(
+    client: HttpClient, body: bytes = b"{}", headers: dict[str, str] | None = None
+) -> "asyncio.Task[HttpResponse]":
     return asyncio.ensure_future(client.request("POST", body, headers))
 
 

@@ -18,7 +18,7 @@ from emceepee.backends.http1.connection_slots import WAIT_SECONDS
 from emceepee.backends.http1.errors import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
 from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from support.backends.raw_server import Peer, RawServer, raw_server
 from support.fakes.clock import FakeClock, settle
 from support.system.certificates import self_signed, server_context
@@ -39,8 +39,8 @@ def origin(url: str) -> Origin:
     return Address.of(url).origin
 
 
-def sent(connection: ClientConnection) -> "asyncio.Task[Response]":
-    async def answered() -> Response:
+def sent(connection: ClientConnection) -> "asyncio.Task[HttpResponse]":
+    async def answered() -> HttpResponse:
         response = connection.send(REQUEST)
         await response.wait_for_head()
         return response

@@ -16,7 +16,7 @@ from emceepee.backends.http1.errors import NotConnected
 from emceepee.backends.http1.pool import CONNECT_SECONDS, ConnectionPool
 from emceepee.backends.http1.proxies import ProxyRules
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from support.backends.raw_server import Peer, RawServer, raw_server
 from support.fakes.clock import FakeClock
 from support.system.certificates import Authority, server_context
@@ -61,11 +61,11 @@ def client_of(pool: ConnectionPool, server: RawServer, *, is_public: bool = Fals
     return HttpClient(pool, f"{scheme}://{HOST}:{server.port}/mcp", {"x-own": "1"}, is_public=is_public)
 
 
-def getting(client: HttpClient) -> "asyncio.Task[Response]":
+def getting(client: HttpClient) -> "asyncio.Task[HttpResponse]":
     return asyncio.ensure_future(client.request("GET"))
 
 
-async def body_of(asking: "asyncio.Task[Response]") -> bytes:
+async def body_of(asking: "asyncio.Task[HttpResponse]") -> bytes:
     async with asyncio.timeout(BOUND):
         return await (await asking).read(1 << 20)
 
@@ -78,7 +78,7 @@ async def failure_of(client: HttpClient) -> str:
 
 
 async def answered(
-    server: RawServer, asking: "asyncio.Task[Response]", peer: Peer | None = None, *headers: str
+    server: RawServer, asking: "asyncio.Task[HttpResponse]", peer: Peer | None = None, *headers: str
 ) -> tuple[str, Peer]:
     peer = peer or await server.peer()
     request = await peer.request()

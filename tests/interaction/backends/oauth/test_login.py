@@ -10,15 +10,15 @@ import pytest
 
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.oauth.client import Registration
-from emceepee.backends.oauth.exchange import HttpRequest
+from emceepee.backends.oauth.exchange import OAuthRequest
 from emceepee.backends.oauth.flow import (
     AskingForToken,
     AskPerson,
     AwaitingBrowser,
     AwaitingDevice,
+    ExchangeUnanswered,
     KeptState,
     LoginTerms,
-    Unanswered,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
 from emceepee.backends.oauth.metadata.challenge import Demand
@@ -172,8 +172,8 @@ async def test_an_abandoned_login_ends(server: AuthorizationServer, sender: OAut
 class Nobody:
     """Whom no request reaches."""
 
-    async def send(self, request: HttpRequest, *, dpop_key: str | None = None) -> Unanswered:
-        return Unanswered("it is down")
+    async def send(self, request: OAuthRequest, *, dpop_key: str | None = None) -> ExchangeUnanswered:
+        return ExchangeUnanswered("it is down")
 
 
 async def test_a_failure_names_no_key_in_the_path_of_the_server() -> None:

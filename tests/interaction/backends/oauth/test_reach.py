@@ -14,7 +14,7 @@ from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
 from emceepee.backends.http1.tls import TlsContexts
 from emceepee.backends.oauth.exchange import get, post_json
-from emceepee.backends.oauth.flow import Answered, Unanswered
+from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
 from emceepee.backends.oauth.reach import LEADS_INSIDE, LoginReach
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.clock import SystemClock
@@ -135,9 +135,9 @@ async def test_nothing_is_sent_to_a_refused_address(tmp_path: Path) -> None:
         )
         for place in (f"unix://{tmp_path}/s:/x", f"http://127.0.0.1:{port}/x", "http://127.0.0.1:1/x"):
             for request in (get(place), post_json(place, b"{}")):
-                assert isinstance(await sender.send(request), Unanswered)
+                assert isinstance(await sender.send(request), ExchangeUnanswered)
         public = OAuthSender(pool=pool, clock=SystemClock(), reach=LoginReach(server_url="https://8.8.8.8/mcp"))
-        assert await public.send(get(f"http://127.0.0.1:{port}/x")) == Unanswered(LEADS_INSIDE)
+        assert await public.send(get(f"http://127.0.0.1:{port}/x")) == ExchangeUnanswered(LEADS_INSIDE)
     assert connections == 0
 
 
@@ -153,5 +153,5 @@ async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
     async with ConnectionPool.running(SystemClock(), None) as pool, server:
         sender = OAuthSender(pool=pool, clock=SystemClock(), reach=LoginReach(server_url=url))
         answered = await sender.send(post_json(url, b"{}"))
-    assert isinstance(answered, Answered)
+    assert isinstance(answered, ExchangeAnswered)
     assert answered.answer.status == 307

@@ -10,7 +10,7 @@ import pytest
 
 from emceepee.guard.identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import LostReply, Outcome
+from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.server.http.routing import SLACK_SECONDS
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
 from emceepee.sessions.directory.stored_sessions import LAST_ANSWERS_SECONDS
@@ -32,7 +32,7 @@ class Wires:
     def __init__(self) -> None:
         self.clients: list[EndpointClient] = []
         self.hops: list[int] = []
-        self.outcome: Outcome | None = None
+        self.outcome: ForwardOutcome | None = None
         self.held: asyncio.Future[None] | None = None  # an answer of another replica that the test holds back
         self.passing = 0
 
@@ -48,7 +48,7 @@ class Wires:
 
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
-    ) -> Outcome:
+    ) -> ForwardOutcome:
         self.hops.append(holder.slot)
         if self.outcome is not None:
             return self.outcome
@@ -57,17 +57,17 @@ class Wires:
             try:
                 await self.held
             except ConnectionResetError:
-                return Outcome.LOST
+                return ForwardOutcome.LOST
             finally:
                 self.passing -= 1
         there = Answered()
         hop = HttpRequest(request.scope, request.headers, request.receive, there.send, request.identity)
         if not await self.clients[holder.slot].endpoint.serve_hop(hop, body):
-            return Outcome.NOT_HELD
+            return ForwardOutcome.NOT_HELD
         headers = [(name.encode(), text.encode()) for name, text in there.headers.items()]
         await request.send({"type": "http.response.start", "status": there.status, "headers": headers})
         await request.send({"type": "http.response.body", "body": there.body})
-        return Outcome.ANSWERED
+        return ForwardOutcome.ANSWERED
 
 
 def lose(client: EndpointClient, session: Session) -> None:
@@ -137,7 +137,7 @@ async def test_what_is_not_where_its_id_says_is_found_by_the_store() -> None:
         connection = await second.join()
         await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
         await second.endpoint.directory.close_all()
-        wires.outcome = Outcome.NOT_HELD
+        wires.outcome = ForwardOutcome.NOT_HELD
         assert len((await first.value(connection, "list_timers"))["timers"]) == 1
         assert wires.hops == [1]
         assert (len(first.sessions()), len(second.sessions())) == (1, 0)
@@ -148,7 +148,7 @@ async def test_a_request_waits_until_the_lease_of_a_dead_replica_is_over() -> No
     async with two_replicas() as (wires, replicas, first, second):
         connection = await second.join()
         await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
-        wires.outcome = Outcome.UNREACHABLE
+        wires.outcome = ForwardOutcome.UNREACHABLE
         answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
         for _ in range(20):
             await replicas.clock.advance(0.1)
@@ -163,7 +163,7 @@ async def test_a_replica_that_stays_out_of_reach_is_not_waited_for_for_ever() ->
     async with two_replicas() as (wires, replicas, first, second):
         connection = await second.join()
         await second.value(connection, "list_timers")
-        wires.outcome = Outcome.UNREACHABLE
+        wires.outcome = ForwardOutcome.UNREACHABLE
         answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
         for _ in range(round((2 * LEASE + SLACK_SECONDS) / 0.2) + 5):
             await replicas.clock.advance(0.2)
@@ -177,7 +177,7 @@ async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_moder
     async with two_replicas() as (wires, _, first, second):
         call = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
         connection = await second.join("desk")
-        wires.outcome = Outcome.LOST
+        wires.outcome = ForwardOutcome.LOST
         if is_modern:
             answered, task = await first.start_modern("tools/call", call, emceepee_session="desk")
             await asyncio.wait_for(task, 5)
@@ -197,7 +197,7 @@ async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_moder
 async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_listens_again() -> None:
     async with two_replicas() as (wires, _, first, second):
         await second.join("desk")
-        wires.outcome = Outcome.LOST
+        wires.outcome = ForwardOutcome.LOST
         listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
         answered, task = await first.start_modern("subscriptions/listen", listen, emceepee_session="desk")
         await asyncio.wait_for(task, 5)
@@ -209,7 +209,7 @@ async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_l
 async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
-        wires.outcome = Outcome.LOST
+        wires.outcome = ForwardOutcome.LOST
         answered = await first.ask("POST", body=first.message("tools/list"), mcp_session_id=connection)
         assert answered.error["data"]["details"]["mayHaveRun"]
         assert (await first.ask("GET", accept="text/event-stream", mcp_session_id=connection)).status == 502

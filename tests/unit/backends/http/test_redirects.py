@@ -4,11 +4,11 @@ from typing import cast
 import pytest
 
 from emceepee.backends.http.redirects import SHOWN_CHARS, redirect_words
-from emceepee.backends.http1.response import BodySource, Response
+from emceepee.backends.http1.response import BodySource, HttpResponse
 
 
-async def redirect(location: str, status: int = 301) -> Response:
-    response = Response(cast(BodySource, None), asyncio.get_running_loop().create_future())
+async def redirect(location: str, status: int = 301) -> HttpResponse:
+    response = HttpResponse(cast(BodySource, None), asyncio.get_running_loop().create_future())
     response.status, response.headers = status, {"location": location}
     return response
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from emceepee.backends.http1.connection import HEAD_BYTES
 from emceepee.backends.http1.errors import HttpFailure, NoResponse
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from support.chunks import chunked
 from support.fakes.connection import FakeConnection
 
@@ -75,7 +75,7 @@ MALFORMED = {
 }
 
 
-async def outcome(response: Response) -> "tuple[int, bytes] | HttpFailure":
+async def outcome(response: HttpResponse) -> "tuple[int, bytes] | HttpFailure":
     async with asyncio.timeout(5):
         try:
             await response.wait_for_head()

@@ -6,7 +6,7 @@ import zlib
 import pytest
 
 from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
-from emceepee.backends.http1.response import UNREAD_BYTES, Response
+from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
 from support.fakes.connection import FakeConnection
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -18,14 +18,14 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
-async def begun(line: FakeConnection, head: bytes = CHUNKED) -> Response:
+async def begun(line: FakeConnection, head: bytes = CHUNKED) -> HttpResponse:
     response = line.ask()
     line.hear(head)
     await response.wait_for_head()
     return response
 
 
-async def all_of(response: Response) -> list[bytes]:
+async def all_of(response: HttpResponse) -> list[bytes]:
     chunks = []
     async with asyncio.timeout(5):
         while piece := await response.readany():
@@ -238,7 +238,7 @@ async def test_discarding_what_is_complete_changes_nothing() -> None:
 # A body that was compressed although nobody asked for it.
 
 
-async def compressed(line: FakeConnection, coding: str, data: bytes, *, cut: int = 1 << 20) -> Response:
+async def compressed(line: FakeConnection, coding: str, data: bytes, *, cut: int = 1 << 20) -> HttpResponse:
     response = await begun(line, CHUNKED.replace(b"\r\n\r\n", f"\r\ncontent-encoding: {coding}\r\n\r\n".encode()))
     for place in range(0, len(data), cut):
         line.hear(chunk(data[place : place + cut]))

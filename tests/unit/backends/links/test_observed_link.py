@@ -10,14 +10,14 @@ from emceepee.backends.links.json_rpc import NumberedParams, request_message
 from emceepee.backends.links.observed_link import ObservedLink, callee_of
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.state.connection.connection import CLOSED
-from emceepee.telemetry.outgoing import Callee, OutgoingRequest
+from emceepee.telemetry.outgoing import CalledServer, OutgoingRequest
 from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 
-MAIL = Callee(name="mail")
+MAIL = CalledServer(name="mail")
 
 
 class Noted:
@@ -40,7 +40,7 @@ class Noted:
     def failed(self, why: str, code: int | None) -> None:
         self.notes.append((why, code))
 
-    def link_ended(self, callee: Callee, protocol_version: str, seconds: float) -> None:
+    def link_ended(self, callee: CalledServer, protocol_version: str, seconds: float) -> None:
         self.notes.append((callee.name, seconds))
 
 
@@ -146,15 +146,15 @@ def test_the_number_of_a_request_is_told_as_it_is_made() -> None:
 @pytest.mark.parametrize(
     ("target", "callee"),
     [
-        (StdioTarget(command="x"), Callee(name="s")),
-        (HttpTarget(url="https://ann:pw@a.test/mcp"), Callee(name="s", address="a.test", port=443)),
-        (HttpTarget(url="http://a.test:8080/mcp"), Callee(name="s", address="a.test", port=8080)),
+        (StdioTarget(command="x"), CalledServer(name="s")),
+        (HttpTarget(url="https://ann:pw@a.test/mcp"), CalledServer(name="s", address="a.test", port=443)),
+        (HttpTarget(url="http://a.test:8080/mcp"), CalledServer(name="s", address="a.test", port=8080)),
         (
             HttpTarget(url="unix:///run/a.sock:/t0ps3cret/mcp"),
-            Callee(name="s", address="/run/a.sock", is_socket=True),
+            CalledServer(name="s", address="/run/a.sock", is_socket=True),
         ),
-        (HttpTarget(url="http://a.test:x/mcp"), Callee(name="s", address="a.test", port=80)),
+        (HttpTarget(url="http://a.test:x/mcp"), CalledServer(name="s", address="a.test", port=80)),
     ],
 )
-def test_a_server_is_known_by_its_address(target: HttpTarget | StdioTarget, callee: Callee) -> None:
+def test_a_server_is_known_by_its_address(target: HttpTarget | StdioTarget, callee: CalledServer) -> None:
     assert callee_of(BackendSpec(name="s", target=target)) == callee

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from emceepee.backends.link import Link, LinkError, LinkLifetime, RpcError, ServerFacts
-from emceepee.backends.links.link_view import LinkView, Origin, SharedResumption
+from emceepee.backends.links.link_view import CallOrigin, LinkView, SharedResumption
 from emceepee.backends.links.shared_links import LOGGED, UPDATED, SharedLinks
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.backends.tasks.own_tasks import PROGRESS
@@ -190,7 +190,7 @@ async def test_what_names_a_task_or_its_progress_goes_to_whoever_began_it_or_to_
         (LOGGED, {"level": "info", **about}),
     ):
         scene.listener.handle_notification(method, params, None)
-        scene.listener.handle_notification(method, params, Origin(cast(LinkView, two), None))
+        scene.listener.handle_notification(method, params, CallOrigin(cast(LinkView, two), None))
     assert (first.heard, second.heard) == ([method for method in (PROGRESS, STATUS_CHANGED, LOGGED) for _ in "12"], [])
 
     scene.listener.handle_notification(PROGRESS, {"progressToken": 7}, None)

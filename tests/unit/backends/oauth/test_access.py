@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 
 from emceepee.backends.http1.client import Attempts
-from emceepee.backends.http1.response import Response
+from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.access import MOST_ATTEMPTS, TokenAccess
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.exchange import OAuthError
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.proofs import new_dpop_key
@@ -83,7 +83,7 @@ class Scene:
     async def refuse(self, refusal: Refusal | None = None, method: str = "POST") -> bool:
         self.attempts.count += 1
         self.refusal = refusal or Refusal()
-        return await self.access.overcome(cast(Response, self.refusal), method, self.attempts)
+        return await self.access.overcome(cast(HttpResponse, self.refusal), method, self.attempts)
 
 
 def tokens(clock: FakeClock, text: str = "one", *, lives: float = 3600, refresh: str | None = "r") -> TokenSet:
@@ -91,7 +91,7 @@ def tokens(clock: FakeClock, text: str = "one", *, lives: float = 3600, refresh:
     return TokenSet(
         issuer="https://as.test",
         resource=URL,
-        client=Client(client_id="me"),
+        client=OAuthClient(client_id="me"),
         token_endpoint="https://as.test/token",
         access_token=text,
         issued_at=now,

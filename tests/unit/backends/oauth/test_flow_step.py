@@ -8,26 +8,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.backends.oauth.client import AuthMethod, Client, Registration
+from emceepee.backends.oauth.client import AuthMethod, OAuthClient, Registration
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import HttpAnswer, HttpRequest, Missing
+from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthRequest
 from emceepee.backends.oauth.flow import (
     Abandoned,
-    Answered,
     AskingForToken,
     AskPerson,
     AwaitingBrowser,
     AwaitingDevice,
     BrowserReturned,
+    ExchangeAnswered,
+    ExchangeUnanswered,
     Failed,
     FlowEvent,
     ForgetRegistration,
     Granted,
     KeepRegistration,
+    LoginTimerFired,
     Send,
-    StartTimer,
-    TimerFired,
-    Unanswered,
+    StartLoginTimer,
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.challenge import Demand, Want
@@ -51,7 +51,7 @@ from support.backends.scripted_login import (
 from support.fakes.clock import START
 
 ROOT_RESOURCE_URL = "https://mcp.example/.well-known/oauth-protected-resource"
-REGISTERED = Client(client_id="registered", is_registered=True)
+REGISTERED = OAuthClient(client_id="registered", is_registered=True)
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login
     )
 
 
-@pytest.mark.parametrize("trouble", [HttpAnswer(status=500), Unanswered("no answer within 15 s")])
+@pytest.mark.parametrize("trouble", [HttpAnswer(status=500), ExchangeUnanswered("no answer within 15 s")])
 def test_trouble_at_the_authorization_server_can_be_over_later(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[ISSUER_URL] = trouble
     failed = login.begin(terms())
@@ -374,7 +374,7 @@ def test_where_nobody_registers_us_a_person_is_told_how_to(login: ScriptedLogin)
 def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(login: ScriptedLogin) -> None:
     """Servers that know scopes only together with the resource they are for refuse them before."""
 
-    def register(request: HttpRequest) -> HttpAnswer:
+    def register(request: OAuthRequest) -> HttpAnswer:
         if b"scope" in (request.body or b""):
             return reply(400, error="invalid_client_metadata", error_description="scope is not known")
         return reply(201, client_id="registered")
@@ -496,7 +496,7 @@ def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogi
     assert login.effects[-1] == ForgetRegistration(ISSUER, "registered")
 
 
-@pytest.mark.parametrize("trouble", [HttpAnswer(status=503), HttpAnswer(status=429), Unanswered("reset")])
+@pytest.mark.parametrize("trouble", [HttpAnswer(status=503), HttpAnswer(status=429), ExchangeUnanswered("reset")])
 def test_a_token_endpoint_in_trouble_may_be_tried_again(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[f"{ISSUER}/token"] = trouble
     failed = login.come_back(login.begin(terms()), code="c", state="the%20state")
@@ -513,7 +513,7 @@ def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
 
 
 def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: ScriptedLogin) -> None:
-    def give(request: HttpRequest) -> HttpAnswer:
+    def give(request: OAuthRequest) -> HttpAnswer:
         assert Missing.PROOF in request.missing
         return reply(access_token="a", token_type="DPoP")
 
@@ -604,19 +604,19 @@ def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     assert login.effects[-2:] == [
         AskPerson(f"{ISSUER}/enter?code=ABCD-EFGH", ISSUER, "ABCD-EFGH", START + timedelta(seconds=60)),
-        StartTimer(2),
+        StartLoginTimer(2),
     ]
     login.replies[f"{ISSUER}/token"] = reply(400, error="authorization_pending")
-    waiting = login.happen(waiting, TimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
-    assert login.effects[-1] == StartTimer(2)
+    waiting = login.happen(waiting, LoginTimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartLoginTimer(2)
     login.replies[f"{ISSUER}/token"] = reply(400, error="slow_down")
-    waiting = login.happen(waiting, TimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
-    assert login.effects[-1] == StartTimer(7)
+    waiting = login.happen(waiting, LoginTimerFired(login.pass_time(2)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartLoginTimer(7)
     login.replies[f"{ISSUER}/token"] = HttpAnswer(status=502)
-    waiting = login.happen(waiting, TimerFired(login.pass_time(7)))  # type: ignore[assignment]  # it still waits
-    assert login.effects[-1] == StartTimer(12)
+    waiting = login.happen(waiting, LoginTimerFired(login.pass_time(7)))  # type: ignore[assignment]  # it still waits
+    assert login.effects[-1] == StartLoginTimer(12)
     login.replies[f"{ISSUER}/token"] = reply(access_token="a", token_type="bearer")
-    assert isinstance(login.happen(waiting, TimerFired(login.pass_time(12))), Granted)
+    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(12))), Granted)
     assert login.form == {
         "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
         "device_code": "secret",
@@ -631,7 +631,7 @@ def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
 def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin, error: str, may_again: bool) -> None:
     waiting = begin_device(login)
     login.replies[f"{ISSUER}/token"] = reply(400, error=error)
-    failed = login.happen(waiting, TimerFired(login.pass_time(2)))
+    failed = login.happen(waiting, LoginTimerFired(login.pass_time(2)))
     assert isinstance(failed, Failed)
     assert failed.may_try_again is may_again
 
@@ -639,7 +639,7 @@ def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin,
 def test_nobody_asks_about_a_code_whose_time_is_over(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     before = len(login.sent)
-    assert isinstance(login.happen(waiting, TimerFired(login.pass_time(60))), Failed)
+    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(60))), Failed)
     assert len(login.sent) == before
 
 
@@ -674,20 +674,20 @@ def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin)
 
 
 EVENTS: list[FlowEvent] = [
-    Unanswered("reset"),
+    ExchangeUnanswered("reset"),
     BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"),
-    TimerFired(START),
+    LoginTimerFired(START),
     Abandoned("nobody wants it"),
     *(
-        Answered(answer=HttpAnswer(status=status, body=body), at=START)
+        ExchangeAnswered(answer=HttpAnswer(status=status, body=body), at=START)
         for status in (200, 404, 500)
         for body in (b"", b"{}")
     ),
-    Answered(answer=resource_document(), at=START),
-    Answered(answer=issuer_document(), at=START),
-    Answered(answer=reply(201, client_id="c"), at=START),
-    Answered(answer=reply(access_token="a"), at=START),
-    Answered(answer=reply(400, error="invalid_grant"), at=START),
+    ExchangeAnswered(answer=resource_document(), at=START),
+    ExchangeAnswered(answer=issuer_document(), at=START),
+    ExchangeAnswered(answer=reply(201, client_id="c"), at=START),
+    ExchangeAnswered(answer=reply(access_token="a"), at=START),
+    ExchangeAnswered(answer=reply(400, error="invalid_grant"), at=START),
 ]
 
 

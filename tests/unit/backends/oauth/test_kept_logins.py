@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import AuthMethod, Client, Registration
+from emceepee.backends.oauth.client import AuthMethod, OAuthClient, Registration
 from emceepee.backends.oauth.device import DeviceCode
 from emceepee.backends.oauth.exchange import post_form
 from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, Grantor, KeptState
 from emceepee.backends.oauth.kept_logins import (
-    Unknown,
+    UnreadableLogin,
     read_login,
     read_registration,
     read_tokens,
@@ -24,7 +24,7 @@ from emceepee.backends.oauth.settings import Grant
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from support.fakes.clock import START
 
-CLIENT = Client(client_id="me", client_secret="s", auth_method=AuthMethod.BASIC, is_registered=True)
+CLIENT = OAuthClient(client_id="me", client_secret="s", auth_method=AuthMethod.BASIC, is_registered=True)
 GRANTOR = Grantor(
     resource="https://mcp.example/mcp",
     server=ServerMetadata(issuer="https://login.example", token_endpoint="https://login.example/token"),
@@ -83,5 +83,5 @@ def test_a_registration_comes_back_as_it_was() -> None:
 )
 def test_what_another_version_wrote_is_known_as_such(data: bytes) -> None:
     for read in (read_tokens, read_login, read_registration):
-        with pytest.raises(Unknown):
+        with pytest.raises(UnreadableLogin):
             read(data)

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jwt.algorithms import ECAlgorithm
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof, new_dpop_key
 
 NOW = datetime.now(UTC)
@@ -49,7 +49,7 @@ def test_a_proof_is_for_one_request_and_one_token() -> None:
     ids=["elliptic", "rsa"],
 )
 def test_a_client_says_who_it_is_to_one_issuer(key: Any, algorithm: str) -> None:
-    client = Client(client_id="me", private_key=pem(key), signing_algorithm=algorithm)
+    client = OAuthClient(client_id="me", private_key=pem(key), signing_algorithm=algorithm)
     signed = client_assertion(client, audience="https://login.example", now=NOW)
     claims = jwt.decode(
         signed,
@@ -64,7 +64,7 @@ def test_a_client_says_who_it_is_to_one_issuer(key: Any, algorithm: str) -> None
 
 @pytest.mark.parametrize("algorithm", ["ES256", "nonsense", "HS256"])
 def test_a_key_that_cannot_sign_is_named_and_not_shown(algorithm: str) -> None:
-    client = Client(client_id="me", private_key="-----BEGIN canary-----", signing_algorithm=algorithm)
+    client = OAuthClient(client_id="me", private_key="-----BEGIN canary-----", signing_algorithm=algorithm)
     with pytest.raises(BadKey) as caught:
         client_assertion(client, audience="https://login.example", now=NOW)
     assert "canary" not in str(caught.value)

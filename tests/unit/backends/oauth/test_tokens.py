@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.oauth.client import AuthMethod, Client
+from emceepee.backends.oauth.client import AuthMethod, OAuthClient
 from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthError
 from emceepee.backends.oauth.tokens import (
     LONGEST_LIFE,
     NonceWanted,
-    Refused,
     Rejected,
     TokenGrant,
+    TokenRefused,
     TokenSet,
     TokenType,
     Unavailable,
@@ -28,7 +28,7 @@ from support.fakes.clock import START
 TOKENS = TokenSet(
     issuer="https://login.example",
     resource="https://mcp.example/mcp",
-    client=Client(client_id="me", client_secret="s", auth_method=AuthMethod.POST),
+    client=OAuthClient(client_id="me", client_secret="s", auth_method=AuthMethod.POST),
     token_endpoint="https://login.example/token",
     revocation_endpoint="https://login.example/revoke",
     access_token="old",
@@ -98,15 +98,15 @@ def test_both_tokens_are_revoked_where_the_server_offers_it() -> None:
     ("answer", "expected"),
     [
         (reply(400, error="invalid_grant", error_description="used"), Rejected(OAuthError("invalid_grant", "used"))),
-        (reply(401, error="invalid_client"), Refused("invalid_client", OAuthError("invalid_client"))),
+        (reply(401, error="invalid_client"), TokenRefused("invalid_client", OAuthError("invalid_client"))),
         (reply(200, error="invalid_grant"), Rejected(OAuthError("invalid_grant"))),
         (reply(503, error="invalid_grant"), Unavailable("HTTP 503")),
         (HttpAnswer(status=500, body=b"<html>"), Unavailable("HTTP 500")),
         (HttpAnswer(status=429), Unavailable("HTTP 429")),
-        (HttpAnswer(status=404), Refused("HTTP 404")),
-        (HttpAnswer(status=302), Refused("HTTP 302")),
+        (HttpAnswer(status=404), TokenRefused("HTTP 404")),
+        (HttpAnswer(status=302), TokenRefused("HTTP 302")),
         (reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce"), NonceWanted("n")),
-        (reply(400, error="use_dpop_nonce"), Refused("use_dpop_nonce", OAuthError("use_dpop_nonce"))),
+        (reply(400, error="use_dpop_nonce"), TokenRefused("use_dpop_nonce", OAuthError("use_dpop_nonce"))),
     ],
 )
 def test_only_invalid_grant_says_that_the_grant_is_gone(answer: HttpAnswer, expected: object) -> None:
@@ -145,7 +145,7 @@ def test_a_life_is_read_as_servers_write_it(document: dict[str, Any], lives: tim
     ],
 )
 def test_what_no_header_can_carry_is_no_token(document: dict[str, Any]) -> None:
-    assert isinstance(read_token_answer(reply(**document)), Refused)
+    assert isinstance(read_token_answer(reply(**document)), TokenRefused)
 
 
 def test_a_strangers_words_are_cut_and_on_one_line() -> None:

@@ -12,9 +12,8 @@ from emceepee.backends.tasks.following import (
     LONGEST_RETRY,
     MOST_REFUSALS,
     RESULT_SECONDS,
-    Answered,
     Ask,
-    Complete,
+    CompleteCall,
     Decision,
     Event,
     Fail,
@@ -23,10 +22,11 @@ from emceepee.backends.tasks.following import (
     Inquiry,
     Lost,
     PollAfter,
+    QuestionAnswered,
     Reason,
-    Refused,
-    Report,
-    ResultArrived,
+    ReportStatus,
+    TaskRequestRefused,
+    TaskResultArrived,
     Told,
     Withdraw,
     step,
@@ -45,8 +45,8 @@ def told(status: str = "working", *, is_pushed: bool = False, **facts: Any) -> T
     return Told(Snapshot(status=RemoteStatus(status), **facts), is_pushed)
 
 
-def refused(code: int, inquiry: Inquiry = Inquiry.STATUS) -> Refused:
-    return Refused(inquiry, {"code": code, "message": "no"})
+def refused(code: int, inquiry: Inquiry = Inquiry.STATUS) -> TaskRequestRefused:
+    return TaskRequestRefused(inquiry, {"code": code, "message": "no"})
 
 
 def play(begin: Following, *events: Event) -> tuple[Following, list[Decision]]:
@@ -92,7 +92,7 @@ def test_a_backend_that_tells_by_itself_is_asked_seldom_until_the_link_is_lost()
 @BOTH
 def test_what_is_new_is_reported_once(begin: Following) -> None:
     state, decisions = step(begin, told(message="digging"))
-    assert decisions == [Report(), PollAfter(0.02)]
+    assert decisions == [ReportStatus(), PollAfter(0.02)]
     assert step(state, told(message="digging"))[1] == [PollAfter(0.04)]
 
 
@@ -100,35 +100,35 @@ def test_what_is_new_is_reported_once(begin: Following) -> None:
 
 
 def test_in_2026_07_28_the_status_brings_the_result_or_the_error() -> None:
-    assert play(MODERN, told("completed", result=RESULT))[1] == [Report(), Complete(RESULT)]
+    assert play(MODERN, told("completed", result=RESULT))[1] == [ReportStatus(), CompleteCall(RESULT)]
     error: JsonObject = {"code": -32000, "message": "boom"}
-    assert play(MODERN, told("failed", error=error))[1] == [Report(), Fail(Reason.ERROR, error)]
-    assert play(MODERN, told("completed"))[1] == [Report(), Fail(Reason.BROKEN)]
+    assert play(MODERN, told("failed", error=error))[1] == [ReportStatus(), Fail(Reason.ERROR, error)]
+    assert play(MODERN, told("completed"))[1] == [ReportStatus(), Fail(Reason.BROKEN)]
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
 def test_in_2025_11_25_the_result_is_fetched_and_whether_it_is_an_error_is_in_it(status: str) -> None:
     state, decisions = step(HANDSHAKE, told(status))
-    assert decisions == [Report(), FetchResult(), PollAfter(RESULT_SECONDS)]
+    assert decisions == [ReportStatus(), FetchResult(), PollAfter(RESULT_SECONDS)]
     result = {**RESULT, "isError": True}
     marked = {**result, "_meta": {RELATED_TASK: {"taskId": "t"}}}
-    assert step(state, ResultArrived(marked))[1] == [Complete(result)]
+    assert step(state, TaskResultArrived(marked))[1] == [CompleteCall(result)]
 
 
 def test_an_error_in_the_place_of_the_result_is_that_of_the_call() -> None:
     error: JsonObject = {"code": INVALID_PARAMS, "message": "no"}
-    assert play(HANDSHAKE, told("failed"), Refused(Inquiry.RESULT, error))[1] == [Fail(Reason.ERROR, error)]
+    assert play(HANDSHAKE, told("failed"), TaskRequestRefused(Inquiry.RESULT, error))[1] == [Fail(Reason.ERROR, error)]
 
 
 def test_a_result_that_was_asked_for_early_is_asked_for_again_only_if_it_does_not_come() -> None:
     state, decisions = play(HANDSHAKE, told("input_required"), told("completed"))
-    assert decisions == [Report(), PollAfter(RESULT_SECONDS)]
+    assert decisions == [ReportStatus(), PollAfter(RESULT_SECONDS)]
     assert step(state, told("completed"))[1] == [FetchResult(), PollAfter(RESULT_SECONDS)]
 
 
 @BOTH
 def test_a_task_that_the_backend_gave_up_has_failed(begin: Following) -> None:
-    assert play(begin, told("cancelled"))[1] == [Report(), Fail(Reason.CANCELLED)]
+    assert play(begin, told("cancelled"))[1] == [ReportStatus(), Fail(Reason.CANCELLED)]
 
 
 def test_what_is_older_than_the_end_changes_nothing() -> None:
@@ -139,7 +139,12 @@ def test_what_is_older_than_the_end_changes_nothing() -> None:
 @BOTH
 def test_after_the_end_nothing_is_decided(begin: Following) -> None:
     over, _ = step(begin, told("cancelled"))
-    for event in (told("completed", result=RESULT), Lost(Inquiry.STATUS), Answered("k"), ResultArrived(RESULT)):
+    for event in (
+        told("completed", result=RESULT),
+        Lost(Inquiry.STATUS),
+        QuestionAnswered("k"),
+        TaskResultArrived(RESULT),
+    ):
         assert step(over, event) == (over, [])
 
 
@@ -149,22 +154,22 @@ def test_after_the_end_nothing_is_decided(begin: Following) -> None:
 def test_in_2026_07_28_each_question_is_asked_once() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
     state, decisions = step(MODERN, asking)
-    assert decisions == [Report(), Ask("a", QUESTION), Ask("b", QUESTION), PollAfter(0.02)]
-    state, decisions = play(state, Answered("a"), asking)
+    assert decisions == [ReportStatus(), Ask("a", QUESTION), Ask("b", QUESTION), PollAfter(0.02)]
+    state, decisions = play(state, QuestionAnswered("a"), asking)
     assert [type(decision) for decision in decisions] == [PollAfter]
     assert state.unanswered == {"b"}
 
 
 def test_a_question_that_the_backend_no_longer_asks_is_withdrawn_and_one_that_was_answered_is_not() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
-    assert Withdraw("b") in play(MODERN, asking, Answered("a"), told("working"))[1]
-    assert play(MODERN, asking, told("completed", result=RESULT))[1][:2] == [Report(), Withdraw("a")]
-    assert Withdraw("a") not in play(MODERN, asking, Answered("a"), told("working"))[1]
+    assert Withdraw("b") in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
+    assert play(MODERN, asking, told("completed", result=RESULT))[1][:2] == [ReportStatus(), Withdraw("a")]
+    assert Withdraw("a") not in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
 
 
 def test_in_2025_11_25_the_result_is_asked_for_early_to_hear_the_question() -> None:
     state, decisions = step(HANDSHAKE, told("input_required"))
-    assert decisions == [Report(), FetchResult(), PollAfter(0.02)]
+    assert decisions == [ReportStatus(), FetchResult(), PollAfter(0.02)]
     assert FetchResult() not in step(state, told("input_required"))[1]
     state, _ = step(state, Lost(Inquiry.RESULT))
     assert FetchResult() in step(state, told("input_required"))[1]
@@ -172,7 +177,7 @@ def test_in_2025_11_25_the_result_is_asked_for_early_to_hear_the_question() -> N
 
 @BOTH
 def test_after_an_answer_it_is_asked_soon(begin: Following) -> None:
-    assert pauses(begin, *[told(interval=5.0)] * 12, Answered("a"))[-1] == 0.02
+    assert pauses(begin, *[told(interval=5.0)] * 12, QuestionAnswered("a"))[-1] == 0.02
 
 
 # What goes wrong.
@@ -214,10 +219,10 @@ def test_a_result_that_is_refused_before_the_end_is_asked_for_again_when_the_sta
 EVENTS: list[Event] = [
     *(told(status, result=RESULT, questions={"k": QUESTION}) for status in RemoteStatus),
     told(is_pushed=True),
-    ResultArrived(RESULT),
+    TaskResultArrived(RESULT),
     *(refused(code, inquiry) for code in (INTERNAL_ERROR, INVALID_PARAMS) for inquiry in Inquiry),
     *(Lost(inquiry) for inquiry in Inquiry),
-    Answered("k"),
+    QuestionAnswered("k"),
 ]
 
 
@@ -228,6 +233,6 @@ def test_as_long_as_it_goes_on_there_is_always_a_next_poll_and_it_ends_once(
     ends = 0
     for event in events:
         begin, decisions = step(begin, event)
-        ends += sum(isinstance(decision, Complete | Fail) for decision in decisions)
+        ends += sum(isinstance(decision, CompleteCall | Fail) for decision in decisions)
         assert ends == begin.is_over
         assert begin.is_over or any(isinstance(decision, PollAfter) for decision in decisions), event

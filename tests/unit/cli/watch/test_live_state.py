@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from emceepee.cli.watch.console_feed import Frame
+from emceepee.cli.watch.console_feed import FeedFrame
 from emceepee.cli.watch.live_state import MOST_REQUESTS, LiveState
 
 
 def told(*frames: tuple[str, dict[str, Any]]) -> LiveState:
     state = LiveState()
     for name, data in frames:
-        state.apply(Frame(name, data), 1000.0)
+        state.apply(FeedFrame(name, data), 1000.0)
     return state
 
 

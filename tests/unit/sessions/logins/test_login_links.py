@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.flow import AwaitingBrowser, Grantor
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.sessions.logins.login_links import LINK_PATH, LoginLinks
@@ -18,7 +18,12 @@ PAGE = "https://login.example/authorize?state=the+state"
 
 def waiting() -> AwaitingBrowser:
     request = AuthorizationRequest(
-        client=Client(client_id="c"), redirect_uri="https://x/cb", resource="r", scopes=(), verifier="v", state=STATE
+        client=OAuthClient(client_id="c"),
+        redirect_uri="https://x/cb",
+        resource="r",
+        scopes=(),
+        verifier="v",
+        state=STATE,
     )
     server = ServerMetadata(issuer="https://issuer.example", token_endpoint="https://issuer.example/token")
     return AwaitingBrowser(grantor=Grantor(resource="r", server=server, scopes=()), request=request, url=PAGE)

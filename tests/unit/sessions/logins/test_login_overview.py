@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
@@ -18,7 +18,7 @@ def tokens(**changes: Any) -> TokenSet:
     given: dict[str, Any] = {
         "issuer": "https://login.example",
         "resource": "https://gone.example/mcp",
-        "client": Client(client_id="c", client_secret="hidden-1"),
+        "client": OAuthClient(client_id="c", client_secret="hidden-1"),
         "token_endpoint": "https://login.example/token",
         "access_token": "hidden-2",
         "refresh_token": "hidden-3",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.oauth.client import Client, Registration
+from emceepee.backends.oauth.client import OAuthClient, Registration
 from emceepee.backends.oauth.flow import AwaitingBrowser
 from emceepee.sessions.logins.login_records import LoginRecords
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
@@ -13,7 +13,7 @@ from support.backends.scripted_login import ISSUER, ScriptedLogin, terms
 from support.fakes.clock import FakeClock
 
 KEY = ServerKey("alice", "tracker", "https://mcp.example/mcp")
-REGISTRATION = Registration(issuer=ISSUER, client=Client(client_id="one", is_registered=True))
+REGISTRATION = Registration(issuer=ISSUER, client=OAuthClient(client_id="one", is_registered=True))
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from emceepee.backends.oauth.client import Client
+from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.exchange import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import Refused, Rejected, TokenSet, Unavailable
+from emceepee.backends.oauth.tokens import Rejected, TokenRefused, TokenSet, Unavailable
 from emceepee.sessions.logins.token_repository import LOCK_SECONDS, LOOK_AGAIN, PAUSE_AFTER_TROUBLE, TokenRepository
 from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey
 from emceepee.store.memory import MemoryStore
@@ -27,7 +27,7 @@ def tokens(number: int = 0, *, at: datetime = START) -> TokenSet:
     return TokenSet(
         issuer="https://login.example",
         resource="https://mcp.example/mcp",
-        client=Client(client_id="me"),
+        client=OAuthClient(client_id="me"),
         token_endpoint="https://login.example/token",
         access_token=f"access-{number}",
         refresh_token=f"refresh-{number}",
@@ -211,7 +211,7 @@ def _set() -> asyncio.Event:
     return event
 
 
-@pytest.mark.parametrize("answer", [Unavailable("HTTP 503"), Refused("invalid_client")])
+@pytest.mark.parametrize("answer", [Unavailable("HTTP 503"), TokenRefused("invalid_client")])
 async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Renewal) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())

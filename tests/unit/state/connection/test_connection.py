@@ -10,11 +10,11 @@ from emceepee.state.connection.connection import (
     Authorizing,
     Closed,
     Closing,
+    ConnectionHistory,
     ConnectionState,
     ConnectionStatus,
     ConnectionView,
     Down,
-    History,
     Idle,
     Opening,
     Pausing,
@@ -24,7 +24,7 @@ from emceepee.state.connection.retry import Retry, RetryCount, RetryPolicy
 from emceepee.state.machine import ForbiddenMove
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PAST = History(retries=RetryCount(RetryPolicy(base=1, longest=180, stable_after=60)))
+PAST = ConnectionHistory(retries=RetryCount(RetryPolicy(base=1, longest=180, stable_after=60)))
 FELL = Pausing(history=PAST, reason="it fell", retry=Retry(2, 3.1), retry_at=NOW)
 S = ConnectionStatus
 ALLOWED = {

@@ -8,7 +8,7 @@ from opentelemetry.trace import SpanKind as OtelKind
 from emceepee.ids import Ulids
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import Journal, SpanBudget
-from emceepee.telemetry.outgoing import Callee, OutgoingRequest
+from emceepee.telemetry.outgoing import CalledServer, OutgoingRequest
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Request
@@ -16,7 +16,7 @@ from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import FakeClock
 from support.fakes.otel_recorder import OtelRecorder, attributes_of, id_of, parent_of
 
-MAIL = Callee(name="mail", address="mail.test", port=443)
+MAIL = CalledServer(name="mail", address="mail.test", port=443)
 TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
@@ -35,7 +35,7 @@ class Served:
         spans.serve(self.span)
 
 
-def request(method: str, callee: Callee = MAIL, **params: object) -> OutgoingRequest:
+def request(method: str, callee: CalledServer = MAIL, **params: object) -> OutgoingRequest:
     return OutgoingRequest(callee=callee, protocol_version="2026-07-28", method=method, params=params)
 
 
@@ -123,7 +123,7 @@ def test_a_span_says_what_it_is_about_without_secrets(
     method: str, params: JsonObject, name: str, told: JsonObject
 ) -> None:
     served = Served()
-    served.otel.links.begin(request(method, Callee(name="files"), **params)).answered({})
+    served.otel.links.begin(request(method, CalledServer(name="files"), **params)).answered({})
     attributes = attributes_of(served.otel.span(name))
     assert attributes.items() >= told.items()
     assert attributes["network.transport"] == "pipe"
@@ -133,15 +133,15 @@ def test_a_span_says_what_it_is_about_without_secrets(
 @pytest.mark.parametrize(
     ("callee", "told"),
     [
-        (Callee(name="mail"), {"network.transport": "pipe"}),
+        (CalledServer(name="mail"), {"network.transport": "pipe"}),
         (
-            Callee(name="mail", address="/run/mail.sock", is_socket=True),
+            CalledServer(name="mail", address="/run/mail.sock", is_socket=True),
             {"network.transport": "unix", "network.protocol.name": "http", "server.address": "/run/mail.sock"},
         ),
     ],
     ids=["a program", "a Unix socket"],
 )
-def test_a_span_says_how_the_server_is_reached(callee: Callee, told: JsonObject) -> None:
+def test_a_span_says_how_the_server_is_reached(callee: CalledServer, told: JsonObject) -> None:
     served = Served()
     served.otel.links.begin(request("tools/list", callee)).answered({})
     attributes = attributes_of(served.otel.span("tools/list"))

@@ -2,7 +2,7 @@ import pytest
 
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.declaration import Tool
-from emceepee.tools.declaration.hints import Effect, Load
+from emceepee.tools.declaration.hints import Load, ToolEffect
 from emceepee.wire.json_types import JsonObject
 from support.sessions.catalogue import CATALOGUE
 
@@ -22,16 +22,16 @@ CORE = {
 @pytest.mark.parametrize(
     ("effect", "said"),
     [
-        (Effect(), {"destructiveHint": True}),
-        (Effect(read_only=True), {"readOnlyHint": True}),
-        (Effect(read_only=True, destructive=False, idempotent=True), {"readOnlyHint": True}),
-        (Effect(destructive=False), {"destructiveHint": False}),
-        (Effect(idempotent=True), {"destructiveHint": True, "idempotentHint": True}),
-        (Effect(open_world=False), {"destructiveHint": True, "openWorldHint": False}),
-        (Effect(read_only=True, open_world=False), {"readOnlyHint": True, "openWorldHint": False}),
+        (ToolEffect(), {"destructiveHint": True}),
+        (ToolEffect(read_only=True), {"readOnlyHint": True}),
+        (ToolEffect(read_only=True, destructive=False, idempotent=True), {"readOnlyHint": True}),
+        (ToolEffect(destructive=False), {"destructiveHint": False}),
+        (ToolEffect(idempotent=True), {"destructiveHint": True, "idempotentHint": True}),
+        (ToolEffect(open_world=False), {"destructiveHint": True, "openWorldHint": False}),
+        (ToolEffect(read_only=True, open_world=False), {"readOnlyHint": True, "openWorldHint": False}),
     ],
 )
-def test_a_client_is_told_what_matters_most_and_what_it_would_not_assume(effect: Effect, said: JsonObject) -> None:
+def test_a_client_is_told_what_matters_most_and_what_it_would_not_assume(effect: ToolEffect, said: JsonObject) -> None:
     assert effect.annotations() == said
 
 

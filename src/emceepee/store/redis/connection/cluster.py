@@ -13,7 +13,7 @@ from redis.exceptions import TimeoutError as NoAnswer
 
 from emceepee.store.redis.connection import faults
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Call, Unknown
+from emceepee.store.redis.connection.commands import ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.connect import OnMessage, connect_to
 from emceepee.store.redis.connection.wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
 from emceepee.store.store import StoreUnavailable
@@ -55,7 +55,7 @@ class ClusterCommands:
         node = self._cluster.get_random_node()
         return await connect_to(str(node.host), int(node.port), self._address, on_message)
 
-    async def run_all(self, calls: Sequence[Call]) -> list[Any]:
+    async def run_all(self, calls: Sequence[ScriptCall]) -> list[Any]:
         by_tag: dict[str, list[int]] = {}
         for number, call in enumerate(calls):
             by_tag.setdefault(_tag(call.keys[0]), []).append(number)
@@ -69,7 +69,7 @@ class ClusterCommands:
         outcomes = await asyncio.gather(*(run(*each) for each in by_tag.items()), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
-                raise Unknown(outcome) if isinstance(outcome, StoreUnavailable) and len(calls) > 1 else outcome
+                raise UnknownOutcome(outcome) if isinstance(outcome, StoreUnavailable) and len(calls) > 1 else outcome
         return replies
 
     async def execute(self, *words: Word) -> Any:
@@ -80,7 +80,7 @@ class ClusterCommands:
         self._is_closed = True
         await self._cluster.aclose()
 
-    async def _run(self, call: Call) -> Any:
+    async def _run(self, call: ScriptCall) -> Any:
         words = (len(call.keys), *call.keys, *call.arguments)
         try:
             return await self._ask("EVALSHA", call.script.sha, *words)
@@ -96,13 +96,13 @@ class ClusterCommands:
         except NoScriptError:
             raise
         except TimeoutError as error:
-            raise Unknown(faults.unavailable(self._address, error)) from None
+            raise UnknownOutcome(faults.unavailable(self._address, error)) from None
         except RedisError as error:
             plain = _plain(error)
             told = faults.unavailable(self._address, plain)
             if isinstance(plain, hiredis.ReplyError):
                 raise told from None
-            raise Unknown(told) from None
+            raise UnknownOutcome(told) from None
 
 
 def _plain(error: RedisError) -> Exception:

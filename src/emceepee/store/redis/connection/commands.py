@@ -4,18 +4,18 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from emceepee.store.redis.connection.wire import Word
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 
 
-class Call(NamedTuple):
+class ScriptCall(NamedTuple):
     """A script, what it is about, and what it is told. All keys of a call are on one node."""
 
-    script: Script
+    script: LuaScript
     keys: Sequence[str]
     arguments: Sequence[Word]
 
 
-class Unknown(Exception):
+class UnknownOutcome(Exception):
     """It was sent, and no answer came: it may have happened, or still happen. `because` is what to tell the caller."""
 
     def __init__(self, because: Exception) -> None:
@@ -34,7 +34,7 @@ class Commands(Protocol):
         """Whether there is more than one node."""
         ...
 
-    async def run_all(self, calls: Sequence[Call]) -> list[Any]:
+    async def run_all(self, calls: Sequence[ScriptCall]) -> list[Any]:
         """One reply each."""
         ...
 

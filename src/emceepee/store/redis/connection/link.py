@@ -11,7 +11,7 @@ from emceepee.futures import resolve
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.store.redis.connection import faults
 from emceepee.store.redis.connection.address import RedisAddress
-from emceepee.store.redis.connection.commands import Call, Unknown
+from emceepee.store.redis.connection.commands import ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import ConnectionLost, Wire, Word
 from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
@@ -36,7 +36,7 @@ class RedisLink:
         self._problem: str | None = None  # why the last one failed
         self._follow(wire)
 
-    async def run_all(self, calls: Sequence[Call]) -> list[Any]:
+    async def run_all(self, calls: Sequence[ScriptCall]) -> list[Any]:
         wire = self._wire if self._wire.is_open else await self._wait_for_wire()
         commands = [("EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.arguments) for call in calls]
         replies = await self._send(wire, commands)
@@ -71,7 +71,7 @@ class RedisLink:
         try:
             return [await future for future in futures]
         except ConnectionLost as error:
-            raise Unknown(self._unavailable(error)) from None
+            raise UnknownOutcome(self._unavailable(error)) from None
 
     async def _wait_for_wire(self) -> Wire:
         """If it was lost only now; else say at once that there is none."""
@@ -122,7 +122,7 @@ class RedisLink:
         if faults.first_word(error) in faults.RECONNECTING:
             wire.close(str(error))
         refused = faults.unavailable(self._address, error)
-        return refused if calls == 1 else Unknown(refused)
+        return refused if calls == 1 else UnknownOutcome(refused)
 
     def _unavailable(self, error: ConnectionLost) -> StoreUnavailable:
         return StoreUnavailable(faults.CLOSED) if self._is_closed else faults.unavailable(self._address, error)

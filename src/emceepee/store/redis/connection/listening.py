@@ -18,7 +18,7 @@ def gone_message(epochs: Collection[int]) -> bytes:
     return b" ".join([GONE, *(b"%d" % epoch for epoch in sorted(epochs))])
 
 
-class Listener:
+class ChangeListener:
     """`connect` makes a connection that hands on what comes unasked; `heard` is called per change of another."""
 
     def __init__(

@@ -10,7 +10,7 @@ import hiredis
 from emceepee.clock import Clock
 from emceepee.store.redis.connection import faults
 from emceepee.store.redis.connection.address import CLUSTER, RedisAddress
-from emceepee.store.redis.connection.commands import Commands, Unknown
+from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
 from emceepee.store.redis.connection.connect import OnMessage, connect
 from emceepee.store.redis.connection.link import CONNECTING, RedisLink
 from emceepee.store.redis.connection.wire import Wire
@@ -26,7 +26,7 @@ _HOPELESS = ("WRONGPASS", "NOAUTH", "NOPERM", "ERR")  # what time does not chang
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RedisAccess:
     """The way for commands, what makes other connections, and what Redis says of itself."""
 
     address: RedisAddress
@@ -43,14 +43,14 @@ class Access:
             log.warning("redis_may_lose_state", redis=str(self.address), missing="appendonly yes")
 
     def unusable(self, error: Exception) -> StoreUnusable:
-        if isinstance(error, Unknown):
+        if isinstance(error, UnknownOutcome):
             error = error.because
         if isinstance(error, StoreUnavailable):
             return faults.unusable_as(error)
         return faults.unusable(self.address, error)
 
 
-async def reach(address: RedisAddress, clock: Clock, patience: float) -> Access:
+async def reach(address: RedisAddress, clock: Clock, patience: float) -> RedisAccess:
     """Raises: StoreUnusable."""
     deadline = asyncio.get_running_loop().time() + patience
     while True:
@@ -65,7 +65,7 @@ async def reach(address: RedisAddress, clock: Clock, patience: float) -> Access:
     return access
 
 
-async def _reach_one(address: RedisAddress, clock: Clock) -> Access:
+async def _reach_one(address: RedisAddress, clock: Clock) -> RedisAccess:
     wire = await connect(address)
     try:
         info = await _look_at(address, wire)
@@ -73,10 +73,10 @@ async def _reach_one(address: RedisAddress, clock: Clock) -> Access:
         wire.close()
         raise
     again = partial(connect, address)
-    return Access(address, RedisLink(address, wire, again, clock), again, info)
+    return RedisAccess(address, RedisLink(address, wire, again, clock), again, info)
 
 
-async def _reach_cluster(address: RedisAddress) -> Access:
+async def _reach_cluster(address: RedisAddress) -> RedisAccess:
     from emceepee.store.redis.connection.cluster import ClusterCommands  # here: it loads much
 
     cluster = ClusterCommands(address)
@@ -90,7 +90,7 @@ async def _reach_cluster(address: RedisAddress) -> Access:
     except BaseException:
         await cluster.close()
         raise
-    return Access(address, cluster, cluster.connect, info)
+    return RedisAccess(address, cluster, cluster.connect, info)
 
 
 async def check_format(commands: Commands, names: KeyNames, address: RedisAddress) -> None:

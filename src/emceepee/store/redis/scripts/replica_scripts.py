@@ -1,9 +1,9 @@
 """What Redis does in one step with the slots of replicas, and with what all of them share."""
 
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 
 # KEYS: the registry. ARGV: tag of replicas, slot or "", value, milliseconds. Returns the slot, or -1 if it is taken.
-CLAIM_SLOT = Script(
+CLAIM_SLOT = LuaScript(
     """
 local function claim(slot)
   if not redis.call('SET', ARGV[1] .. ':slot:' .. slot, ARGV[3], 'NX', 'PX', ARGV[4]) then return false end
@@ -19,7 +19,7 @@ return slot
 
 # KEYS: the slot, the registry. ARGV: number of the slot, value, milliseconds. Returns 1 if it was ours all the time, 2
 # if it had lapsed and is ours again, 0 if another has it.
-RENEW_SLOT = Script(
+RENEW_SLOT = LuaScript(
     """
 local found = redis.call('GET', KEYS[1])
 if found == ARGV[2] then
@@ -34,7 +34,7 @@ return 2
 )
 
 # KEYS: the slot, the registry. ARGV: number of the slot, value.
-LEAVE_SLOT = Script(
+LEAVE_SLOT = LuaScript(
     """
 if redis.call('GET', KEYS[1]) == ARGV[2] then
   redis.call('DEL', KEYS[1])
@@ -46,7 +46,7 @@ return 1
 
 # KEYS: the registry. ARGV: tag of replicas, and which slots; all if there is none. Returns in turn a slot, its last
 # value, and 1 if that is alive.
-ROSTER = Script(
+ROSTER = LuaScript(
     """
 local told = {}
 local function tell(slot, value)
@@ -69,7 +69,7 @@ return told
 
 # What all share. KEYS: hash, revision, positions, principals. ARGV: channel, who tells, what is done, field, value,
 # principal. Returns 1 if anything has changed, and then the others are told.
-CHANGE_SHARED = Script(
+CHANGE_SHARED = LuaScript(
     """
 local kind, field, value = ARGV[3], ARGV[4], ARGV[5]
 local there = redis.call('HGET', KEYS[1], field)
@@ -94,7 +94,7 @@ return 1
 
 # KEYS: the servers of a principal, revision. ARGV: channel, who tells, name, the entry that must be there, the new one.
 # Returns 1 if it was there.
-SEAL_SERVER = Script(
+SEAL_SERVER = LuaScript(
     """
 if redis.call('HGET', KEYS[1], ARGV[3]) ~= ARGV[4] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[3], ARGV[5])

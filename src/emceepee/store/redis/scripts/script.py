@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class LuaScript:
     """`sha` is how Redis calls it."""
 
     text: str

@@ -1,10 +1,10 @@
 """What Redis does in one step with secrets and locks."""
 
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 
 # KEYS: the hash of a principal, the revisions. ARGV: name, the revision that must be there, the value. Returns the new
 # revision, or 0 if another was there.
-PUT_SECRET = Script(
+PUT_SECRET = LuaScript(
     """
 local there = redis.call('HGET', KEYS[1], ARGV[1])
 if (there and string.match(there, '^%d+') or '0') ~= ARGV[2] then return 0 end
@@ -15,7 +15,7 @@ return revision
 )
 
 # KEYS: the hash of a principal. ARGV: name, the revision that must be there. Returns 1 if it is gone by this.
-DROP_SECRET = Script(
+DROP_SECRET = LuaScript(
     """
 local there = redis.call('HGET', KEYS[1], ARGV[1])
 if not there or string.match(there, '^%d+') ~= ARGV[2] then return 0 end
@@ -25,7 +25,7 @@ return redis.call('HDEL', KEYS[1], ARGV[1])
 
 # The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, the value of one that is
 # gone. Returns "" if the holder has it, else the value of the one that has.
-LOCK = Script(
+LOCK = LuaScript(
     """
 local found = redis.call('GET', KEYS[1])
 if found and found ~= ARGV[4] and string.match(found, '[^/]*$') ~= ARGV[1] then return found end
@@ -35,7 +35,7 @@ return ''
 )
 
 # KEYS: the lock. ARGV: holder.
-UNLOCK = Script(
+UNLOCK = LuaScript(
     """
 local found = redis.call('GET', KEYS[1])
 if found and string.match(found, '[^/]*$') == ARGV[1] then redis.call('DEL', KEYS[1]) end

@@ -11,7 +11,7 @@ its partition, so they are on the same node of a cluster:
     TAG:chunks:ID    its large parts, in chunks
 """
 
-from emceepee.store.redis.scripts.script import Script
+from emceepee.store.redis.scripts.script import LuaScript
 
 MOST_UNPACKED = 4000  # values that Lua can pass on at once, with room to spare
 
@@ -60,7 +60,7 @@ end
 
 # KEYS: the hash of each session. ARGV: tag, owner, epoch, now, how far `t` may lag, and per session what `commit_words`
 # has. Returns per session the revision that it has now, or 0.
-COMMIT = Script(
+COMMIT = LuaScript(
     _TOOLS
     + """
 local tag, owner, mine, now, lag = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -162,7 +162,7 @@ end
 
 # KEYS: the name of a key. ARGV: tag, digest, owner, epoch, holder that may be replaced. Returns nothing; the id and
 # who holds it; or the id, "" and all fields.
-TAKE_BY_KEY = Script(
+TAKE_BY_KEY = LuaScript(
     _TOOLS
     + _TAKE
     + """
@@ -176,7 +176,7 @@ return take(tag, id, ARGV[3], ARGV[4], ARGV[5])
 )
 
 # KEYS: the hash. ARGV: tag, id, owner, epoch, holder that it must have.
-TAKE_BY_ID = Script(
+TAKE_BY_ID = LuaScript(
     _TOOLS
     + _TAKE
     + """
@@ -188,7 +188,7 @@ return take(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 
 # KEYS: the hashes. ARGV: tag, epoch, owner that it shall have ("" lets go), and per session its id and fence. Returns
 # per session 1 if it was held under that fence.
-HAND_TO = Script(
+HAND_TO = LuaScript(
     _TOOLS
     + """
 local tag, mine, owner, done = ARGV[1], ARGV[2], ARGV[3], {}
@@ -210,7 +210,7 @@ return done
 )
 
 # KEYS: the hash. ARGV: tag, id, epoch of the owner or "", fence or "", the exact holder or "". Returns 1 if it is gone.
-FORGET = Script(
+FORGET = LuaScript(
     _TOOLS
     + """
 local h = redis.call('HMGET', KEYS[1], 'o', 'f', 'd')
@@ -223,7 +223,7 @@ return 1
 )
 
 # KEYS: the set of owners. ARGV: tag. Returns in turn an owner and the earliest due_at of what it has.
-NEXT_DUE = Script(
+NEXT_DUE = LuaScript(
     """
 local found = {}
 for _, owner in ipairs(redis.call('SMEMBERS', KEYS[1])) do
@@ -240,7 +240,7 @@ return found
 )
 
 # KEYS: the set of owners. ARGV: tag, now, most of each owner. Returns in turn an id, its due_at and its holder.
-DUE = Script(
+DUE = LuaScript(
     """
 local found = {}
 for _, owner in ipairs(redis.call('SMEMBERS', KEYS[1])) do
@@ -262,7 +262,7 @@ return found
 
 # KEYS: the index of all. ARGV: tag, first, last by rank. Returns how many there are, then in turn an id, its expires_at
 # and its holder. What Redis has let expire leaves the indexes.
-EXPIRY = Script(
+EXPIRY = LuaScript(
     """
 local found = {0}
 for _, id in ipairs(redis.call('ZRANGE', KEYS[1], ARGV[2], ARGV[3])) do
@@ -284,7 +284,7 @@ return found
 )
 
 # KEYS: the hash, and that of the chunks. ARGV: in turn a name and a chunk. Returns 1 if the session is there.
-PUT_CHUNKS = Script(
+PUT_CHUNKS = LuaScript(
     """
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return 0 end
