@@ -47,7 +47,7 @@ from emceepee.surface import use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.loop_lag import LoopLag
 from emceepee.telemetry.memory import resident_bytes
-from emceepee.telemetry.request_figures import RequestFigures
+from emceepee.telemetry.request_metrics import RequestMetrics
 from emceepee.web.callback import CALLBACK_PATH
 
 log = EventLog("app")
@@ -66,7 +66,7 @@ async def run_http(
     """
     use_surface(config.surface)  # what happens by itself is told in words for it
     clock, callback = SystemClock(), FixedCallback()
-    figures = RequestFigures(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
+    figures = RequestMetrics(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
     async with (
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
@@ -259,7 +259,7 @@ async def console_of(
         await tasks.close(within=CONSOLE_CLOSE_SECONDS)
 
 
-def metrics_of(figures: RequestFigures, directory: SessionDirectory, parts: SessionParts, store: Store) -> Metrics:
+def metrics_of(figures: RequestMetrics, directory: SessionDirectory, parts: SessionParts, store: Store) -> Metrics:
     sources = MetricSources(
         requests=figures,
         directory=directory,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from emceepee.sessions.lists.entry_search import SharedVectors
     from emceepee.telemetry.audit_log import AuditLog
     from emceepee.telemetry.otel.export import Export
-    from emceepee.telemetry.request_figures import RequestFigures
+    from emceepee.telemetry.request_metrics import RequestMetrics
 
 Invite = Callable[[str], object]  # told where a person can open the console
 
@@ -210,7 +210,7 @@ def notice_options(config: Config) -> NoticeOptions:
 
 
 @asynccontextmanager
-async def observing(config: Config, clock: Clock, figures: "RequestFigures | None" = None) -> AsyncIterator[Observers]:
+async def observing(config: Config, clock: Clock, figures: "RequestMetrics | None" = None) -> AsyncIterator[Observers]:
     """Who wants to know of every request. Raises: OSError."""
     counting = () if figures is None else (figures,)
     async with audit_log(config, clock) as audits, otel_export(config, clock) as export:

@@ -25,7 +25,7 @@ from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.side_link import SideListener
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.supervisor import Supervisor
-from emceepee.backends.tasks.backend_tasks import UNPLANNED, BackendTasks, CallPlan
+from emceepee.backends.tasks.backend_tasks import NO_PLAN, BackendTasks, CallPlan
 from emceepee.backends.tasks.wire import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import LoginNeeded
@@ -296,7 +296,7 @@ class Connection:
     # Asking.
 
     async def request(
-        self, method: str, params: JsonObject, *, origin: object | None = None, plan: CallPlan = UNPLANNED
+        self, method: str, params: JsonObject, *, origin: object | None = None, plan: CallPlan = NO_PLAN
     ) -> JsonObject:
         """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from emceepee import __version__
-from emceepee.backends.backend_figures import BackendFigures
+from emceepee.backends.backend_metrics import BackendMetrics
 from emceepee.backends.eras import EraMemory
 from emceepee.backends.http.http_link import HttpLink
 from emceepee.backends.http.sse_link import SseLink
@@ -63,7 +63,7 @@ class Dialer:
         self._child_processes = child_processes
         self._process_slots = ProcessSlots(limits, clock)
         self.eras = EraMemory(clock)
-        self.figures = BackendFigures()
+        self.figures = BackendMetrics()
         self._observer, self._is_listed = observer, is_listed
         self._shared = SharedLinks()
         self._recordings: Recordings | None = None

@@ -34,8 +34,8 @@ HOW_TO_ATTACH = "to attach, run `emceepee --attach require`"
 ACCEPT_PAUSE_SECONDS = 0.5  # after a caller who could not be let in: mostly there are no descriptors, for a moment
 
 
-class Doorkeeper(Protocol):
-    """Who says whom this daemon is for."""
+class AdmissionCheck(Protocol):
+    """Decides which clients may attach to this daemon."""
 
     async def refusal(self, hello: DaemonHello) -> str | None: ...
 
@@ -57,12 +57,12 @@ class AttachedCallers:
         kernel: Kernel,
         tools: Tools,
         directory: SessionDirectory,
-        doorkeeper: Doorkeeper,
+        admission_check: AdmissionCheck,
         *,
         longest_line: int,
         link_file: str | None,
     ) -> None:
-        self._kernel, self._tools, self._directory, self._doorkeeper = kernel, tools, directory, doorkeeper
+        self._kernel, self._tools, self._directory, self._admission_check = kernel, tools, directory, admission_check
         self._clock: Clock = directory.clock
         self._longest, self._link_file = longest_line, link_file
         self.on_change: Callable[[], None] = lambda: None
@@ -123,7 +123,7 @@ class AttachedCallers:
             hello = read_hello(line)
         except BadGreeting as error:
             raise _Refused(f"the daemon cannot read the greeting: {error}; {HOW_TO_ATTACH}") from None
-        if (refusal := await self._doorkeeper.refusal(hello)) is not None:
+        if (refusal := await self._admission_check.refusal(hello)) is not None:
             raise _Refused(refusal)
         lines = SocketLines(self._longest, rest)
         try:
@@ -167,7 +167,7 @@ class AttachedCallers:
         session.open_streams += 1  # as long as it has a caller, it is neither put to sleep nor forgotten
         try:
             session.update_profile(transport="stdio")
-            notice, link_file = self._doorkeeper.notice, self._link_file
+            notice, link_file = self._admission_check.notice, self._link_file
             welcome = Welcome(pid=os.getpid(), longest_line=self._longest, link_file=link_file, notice=notice)
             # The transport closes it, once its buffer is written.
             owned = socket.socket(fileno=connection.detach())

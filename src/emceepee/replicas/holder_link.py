@@ -29,7 +29,7 @@ log = EventLog("replicas")
 SETTLE_AFTER = 1.0  # seconds that the news of what was read waits for a request to ride on
 WRITTEN_AFTER = 0.05  # the same for what was written: that events were delivered is promised to be saved in 100 ms
 SETTLE_ATTEMPTS = 30  # then the holder is taken for gone, and what it kept with it
-NOBODY = CallerIdentity()
+NO_CALLER = CallerIdentity()
 
 
 class LinkPassage(Protocol):
@@ -178,7 +178,7 @@ class HolderLink:
 
     async def _tell(self, body: bytes) -> None:
         """Raises: HttpFailure."""
-        hop = await self.send(SignedMessage(b"POST", SETTLE_PATH, b"host: replica\r\n", body), NOBODY)
+        hop = await self.send(SignedMessage(b"POST", SETTLE_PATH, b"host: replica\r\n", body), NO_CALLER)
         await hop.response.wait_for_head()
         if not self.is_answered(hop):
             hop.response.close()

@@ -44,7 +44,7 @@ SERVER_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": _
 _SESSION: JsonObject = {"description": "Handle", "type": "string"}
 _SESSION_AGAIN: JsonObject = {"type": "string"}
 # Nobody is to keep what it was told: what is listed depends on who asks, and may be other tools after a restart.
-_NOT_TO_BE_KEPT: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
+_UNCACHEABLE: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Kernel:
         self.servers: Sequence[BackendSpec] = tuple(servers)  # those that the instructions name, from now on
         self._tools, self._takes_handles = {tool.name: tool for tool in tools}, takes_handles
         self._listed = cache(self._list_result)
-        kept = _NOT_TO_BE_KEPT
+        kept = _UNCACHEABLE
         self.methods = {
             "ping": Method(RequestParams, _ping, in_modern=False),
             "server/discover": Method(RequestParams, self._discover, in_handshake=False, marks=kept),

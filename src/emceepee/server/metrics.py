@@ -8,15 +8,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from emceepee import __version__
-from emceepee.backends.backend_figures import BackendFigures
+from emceepee.backends.backend_metrics import BackendMetrics
 from emceepee.clock import Clock
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.state.connection.connection import ConnectionStatus
 from emceepee.state.task import TaskStatus
-from emceepee.store.commit_figures import CommitFigures
+from emceepee.store.commit_statistics import CommitStatistics
 from emceepee.store.store import Store
 from emceepee.telemetry.loop_lag import LoopLag
-from emceepee.telemetry.request_figures import BOUNDS, RequestFigures
+from emceepee.telemetry.request_metrics import BOUNDS, RequestMetrics
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -31,9 +31,9 @@ _REQUEST_LABELS = ("kind", "server", "tool")
 class MetricSources:
     """Where the figures come from."""
 
-    requests: RequestFigures
+    requests: RequestMetrics
     directory: SessionDirectory
-    backends: BackendFigures
+    backends: BackendMetrics
     store: Store
     lag: LoopLag
     clock: Clock
@@ -155,8 +155,8 @@ class Metrics:
             for value, number in counts.items():
                 family.add_metric((value,), number)
             yield family
-        figures = getattr(self._sources.store, "commit_figures", None)  # of engines that commit anything
-        if isinstance(figures, CommitFigures):
+        figures = getattr(self._sources.store, "commit_statistics", None)  # of engines that commit anything
+        if isinstance(figures, CommitStatistics):
             yield SummaryMetricFamily(
                 "emceepee_store_commit_duration_seconds",
                 "Commits to the store, and how long they took in all.",

@@ -157,13 +157,13 @@ class Calls:
             if self._sealing.is_loaded:  # else nothing is kept: later, the record could be of an earlier moment
                 self.keep(call)
 
-    async def keep_unsent(self, call: Call) -> None:
-        """It waits for what may take long, and nothing of it was sent: another process can still send it."""
-        call.before_sending = self._forget_unsent
+    async def store_before_send(self, call: Call) -> None:
+        """Store a call that waits before it is sent, so that another process can send it."""
+        call.before_sending = self._mark_sent
         await self.keep_at_once(call)
 
-    async def _forget_unsent(self, call: Call) -> None:
-        """Returns when the store knows that it may have been sent."""
+    async def _mark_sent(self, call: Call) -> None:
+        """Wait until the store records that the call may have been sent."""
         call.before_sending = None
         if call.is_kept and call.call_id is not None:
             call.is_kept = False
@@ -234,12 +234,12 @@ class Calls:
 
         What the backend runs as a task of its own goes on, as one of ours that another process will follow.
         """
-        self.leave_kept()
+        self.detach_stored()
         for call in list(self._in_flight):
             self._apply(call, Stopping(_lost(call.server) if is_lost else _stopping(call.server)))
 
-    def leave_kept(self) -> None:
-        """Stop following what another process can go on with."""
+    def detach_stored(self) -> None:
+        """Stop following stored calls, which another process can continue."""
         for call in list(self._in_flight):
             if call.is_kept:
                 self._apply(call, BareEvent.CLIENT_GONE)
@@ -283,7 +283,7 @@ class Calls:
             kept_as=kept_as,
         )
         if params is not None:
-            call.before_sending = self._forget_unsent
+            call.before_sending = self._mark_sent
         self._in_flight[call] = None
         self._promoted[task.task_id] = call
         self._unsaved.mark(kept_as, task.task_id)

@@ -15,7 +15,7 @@ from emceepee.state.limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """`wake_by` asks the session to let time pass for its records at that moment at the latest.
+    """`schedule_by` asks the session to let time pass for its records at that moment at the latest.
 
     `notify_change` is the session's signal, for what is no event. `why_foreign` tells of an id that is unknown here why
     another session has it, if it must be so.
@@ -28,6 +28,6 @@ class SessionContext:
     results: ResultBudget
     unsaved: Unsaved
     sealing: Sealing
-    wake_by: Callable[[datetime], None]
+    schedule_by: Callable[[datetime], None]
     notify_change: Callable[[], None]
     why_foreign: Callable[[str], str | None]

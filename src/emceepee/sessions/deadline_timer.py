@@ -18,7 +18,7 @@ class DeadlineTimer:
         self._at: datetime | None = None
         self._is_closed = False
 
-    def not_later_than(self, deadline: datetime) -> None:
+    def advance_to(self, deadline: datetime) -> None:
         """Fire at `deadline`, unless it is set for an earlier moment anyway."""
         if self._is_closed or (self._at is not None and self._at <= deadline):
             return
@@ -41,4 +41,4 @@ class DeadlineTimer:
         self._handle = self._at = None
         following = self._on_deadline(self._clock.now())
         if following is not None:
-            self.not_later_than(following)
+            self.advance_to(following)

@@ -42,7 +42,7 @@ from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
-from emceepee.telemetry.journal import NOBODY, Journal, SpanOwner
+from emceepee.telemetry.journal import NO_OWNER, Journal, SpanOwner
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
 
@@ -142,7 +142,7 @@ class Session:
             ids,
             most=self.limits.requests_per_session,
             changed=self.change_signal.notify,
-            owner=SpanOwner(session_id, principal, self.touched) if parts.journals.observers else NOBODY,
+            owner=SpanOwner(session_id, principal, self.touched) if parts.journals.observers else NO_OWNER,
         )
         context = SessionContext(
             activity=self.activity,
@@ -152,7 +152,7 @@ class Session:
             results=parts.results,
             unsaved=self.unsaved,
             sealing=self.sealing,
-            wake_by=timer.not_later_than,
+            schedule_by=timer.advance_to,
             notify_change=self.change_signal.notify,
             why_foreign=self.why_foreign,
         )
@@ -214,9 +214,9 @@ class Session:
         self.profile = replace(self.profile, **known)
         self.unsaved.mark(RecordKind.SESSION)
 
-    def let_time_pass(self) -> None:
+    def apply_deadlines(self) -> None:
         if (following := self._apply_deadlines(self.clock.now())) is not None:
-            self._deadline_timer.not_later_than(following)
+            self._deadline_timer.advance_to(following)
 
     def begin_stop(self) -> None:
         """Calls have a moment to finish."""

@@ -45,7 +45,11 @@ class Tasks:
     """The tasks of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._activity, self._wake_by, self._notify_change = (
+            context.activity,
+            context.schedule_by,
+            context.notify_change,
+        )
         self._clock, self._limits, self._results = context.clock, context.limits, context.results
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._kept: dict[str, _Kept] = {}

@@ -17,7 +17,11 @@ class Timers:
     """Set, list, delete; a timer that fires is an event."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._activity, self._wake_by, self._notify_change = (
+            context.activity,
+            context.schedule_by,
+            context.notify_change,
+        )
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._timers: dict[str, Timer] = {}

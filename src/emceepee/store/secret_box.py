@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from emceepee.paths import PRIVATE_FILE
-from emceepee.store.moments import microseconds
 from emceepee.store.store import StoredLogin, StoreUnusable
+from emceepee.store.timestamps import microseconds
 
 KEY_BYTES, NONCE_BYTES = 32, 12
 VARIABLE = "EMCEEPEE_STATE_KEY"

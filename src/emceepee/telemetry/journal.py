@@ -61,7 +61,7 @@ class SpanObserver(ABC):
         """`seconds` is how long it was here."""
 
 
-NOBODY = SpanOwner("", "")
+NO_OWNER = SpanOwner("", "")
 
 
 class SpanBudget:
@@ -121,7 +121,7 @@ class Journal:
         *,
         most: int,
         changed: Callable[[], None],
-        owner: SpanOwner = NOBODY,
+        owner: SpanOwner = NO_OWNER,
     ) -> None:
         """`owner` is for observers; without any, it need not be known."""
         self._owner = owner

@@ -7,12 +7,12 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.store.sqlite.checkpoints import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
-from emceepee.store.sqlite.commits_here import (
+from emceepee.store.sqlite.inline_commits import (
     FEW_SESSIONS,
     LEFT_TO_THREAD_SECONDS,
     SLOW_SECONDS,
     SMALL_BYTES,
-    CommitsHere,
+    InlineCommits,
 )
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Lease, Store
@@ -59,7 +59,7 @@ async def test_what_is_large_or_must_reach_the_disk_is_left_to_the_thread(path: 
 
 async def test_after_a_slow_commit_the_next_ones_are_left_to_the_thread_for_a_while() -> None:
     clock = FakeClock()
-    here = CommitsHere(clock, is_off=False)
+    here = InlineCommits(clock, is_off=False)
     commits = [change(head("a"), x="1")]
     with here.timed():
         await clock.advance(SLOW_SECONDS * 0.9)

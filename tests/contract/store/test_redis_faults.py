@@ -154,7 +154,7 @@ async def test_a_commit_that_comes_late_changes_nothing(store: RedisStore) -> No
     """It lay in a buffer while its successor was made."""
     lease = await store_session(store, of(), e="1")
     committing, late = store._committing, change(of(), lease, e="late", x="x")
-    committing._doubts.add(late)
+    committing._unconfirmed_commits.add(late)
     call = committing._call(store._names.tags[0], [(0, late)], SystemClock().now(), is_strict=False)
     await put(store, change(of(), lease, e="2"))
     assert await store._commands.run_all([call]) == [[0]]

@@ -235,8 +235,8 @@ async def test_what_was_taken_for_nobody_is_let_go_so_that_its_timers_fire(
     kept = await store_session(holder, head("s2", due_at=NOW))
     await holder.release({"s1": lease})
     await taken(holder, key("s1"))
-    holder._holdings.drop("s1")
-    holder._holdings.may_have_lost_track = True
+    holder._held_sessions.drop("s1")
+    holder._held_sessions.may_have_lost_track = True
     assert [each.head.session_id for each in await holder.take_due(NOW, 10)] == ["s1"]
     await put(holder, change(head("s2"), kept, e="still held"))
 

@@ -197,7 +197,7 @@ async def test_a_session_is_made_whole_or_not_at_all_though_two_make_it_at_once(
         (winner,) = [side for side, lease in enumerate(leases) if lease is not None]
         assert (await taken(stores[winner], shared)).head.session_id == f"{'ab'[winner]}{number}"
         assert await stores[winner].take(own[1 - winner]) is None
-    assert stores[0].commit_figures.count + stores[1].commit_figures.count == 100
+    assert stores[0].commit_statistics.count + stores[1].commit_statistics.count == 100
 
 
 # Sockets of the dead.

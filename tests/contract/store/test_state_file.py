@@ -184,7 +184,7 @@ async def test_commits_are_counted_and_timed(path: Path) -> None:
     async with opened(path) as store:
         await store_session(store, head("s1"), e="1")
         await store_session(store, head("s2"), e="1")
-        figures = store.commit_figures
+        figures = store.commit_statistics
     assert (figures.count, len(figures.seconds)) == (2, 2)
     assert all(seconds > 0 for seconds in figures.seconds)
 

@@ -11,7 +11,7 @@ from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory import MemoryStore
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.loop_lag import LoopLag
-from emceepee.telemetry.request_figures import RequestFigures
+from emceepee.telemetry.request_metrics import RequestMetrics
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.installation import Installation, an_installation
 from support.sessions.request_contexts import call_tool
@@ -38,7 +38,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched() -> AsyncIterator[Watched]:
-    figures = RequestFigures(["one"])
+    figures = RequestMetrics(["one"])
     async with an_installation(observers=(figures,)) as installation:
         installation.backend.answers["tools/call"] = lambda params: {"content": [], "isError": params["name"] == "bad"}
         sources = MetricSources(

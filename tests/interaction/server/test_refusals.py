@@ -15,7 +15,7 @@ from emceepee.store.memory import MemoryStore
 from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.audit_log import AuditLog
 from emceepee.telemetry.label_values import OTHER
-from emceepee.telemetry.request_figures import RequestFigures
+from emceepee.telemetry.request_metrics import RequestMetrics
 from emceepee.telemetry.spans import SpanStatus
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Request
@@ -42,7 +42,7 @@ class Watch:
     """What each of the observers saw."""
 
     def __init__(self, folder: Path) -> None:
-        self.otel, self.figures = OtelRecorder(FakeClock()), RequestFigures()
+        self.otel, self.figures = OtelRecorder(FakeClock()), RequestMetrics()
         self._path = folder / "audit"
         self.audit = AuditLog(self._path, FakeClock(), with_arguments=True)
         self.observers = (self.otel.requests, self.figures, self.audit)

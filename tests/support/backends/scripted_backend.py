@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from emceepee.backends.backend_figures import BackendFigures
+from emceepee.backends.backend_metrics import BackendMetrics
 from emceepee.backends.eras import EraMemory
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.links.link_view import SharedResumption
@@ -219,7 +219,7 @@ class ScriptedDialer:
 
     def __init__(self, **backends: ScriptedBackend) -> None:
         self.backends = dict(backends)
-        self.figures = BackendFigures()
+        self.figures = BackendMetrics()
         self.eras = EraMemory(SystemClock())
         self._shared = SharedLinks()
         self.recordings = Recordings(SystemClock(), Limits())

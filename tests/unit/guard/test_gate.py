@@ -17,7 +17,7 @@ OPENED = {b"sec-fetch-site": b"none", b"sec-fetch-mode": b"navigate", b"sec-fetc
 Given = dict[bytes, bytes]
 
 
-class Doorkeeper:
+class GateScene:
     """A gate, and a login of Ada's."""
 
     def __init__(self, *, logins: bool = True, store: Store | None = None, **rules: Any) -> None:
@@ -74,7 +74,7 @@ def test_a_request_without_a_host_is_of_no_page(origin: bytes) -> None:
 
 
 async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_login_says_who() -> None:
-    keeper = Doorkeeper()
+    keeper = GateScene()
     assert await keeper.at_mcp({}) == CallerIdentity(LOCAL)
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity("ada", is_proven=True)
 
@@ -89,12 +89,12 @@ async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_lo
     ],
 )
 async def test_a_cookie_that_proves_nothing_is_ignored_where_no_proof_is_asked_for(given: Given) -> None:
-    assert await Doorkeeper().at_mcp(given) == CallerIdentity(LOCAL)
+    assert await GateScene().at_mcp(given) == CallerIdentity(LOCAL)
 
 
 async def test_a_login_at_another_process_counts_here_at_once() -> None:
     store = MemoryStore(is_durable=True)
-    here, there = Doorkeeper(store=store, only_logins=True), Doorkeeper(store=store.another_process())
+    here, there = GateScene(store=store, only_logins=True), GateScene(store=store.another_process())
     assert isinstance(await here.at_mcp(there.cookie | OURS), Rejection)
     await there.logins.save()
     assert await here.at_mcp(there.cookie | OURS) == CallerIdentity("ada", is_proven=True)
@@ -105,23 +105,23 @@ async def test_a_login_at_another_process_counts_here_at_once() -> None:
 
 
 async def test_a_login_sent_for_another_page_is_ignored() -> None:
-    keeper = Doorkeeper()
+    keeper = GateScene()
     assert await keeper.at_mcp(keeper.cookie | {b"sec-fetch-site": b"same-site"}) == CallerIdentity(LOCAL)
 
 
 async def test_the_login_of_an_emceepee_at_another_port_is_none_here() -> None:
-    keeper = Doorkeeper(only_logins=True)
+    keeper = GateScene(only_logins=True)
     assert isinstance(await keeper.at_mcp({b"cookie": b"emceepee_8081=" + keeper.secret, **OURS}), Rejection)
 
 
 async def test_a_foreign_cookie_of_our_name_does_not_hide_ours() -> None:
-    keeper = Doorkeeper()
+    keeper = GateScene()
     cookie = b"emceepee_8080=tossed; emceepee_8080=" + keeper.secret
     assert await keeper.at_console({b"cookie": cookie, **OURS}) == "ada"
 
 
 async def test_with_tokens_a_token_comes_first_and_a_login_will_do() -> None:
-    keeper = Doorkeeper(tokens={"sésame": "bob"})
+    keeper = GateScene(tokens={"sésame": "bob"})
     bearer = {b"authorization": b"Bearer " + "sésame".encode()}
     assert await keeper.at_mcp(bearer) == CallerIdentity("bob", is_proven=True)
     assert await keeper.at_mcp(bearer | keeper.cookie | OURS) == CallerIdentity("bob", is_proven=True)
@@ -132,21 +132,21 @@ async def test_with_tokens_a_token_comes_first_and_a_login_will_do() -> None:
 
 @pytest.mark.parametrize("given", [{}, {b"authorization": b"Basic eA=="}, {b"authorization": b"Bearer  "}])
 async def test_with_tokens_nothing_but_a_token_or_a_login_lets_in(given: Given) -> None:
-    keeper = Doorkeeper(tokens={"sesame": "bob"})
+    keeper = GateScene(tokens={"sesame": "bob"})
     for verdict in (await keeper.at_mcp(given), await keeper.at_console(given)):
         assert isinstance(verdict, Rejection)
         assert (verdict.status, verdict.headers) == (401, ((b"www-authenticate", b"Bearer"),))
 
 
 async def test_a_wrong_token_is_refused_even_beside_a_login() -> None:
-    keeper = Doorkeeper(tokens={"sesame": "bob"})
+    keeper = GateScene(tokens={"sesame": "bob"})
     given = {b"authorization": b"Bearer wrong", **keeper.cookie, **OURS}
     assert isinstance(await keeper.at_mcp(given), Rejection)
 
 
 async def test_nobody_is_in_the_console_without_proof() -> None:
     """Also where /mcp is open to programs on this machine, and where no token could be sent."""
-    keeper = Doorkeeper()
+    keeper = GateScene()
     for given in ({}, {b"authorization": b"Bearer x"}, keeper.cookie, {b"cookie": b"emceepee_8080=x", **OURS}):
         assert await keeper.at_console(given) == Rejection(401, "Log in at /console/login.")
     assert await keeper.at_console(keeper.cookie | OURS) == "ada"
@@ -154,20 +154,20 @@ async def test_nobody_is_in_the_console_without_proof() -> None:
 
 
 async def test_an_endpoint_for_logins_alone_is_closed_to_programs_on_this_machine() -> None:
-    keeper = Doorkeeper(only_logins=True)
+    keeper = GateScene(only_logins=True)
     assert isinstance(verdict := await keeper.at_mcp({}), Rejection)
     assert verdict.status == 401
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity("ada", is_proven=True)
 
 
 async def test_without_a_console_cookies_mean_nothing() -> None:
-    keeper = Doorkeeper(logins=False)
+    keeper = GateScene(logins=False)
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity(LOCAL)
     assert isinstance(await keeper.at_console(keeper.cookie | OURS), Rejection)
 
 
 async def test_an_ended_login_no_longer_counts() -> None:
-    keeper = Doorkeeper()
+    keeper = GateScene()
     keeper.logins.end(keeper.secret.decode())
     assert isinstance(await keeper.at_console(keeper.cookie | OURS), Rejection)
 
@@ -182,13 +182,13 @@ async def test_an_ended_login_no_longer_counts() -> None:
     ],
 )
 def test_a_host_is_a_name_or_an_address_and_a_port_and_nothing_else(host: str, status: int | None) -> None:
-    verdict = Doorkeeper(any_address=True).gate.check_host_and_origin({b"host": host.encode()})
+    verdict = GateScene(any_address=True).gate.check_host_and_origin({b"host": host.encode()})
     assert (verdict and verdict.status) == status
 
 
 @pytest.mark.parametrize("origin", ["http://x@127.0.0.1", "http://127.0.0.1:abc", "http://localhost/x", "http://"])
 def test_an_origin_that_is_no_host_and_port_is_no_page_of_this_machine(origin: str) -> None:
-    verdict = Doorkeeper().gate.check_host_and_origin({b"host": HOST, b"origin": origin.encode()})
+    verdict = GateScene().gate.check_host_and_origin({b"host": HOST, b"origin": origin.encode()})
     assert verdict is not None
     assert verdict.status == 403
 
@@ -209,7 +209,7 @@ def test_an_origin_that_is_no_host_and_port_is_no_page_of_this_machine(origin: s
 async def test_a_page_of_another_server_here_counts_as_remote_unless_it_was_allowed(
     host: bytes, origin: bytes, is_remote: bool
 ) -> None:
-    keeper = Doorkeeper(origins=frozenset({"http://localhost:6274", "https://app.example"}))
+    keeper = GateScene(origins=frozenset({"http://localhost:6274", "https://app.example"}))
     headers = {b"host": host, b"origin": origin}
     assert keeper.gate.check_host_and_origin(headers) is None, "it may call"
     identity = await keeper.gate.admit(headers, "127.0.0.1", method="POST")
@@ -236,6 +236,6 @@ async def test_a_page_of_another_server_here_counts_as_remote_unless_it_was_allo
 async def test_only_a_program_on_this_machine_that_speaks_to_us_itself_is_direct(
     given: Given, peer: str | None, is_direct: bool
 ) -> None:
-    identity = await Doorkeeper().gate.admit({b"host": HOST, **given}, peer, method="POST")
+    identity = await GateScene().gate.admit({b"host": HOST, **given}, peer, method="POST")
     assert isinstance(identity, CallerIdentity)
     assert identity.is_direct is is_direct

@@ -7,8 +7,8 @@ from support.fakes.clock import FakeClock
 async def test_a_closed_timer_does_not_fire_for_a_later_deadline() -> None:
     clock, fired = FakeClock(), list[datetime]()
     timer = DeadlineTimer(clock, fired.append)
-    timer.not_later_than(clock.now() + timedelta(seconds=1))
+    timer.advance_to(clock.now() + timedelta(seconds=1))
     timer.close()
-    timer.not_later_than(clock.now() + timedelta(seconds=2))
+    timer.advance_to(clock.now() + timedelta(seconds=2))
     await clock.advance(3)
     assert fired == []

@@ -44,7 +44,7 @@ class CallPlan(Protocol):
         ...
 
 
-class Unplanned:
+class NoPlan:
     """Nothing is known."""
 
     seconds = 600.0
@@ -52,7 +52,7 @@ class Unplanned:
     before_sending = None
 
 
-UNPLANNED = Unplanned()
+NO_PLAN = NoPlan()
 
 
 def offers_tasks(link: Link) -> bool:

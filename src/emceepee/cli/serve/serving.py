@@ -13,6 +13,7 @@ from typing import Any
 import uvloop
 
 from emceepee.backends.spec import root_uri
+from emceepee.cli.egress_options import egress_settings
 from emceepee.cli.serve.announcements import announce, inviting, link_file_removed
 from emceepee.cli.serve.process_setup import STDERR, STDIN, STDOUT, greet_person, hide_process, keep_freed_memory
 from emceepee.cli.serve.restarts import CANNOT_START
@@ -20,7 +21,6 @@ from emceepee.cli.serve.watching import common_telemetry, serve_telemetry
 from emceepee.cli.serve.worker import FAILED, LINK, READY, NoWorker, WorkerSpec, claim_worker, worker_command
 from emceepee.cli.terminal import complain
 from emceepee.cli.tokens import NAMED_TOKEN
-from emceepee.cli.way_out import egress_settings
 from emceepee.clock import SystemClock
 from emceepee.config.file_reading import find_file, load, warn_of_problems
 from emceepee.config.settings import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, locate_state

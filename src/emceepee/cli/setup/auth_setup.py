@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 
+from emceepee.cli.egress_options import egress_settings
 from emceepee.cli.setup.auth_outcome import AuthError
-from emceepee.cli.way_out import egress_settings
 from emceepee.config.file_reading import load
 from emceepee.config.settings import Config, ConfigError, check_secrets, locate_state
 from emceepee.store.location import SQLITE

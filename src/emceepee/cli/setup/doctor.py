@@ -89,7 +89,7 @@ class ExaminedEntries:
 def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> ExaminedEntries:
     """Try these servers. Raises: ClientError."""
     from emceepee.backends.spec import UnusableTarget
-    from emceepee.cli.way_out import egress_settings
+    from emceepee.cli.egress_options import egress_settings
     from emceepee.config.file_reading import inspect
     from emceepee.config.settings import ConfigError
     from emceepee.telemetry import logs

@@ -37,7 +37,7 @@ def has_browser(environment: Mapping[str, str], platform: str) -> bool:
 
 
 class TerminalLogin:
-    """`Authorizer` to the link, `Onlooker` to the login."""
+    """`Authorizer` to the link, `LoginWatcher` to the login."""
 
     def __init__(
         self, logins: ServerLogins, key: ServerKey, target: HttpTarget, *, opens_browser: bool, says_json: bool

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.cli.client_changes import say_json
+from emceepee.cli.egress_options import egress_settings
 from emceepee.cli.terminal import DONE, FAILED, USAGE, complain
 from emceepee.cli.use.call_arguments import BadArgument
 from emceepee.cli.use.tool_caller import CallFailed, ToolCaller
-from emceepee.cli.way_out import egress_settings
 from emceepee.config.file_reading import load
 from emceepee.config.settings import Config, ConfigError, locate_state
 from emceepee.paths import TOKEN_VARIABLE

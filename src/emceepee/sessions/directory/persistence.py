@@ -111,7 +111,7 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     session.tasks.restore_calls(_read_all(records.read_task, by_kind[RecordKind.CALL]).values(), resume)
     if by_kind[RecordKind.RESULT]:
         session.results.restore(list(_read_all(records.read_result, by_kind[RecordKind.RESULT]).values()))
-    session.let_time_pass()
+    session.apply_deadlines()
     return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
 
 

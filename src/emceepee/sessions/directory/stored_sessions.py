@@ -207,5 +207,5 @@ class StoredSessions:
         if self._resting:
             await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)
         for session in self._sessions:
-            session.calls.leave_kept()
+            session.calls.detach_stored()
         await self._storage.close(self._sessions)

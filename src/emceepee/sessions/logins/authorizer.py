@@ -33,7 +33,7 @@ TURN_SECONDS = 20.0  # for authorization servers to answer until a person can be
 
 
 class SessionAuthorizer:
-    """`Authorizer` to the connection, `Onlooker` to the login."""
+    """`Authorizer` to the connection, `LoginWatcher` to the login."""
 
     def __init__(
         self, logins: ServerLogins, key: ServerKey, target: HttpTarget, questions: Questions, calls: Calls
@@ -134,7 +134,7 @@ class SessionAuthorizer:
         try:
             if is_first:
                 for call in calls:
-                    await self._calls.keep_unsent(call)
+                    await self._calls.store_before_send(call)
             if self._is_asked and not login.is_over:
                 self._ask_callers_of(calls)
             with phase(PhaseKind.WAITING, self._key.server):
@@ -244,5 +244,5 @@ class SessionAuthorizer:
         if self._questions.native is not None:
             self._questions.native.complete(self._key.server, self._elicitation_id)
         if reason is not None:
-            self._logins.tell_of_later(self._key, self)
+            self._logins.watch_later_logins(self._key, self)
         self.on_end(reason)

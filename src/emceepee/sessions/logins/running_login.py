@@ -28,8 +28,8 @@ TOO_LATE = f"Nobody logged in within {LOGIN_SECONDS / 60:g} minutes"
 log = EventLog("sessions")
 
 
-class Onlooker(Protocol):
-    """A connection of a session, for which the login is wanted."""
+class LoginWatcher(Protocol):
+    """A session's connection that waits for a login, and shows its question to the person."""
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
         """Ask the person there. False if they decline; if they never say anything, it is cancelled."""
@@ -58,7 +58,7 @@ class RunningLogin:
         self._login = Login(self, sender, clock)
         self._adopted: TokenSet | None = None
         self._questions = TaskOwner("login-questions")
-        self._onlookers: dict[Onlooker, asyncio.Task[None] | None] = {}
+        self._watchers: dict[LoginWatcher, asyncio.Task[None] | None] = {}
         self.asked: AskPerson | None = None
         self.is_ending = False  # whether it is decided how it ends: who wants one then waits for that, and begins anew
         self.has_distant_browser = False  # whether another process shows the browser how it ended
@@ -79,7 +79,7 @@ class RunningLogin:
     @property
     def is_wanted(self) -> bool:
         """Whether any session looks on."""
-        return bool(self._onlookers)
+        return bool(self._watchers)
 
     @property
     def has_adopted(self) -> bool:
@@ -115,8 +115,8 @@ class RunningLogin:
             return
         self.outcome.set_result(reason)
         self.turn.set()
-        for onlooker in list(self._onlookers):
-            onlooker.on_login_ended(reason)
+        for watcher in list(self._watchers):
+            watcher.on_login_ended(reason)
         await self._questions.close()
 
     def receive(self, url: str) -> str | None:
@@ -139,24 +139,22 @@ class RunningLogin:
 
     # Who looks on.
 
-    def join(self, onlooker: Onlooker) -> None:
-        if onlooker not in self._onlookers and not self.is_over:
-            self._onlookers[onlooker] = None
-            self._ask_in(onlooker)
+    def join(self, watcher: LoginWatcher) -> None:
+        if watcher not in self._watchers and not self.is_over:
+            self._watchers[watcher] = None
+            self._ask_in(watcher)
 
-    def leave(self, onlooker: Onlooker) -> None:
-        question = self._onlookers.pop(onlooker, None)
+    def leave(self, watcher: LoginWatcher) -> None:
+        question = self._watchers.pop(watcher, None)
         if question is not None:
             question.cancel()
 
-    def _ask_in(self, onlooker: Onlooker) -> None:
-        if self.asked is not None and self._onlookers.get(onlooker) is None:
-            self._onlookers[onlooker] = self._questions.spawn(
-                self._question(onlooker, self.asked), name=self.key.server
-            )
+    def _ask_in(self, watcher: LoginWatcher) -> None:
+        if self.asked is not None and self._watchers.get(watcher) is None:
+            self._watchers[watcher] = self._questions.spawn(self._question(watcher, self.asked), name=self.key.server)
 
-    async def _question(self, onlooker: Onlooker, asked: AskPerson) -> None:
-        if not await onlooker.put_question(asked, seconds=LOGIN_SECONDS):
+    async def _question(self, watcher: LoginWatcher, asked: AskPerson) -> None:
+        if not await watcher.put_question(asked, seconds=LOGIN_SECONDS):
             self.abandon(_ask_again(DECLINED))
 
     # What the login needs (`LoginHost`).
@@ -186,8 +184,8 @@ class RunningLogin:
         self.asked = asked if self.link is None else replace(asked, link=self.link)
         log.info("login_wanted", server=self.key.server)
         self.turn.set()
-        for onlooker in list(self._onlookers):
-            self._ask_in(onlooker)
+        for watcher in list(self._watchers):
+            self._ask_in(watcher)
 
 
 def _ask_again(reason: str) -> str:

@@ -28,7 +28,7 @@ from emceepee.sessions.logins.login_links import LoginLinks
 from emceepee.sessions.logins.login_overview import LoginView, login_overview
 from emceepee.sessions.logins.login_records import LoginRecords
 from emceepee.sessions.logins.redirect_inbox import LOOK_SECONDS, RedirectInbox
-from emceepee.sessions.logins.running_login import Onlooker, RunningLogin
+from emceepee.sessions.logins.running_login import LoginWatcher, RunningLogin
 from emceepee.sessions.logins.token_repository import TokenRepository
 from emceepee.sessions.secret_records import NO_OWNER, SecretRecords, ServerKey
 from emceepee.store.store import SecretPlace, StoreError
@@ -103,7 +103,7 @@ class ServerLogins:
         self._states: dict[str, RunningLogin] = {}
         self._renewing: set[ServerKey] = set()
         self._seen_changes = 0  # the revision of that record
-        self._disappointed: dict[ServerKey, WeakSet[Onlooker]] = {}
+        self._failed_watchers: dict[ServerKey, WeakSet[LoginWatcher]] = {}
         self._tasks = TaskOwner("logins")
 
     async def close(self) -> None:
@@ -205,7 +205,7 @@ class ServerLogins:
 
     async def reload(self) -> None:
         """Forget the tokens that another process has logged out of, and use those that it got. Raises: StoreError."""
-        if not self._known and not self._disappointed:
+        if not self._known and not self._failed_watchers:
             return
         found = await self._secrets.read(NO_OWNER, CHANGES)
         if found is None or found.revision == self._seen_changes:
@@ -213,20 +213,20 @@ class ServerLogins:
         for key, tokens in list(self._known.items()):
             if await self._repository.load(key) is None and self._known.get(key) is tokens:
                 del self._known[key]
-        for key in list(self._disappointed):
+        for key in list(self._failed_watchers):
             new = await self._repository.load(key)
             if new is not None:
                 self._known[key] = new
-                self._cheer_up(key)
+                self._notify_failed_watchers(key)
         self._seen_changes = found.revision
 
-    def tell_of_later(self, key: ServerKey, onlooker: Onlooker) -> None:
-        """Its login failed: it is told when someone logs in after all."""
-        self._disappointed.setdefault(key, WeakSet()).add(onlooker)
+    def watch_later_logins(self, key: ServerKey, watcher: LoginWatcher) -> None:
+        """Notify a connection whose login failed as soon as somebody logs in to that server."""
+        self._failed_watchers.setdefault(key, WeakSet()).add(watcher)
 
-    def _cheer_up(self, key: ServerKey) -> None:
-        for onlooker in self._disappointed.pop(key, ()):
-            onlooker.on_login_ended(None)
+    def _notify_failed_watchers(self, key: ServerKey) -> None:
+        for watcher in self._failed_watchers.pop(key, ()):
+            watcher.on_login_ended(None)
 
     # Logins.
 
@@ -261,7 +261,7 @@ class ServerLogins:
             if not login.has_adopted:
                 await self._keep(key, settings, tokens)
             reason = None
-            self._cheer_up(key)
+            self._notify_failed_watchers(key)
         except LoginFailed as error:
             reason = str(error)
             log.warning("login_failed", server=key.server, error=reason)

@@ -50,7 +50,11 @@ class Questions:
     """The open questions of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = context.activity, context.wake_by, context.notify_change
+        self._activity, self._wake_by, self._notify_change = (
+            context.activity,
+            context.schedule_by,
+            context.notify_change,
+        )
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._open: dict[str, _Open] = {}

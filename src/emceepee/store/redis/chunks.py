@@ -5,7 +5,7 @@ from typing import Any
 
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
-from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, chunks_name, session_name
 from emceepee.store.redis.scripts.session_scripts import PUT_CHUNKS
 
@@ -15,8 +15,8 @@ DROPPED_AT_ONCE = 1000
 class Chunks:
     """Of the sessions that this process holds. Raises: StoreUnavailable."""
 
-    def __init__(self, commands: Commands, names: KeyNames, holdings: Holdings) -> None:
-        self._commands, self._names, self._holdings = commands, names, holdings
+    def __init__(self, commands: Commands, names: KeyNames, held_sessions: HeldSessions) -> None:
+        self._commands, self._names, self._held_sessions = commands, names, held_sessions
 
     async def put(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
         if (tag := self._tag_of(session_id)) is None:
@@ -46,7 +46,7 @@ class Chunks:
             await self._execute("HDEL", chunks_name(tag, session_id), *fields)
 
     def _tag_of(self, session_id: str) -> str | None:
-        return self._holdings.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
+        return self._held_sessions.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
 
     async def _execute(self, *words: Word) -> Any:
         try:

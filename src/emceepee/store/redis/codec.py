@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import lru_cache
 
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.redis.keys import digest
 from emceepee.store.store import Lease, RecordKey, SessionHead, StoredSession
+from emceepee.store.timestamps import microseconds, moment_at
 
 KEYS_REMEMBERED = 1024
 _DIGEST_LENGTH = 64

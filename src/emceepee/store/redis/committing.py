@@ -5,16 +5,16 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from emceepee.clock import Clock
-from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import record_field, write_keys, write_moment
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
-from emceepee.store.redis.doubts import Doubts
-from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, session_name
 from emceepee.store.redis.scripts.session_scripts import COMMIT
 from emceepee.store.redis.slot_lease import SlotLease
+from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
 from emceepee.store.store import Commit, Lease
+from emceepee.store.timestamps import microseconds
 
 KEPT_LONGER = timedelta(days=1)  # than anybody asks for it, so that timers which nobody could fire are not lost
 _LAG = KEPT_LONGER // timedelta(microseconds=1) // 4  # by which Redis may be told late that it is kept longer
@@ -26,10 +26,16 @@ class RedisCommitter:
     """What a commit says to Redis, and what came of it."""
 
     def __init__(
-        self, commands: Commands, names: KeyNames, clock: Clock, lease: SlotLease, holdings: Holdings, doubts: Doubts
+        self,
+        commands: Commands,
+        names: KeyNames,
+        clock: Clock,
+        lease: SlotLease,
+        held_sessions: HeldSessions,
+        unconfirmed_commits: UnconfirmedCommits,
     ) -> None:
         self._commands, self._names, self._clock = commands, names, clock
-        self._lease, self._holdings, self._doubts = lease, holdings, doubts
+        self._lease, self._held_sessions, self._unconfirmed_commits = lease, held_sessions, unconfirmed_commits
         self._numbers = count(1)
 
     async def commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:
@@ -69,9 +75,12 @@ class RedisCommitter:
 
     def _add_words(self, words: list[Word], commit: Commit, now: datetime, *, is_strict: bool) -> None:
         head, lease, puts = commit.head, commit.lease, commit.puts
-        deletes, doubts = commit.deletes, 0
-        if self._doubts:
-            deletes, doubts = self._doubts.deletes(commit), self._doubts.count(commit)
+        deletes, unconfirmed_commits = commit.deletes, 0
+        if self._unconfirmed_commits:
+            deletes, unconfirmed_commits = (
+                self._unconfirmed_commits.deletes(commit),
+                self._unconfirmed_commits.count(commit),
+            )
         wanted_until = head.expires_at if head.due_at is None else max(head.expires_at, head.due_at)
         till = max(wanted_until, now) + KEPT_LONGER
         words += (
@@ -79,7 +88,7 @@ class RedisCommitter:
             1 if is_strict else 0,
             lease.fence,
             lease.revision,
-            doubts,
+            unconfirmed_commits,
             next(self._numbers),
             write_moment(head.expires_at),
             write_moment(head.due_at),
@@ -97,15 +106,15 @@ class RedisCommitter:
 
     def _take_note(self, tag: str, commit: Commit, revision: int) -> Lease | None:
         session_id = commit.head.session_id
-        self._doubts.settle(session_id)
+        self._unconfirmed_commits.settle(session_id)
         if not revision:
             if commit.lease.revision:
-                self._holdings.drop(session_id, commit.lease.fence)
+                self._held_sessions.drop(session_id, commit.lease.fence)
             return None
         fence = commit.lease.fence if commit.lease.revision else FIRST_FENCE
-        self._holdings.add(session_id, tag, fence)
+        self._held_sessions.add(session_id, tag, fence)
         return Lease(fence, revision)
 
     def _keep_in_doubt(self, commits: Sequence[Commit]) -> None:
         for commit in commits:
-            self._doubts.add(commit)
+            self._unconfirmed_commits.add(commit)

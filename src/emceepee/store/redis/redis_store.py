@@ -8,21 +8,21 @@ from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
-from emceepee.store.commit_figures import CommitCounter, CommitFigures
+from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.redis.chunks import Chunks
 from emceepee.store.redis.committing import RedisCommitter
 from emceepee.store.redis.connection.address import RedisAddress
 from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
 from emceepee.store.redis.connection.listening import ChangeListener, gone_message
 from emceepee.store.redis.connection.opening import OPEN_SECONDS, RedisAccess, check_format, reach
-from emceepee.store.redis.doubts import Doubts
-from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.secrets import Secrets
 from emceepee.store.redis.sessions import Sessions
 from emceepee.store.redis.shared import SharedState
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
+from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
 from emceepee.store.store import (
     Commit,
     Lease,
@@ -45,10 +45,10 @@ class RedisStore:
     def __init__(self, access: RedisAccess, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
         self._commands: Commands = access.commands
         self._clock, self._names, self._key, self._lease = clock, names, key, lease
-        self._holdings, doubts = Holdings(), Doubts()
-        self._committing = RedisCommitter(self._commands, names, clock, lease, self._holdings, doubts)
-        self._sessions = Sessions(self._commands, names, lease, self._holdings, doubts)
-        self._chunks = Chunks(self._commands, names, self._holdings)
+        self._held_sessions, unconfirmed_commits = HeldSessions(), UnconfirmedCommits()
+        self._committing = RedisCommitter(self._commands, names, clock, lease, self._held_sessions, unconfirmed_commits)
+        self._sessions = Sessions(self._commands, names, lease, self._held_sessions, unconfirmed_commits)
+        self._chunks = Chunks(self._commands, names, self._held_sessions)
         self._shared = SharedState(self._commands, names, key, teller=lease.epoch)
         self._secrets = Secrets(self._commands, names, key, lease)
         self._listener = ChangeListener(
@@ -117,7 +117,7 @@ class RedisStore:
         return False
 
     @property
-    def commit_figures(self) -> CommitFigures:
+    def commit_statistics(self) -> CommitStatistics:
         return self._commits.figures
 
     # Replicas.
@@ -143,7 +143,7 @@ class RedisStore:
         lost = await self._sessions.hand_to(self._lease.owner, leases)
         self._lease.confirm(term)
         for session_id in lost:
-            self._holdings.drop(session_id, leases[session_id].fence)
+            self._held_sessions.drop(session_id, leases[session_id].fence)
         return lost
 
     async def replicas(self) -> Sequence[Replica]:
@@ -271,7 +271,7 @@ class RedisStore:
 
     async def _leave(self) -> None:
         with suppress(StoreUnavailable, UnknownOutcome):  # the lease lapses, which releases them too
-            await self._sessions.release(self._holdings.leases())
+            await self._sessions.release(self._held_sessions.leases())
             await self._lease.leave()
 
     async def _commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:

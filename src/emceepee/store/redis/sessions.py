@@ -10,16 +10,16 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from emceepee.state.session_key import SessionKey
-from emceepee.store.moments import microseconds
 from emceepee.store.redis.codec import read_moment, read_session
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.wire import Word
-from emceepee.store.redis.doubts import Doubts
-from emceepee.store.redis.holdings import Holdings
+from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, digest, session_name
 from emceepee.store.redis.scripts.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
 from emceepee.store.redis.slot_lease import Roster, SlotLease, epoch_of
+from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
 from emceepee.store.store import HeldElsewhere, Lease, StoredSession
+from emceepee.store.timestamps import microseconds
 
 AT_ONCE = 256  # sessions that one script looks at
 MOST_STRAYS = 1000  # that are looked for at once
@@ -41,10 +41,15 @@ class Sessions:
     """Raises: StoreUnavailable."""
 
     def __init__(
-        self, commands: Commands, names: KeyNames, lease: SlotLease, holdings: Holdings, doubts: Doubts
+        self,
+        commands: Commands,
+        names: KeyNames,
+        lease: SlotLease,
+        held_sessions: HeldSessions,
+        unconfirmed_commits: UnconfirmedCommits,
     ) -> None:
         self._commands, self._names, self._lease = commands, names, lease
-        self._holdings, self._doubts = holdings, doubts
+        self._held_sessions, self._unconfirmed_commits = held_sessions, unconfirmed_commits
 
     async def take(self, key: SessionKey) -> StoredSession | None:
         """Raises: HeldElsewhere."""
@@ -63,11 +68,11 @@ class Sessions:
             expected = holder
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
-        if self._holdings.may_have_lost_track:
+        if self._held_sessions.may_have_lost_track:
             await self._release_strays()
         limit = microseconds(now)
         calls = [ScriptCall(DUE, [f"{tag}:owners"], [tag, limit, most]) for tag in self._names.tags]
-        found = [each for each in await self._candidates(calls) if each.session_id not in self._holdings]
+        found = [each for each in await self._candidates(calls) if each.session_id not in self._held_sessions]
         free = sorted(await self._free(found), key=lambda each: each.moment)[:most]
         calls = [
             ScriptCall(
@@ -94,7 +99,7 @@ class Sessions:
         """Name another owner of what this process holds; "" for nobody. Returns what it does not hold."""
         by_tag: dict[str, list[str]] = {}
         for session_id in leases:
-            tag = self._holdings.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
+            tag = self._held_sessions.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
             if tag is not None:
                 by_tag.setdefault(tag, []).append(session_id)
         groups = [(tag, each) for tag, session_ids in by_tag.items() for each in _chunks(session_ids)]
@@ -118,12 +123,12 @@ class Sessions:
                 refused = await self.hand_to("", leases)
         finally:  # whoever asks for it will not ask again
             for session_id, lease in leases.items():
-                self._holdings.drop(session_id, lease.fence)
+                self._held_sessions.drop(session_id, lease.fence)
         for session_id in leases.keys() - refused:
-            self._doubts.settle(session_id)
+            self._unconfirmed_commits.settle(session_id)
 
     async def forget(self, session_id: str, lease: Lease) -> None:
-        tag = self._holdings.tag_of(session_id)
+        tag = self._held_sessions.tag_of(session_id)
         if tag is None:
             if self._commands.is_spread:
                 return
@@ -131,8 +136,8 @@ class Sessions:
         arguments: list[Word] = [tag, session_id, self._lease.epoch, lease.fence, ""]
         (is_gone,) = await self._ask([ScriptCall(FORGET, [session_name(tag, session_id)], arguments)])
         if is_gone:
-            self._doubts.settle(session_id)
-            self._holdings.drop(session_id)
+            self._unconfirmed_commits.settle(session_id)
+            self._held_sessions.drop(session_id)
 
     async def forget_expired(self, now: datetime, most: int) -> int:
         """Read in the order in which they expire, in each partition as far as it takes."""
@@ -203,17 +208,17 @@ class Sessions:
         strays = [
             each
             for each in await self._candidates(calls)
-            if each.owner and epoch_of(each.owner) == self._lease.epoch and each.session_id not in self._holdings
+            if each.owner and epoch_of(each.owner) == self._lease.epoch and each.session_id not in self._held_sessions
         ]
         for each in strays:
-            self._holdings.add(each.session_id, each.tag, int(each.holder.rpartition("/")[2]))
+            self._held_sessions.add(each.session_id, each.tag, int(each.holder.rpartition("/")[2]))
         await self.release({each.session_id: Lease(int(each.holder.rpartition("/")[2]), 0) for each in strays})
-        self._holdings.may_have_lost_track = False
+        self._held_sessions.may_have_lost_track = False
 
     def _taken(self, tag: str, reply: Sequence[Any]) -> StoredSession:
         session = read_session(reply[0].decode(), reply[2])
-        self._doubts.settle(session.head.session_id)
-        self._holdings.add(session.head.session_id, tag, session.lease.fence)
+        self._unconfirmed_commits.settle(session.head.session_id)
+        self._held_sessions.add(session.head.session_id, tag, session.lease.fence)
         return session
 
     async def _roster(self, owners: Collection[str]) -> Roster:
@@ -234,10 +239,10 @@ class Sessions:
         try:
             yield
         except UnknownOutcome as error:
-            self._holdings.may_have_lost_track = True
+            self._held_sessions.may_have_lost_track = True
             raise error.because from None
         except BaseException:
-            self._holdings.may_have_lost_track = True
+            self._held_sessions.may_have_lost_track = True
             raise
 
 

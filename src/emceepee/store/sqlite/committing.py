@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from emceepee.clock import Clock
-from emceepee.store.moments import microseconds
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.key_table import Keys, KeyTable, is_any_taken
 from emceepee.store.sqlite.record_table import write_records
 from emceepee.store.store import Commit, Lease
+from emceepee.store.timestamps import microseconds
 
 FIRST = Lease(fence=1, revision=1)
 

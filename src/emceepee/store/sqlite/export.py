@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TextIO
 
 from emceepee.state.session_key import KeyKind
-from emceepee.store.moments import moment_at
 from emceepee.store.sqlite.schema import VERSION
 from emceepee.store.store import LOGIN_CODE_MARK
+from emceepee.store.timestamps import moment_at
 from emceepee.terminal_text import printable_json_text
 
 LOGINS_OF_PEOPLE = f"logins WHERE substr(digest, 1, {len(LOGIN_CODE_MARK)}) <> x'{LOGIN_CODE_MARK.hex()}'"

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from emceepee.clock import Clock
-from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.export import LOGINS_OF_PEOPLE, write_export
 from emceepee.store.sqlite.faults import unusable_because
 from emceepee.store.sqlite.session_table import delete_sessions
+from emceepee.store.timestamps import microseconds, moment_at
 
 MOST_PROBLEMS = 100
 T = TypeVar("T")

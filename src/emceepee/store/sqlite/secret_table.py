@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 
-from emceepee.store.moments import microseconds
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.store import StoredSecret, secret_place
+from emceepee.store.timestamps import microseconds
 
 
 class SecretTable:

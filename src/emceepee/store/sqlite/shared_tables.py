@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from emceepee.store.moments import microseconds, moment_at
 from emceepee.store.secret_box import SIGNING, SecretBox, login_proof
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
+from emceepee.store.timestamps import microseconds, moment_at
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")

@@ -15,13 +15,13 @@ from typing import TypeVar
 from emceepee.clock import Clock
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
-from emceepee.store.commit_figures import CommitCounter, CommitFigures
+from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.secret_box import StateKey
 from emceepee.store.sqlite.checkpoints import Checkpoints
 from emceepee.store.sqlite.chunk_table import ChunkTable
-from emceepee.store.sqlite.commits_here import CommitsHere
 from emceepee.store.sqlite.committing import SqliteCommitter
 from emceepee.store.sqlite.database import Database
+from emceepee.store.sqlite.inline_commits import InlineCommits
 from emceepee.store.sqlite.key_table import KeyTable
 from emceepee.store.sqlite.owners import Owners
 from emceepee.store.sqlite.sealing import DatabaseSealing
@@ -63,7 +63,7 @@ class SqliteStore:
         self._secrets = SecretTable(self._database, self._sealing)
         self._commits = CommitCounter()
         self._checkpoints = Checkpoints()
-        self._commits_here = CommitsHere(clock, is_off=survives_power_loss)
+        self._commits_here = InlineCommits(clock, is_off=survives_power_loss)
         self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
 
     @classmethod
@@ -103,7 +103,7 @@ class SqliteStore:
         return True
 
     @property
-    def commit_figures(self) -> CommitFigures:
+    def commit_statistics(self) -> CommitStatistics:
         return self._commits.figures
 
     # Replicas.

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from emceepee.clock import Clock
 from emceepee.futures import reject, resolve
-from emceepee.store.sqlite.right_of_way import RightOfWay
+from emceepee.store.sqlite.loop_yield import LoopYield
 from emceepee.store.store import Commit, Lease, StoreError, StoreUnavailable
 
 MOST_JOINED = 64  # calls of `commit` in one transaction
@@ -47,7 +47,7 @@ class WorkQueue:
         self._queue: SimpleQueue[_Job] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_closed = False
-        self._right_of_way = RightOfWay(clock)
+        self._right_of_way = LoopYield(clock)
         self._turn = threading.Lock()  # held by whoever uses what the work uses
 
     async def run(self, work: Callable[[], T]) -> T:

@@ -27,7 +27,7 @@ class Series:
         self.buckets = [0] * (len(BOUNDS) + 1)
 
 
-class RequestFigures(SpanWatch, SpanObserver):
+class RequestMetrics(SpanWatch, SpanObserver):
     """Observes all requests of a process. Nothing is kept of one of them, so it is the watch of each, too."""
 
     __slots__ = ("_known", "_names", "_series", "_servers")

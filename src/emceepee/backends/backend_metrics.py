@@ -7,7 +7,7 @@ from emceepee.telemetry.label_values import LabelValues
 MOST_SERVERS = 100  # with a count of their own
 
 
-class BackendFigures:
+class BackendMetrics:
     """One per process."""
 
     def __init__(self) -> None:

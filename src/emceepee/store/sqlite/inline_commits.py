@@ -1,8 +1,8 @@
-"""Which commits are made in the event loop itself, without waiting for the store's thread.
+"""Decides which commits run in the event loop instead of the store's thread.
 
-A small commit is 40 microseconds of work, and writes only to the system's cache: what goes to the disk, checkpoints and
-`fsync`, is always the thread's. To wait for the thread costs several times as much, and when the loop is busy, hundreds
-of times (see `right_of_way.py`). A disk that makes even a small commit slow is left to the thread for a while.
+A small commit takes 40 microseconds and writes only to the page cache. Checkpoints and `fsync` run in the thread.
+Waiting for the thread costs several times as much, and hundreds of times as much while the loop is busy (see
+`loop_yield.py`). After a slow commit, the thread makes all commits for two seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ SLOW_SECONDS = 0.05  # a busy machine makes a commit take some milliseconds now 
 LEFT_TO_THREAD_SECONDS = 2.0
 
 
-class CommitsHere:
+class InlineCommits:
     """`is_off`: every commit waits for the disk."""
 
     def __init__(self, clock: Clock, *, is_off: bool) -> None:

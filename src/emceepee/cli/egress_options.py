@@ -1,4 +1,4 @@
-"""How connections leave this machine, as flags and variables say it."""
+"""Egress settings (proxies and CA bundle) from flags and environment variables."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Moments as a database keeps them: whole microseconds since 1970 in UTC."""
+"""Timestamps in a database: whole microseconds since 1970-01-01 UTC."""
 
 from datetime import UTC, datetime, timedelta
 

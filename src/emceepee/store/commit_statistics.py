@@ -8,7 +8,7 @@ DURATIONS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CommitFigures:
+class CommitStatistics:
     """How many commits succeeded, how long they took in all, and each of the last ones, from the asking on."""
 
     count: int
@@ -28,5 +28,5 @@ class CommitCounter:
         self._seconds.append(seconds)
 
     @property
-    def figures(self) -> CommitFigures:
-        return CommitFigures(self._count, tuple(self._seconds), self._total)
+    def figures(self) -> CommitStatistics:
+        return CommitStatistics(self._count, tuple(self._seconds), self._total)

@@ -2,11 +2,11 @@
 
 import threading
 
-from emceepee.store.sqlite.right_of_way import (
+from emceepee.store.sqlite.loop_yield import (
     LONGEST_PATIENCE_SECONDS,
     PATIENCE_SECONDS,
     STANDSTILL_SECONDS,
-    RightOfWay,
+    LoopYield,
 )
 from support.fakes.clock import FakeClock
 
@@ -16,7 +16,7 @@ class CountedEvent(threading.Event):
 
     waits = 0
 
-    def __init__(self, right_of_way: RightOfWay, finishing: int = 0) -> None:
+    def __init__(self, right_of_way: LoopYield, finishing: int = 0) -> None:
         super().__init__()
         self._right_of_way, self._finishing = right_of_way, finishing
 
@@ -28,8 +28,8 @@ class CountedEvent(threading.Event):
         return self.is_set()
 
 
-def a_right_of_way(clock: FakeClock, *, finishing: int = 0) -> tuple[RightOfWay, CountedEvent]:
-    right_of_way = RightOfWay(clock)
+def a_right_of_way(clock: FakeClock, *, finishing: int = 0) -> tuple[LoopYield, CountedEvent]:
+    right_of_way = LoopYield(clock)
     right_of_way._progress = event = CountedEvent(right_of_way, finishing)
     return right_of_way, event
 

@@ -1,4 +1,4 @@
-"""What this process holds, as far as it knows."""
+"""The sessions whose lease this process holds, as far as it knows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from emceepee.store.store import Lease
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """In which partition, and since which taking."""
+    """A held session: its partition, and the fencing token of its lease."""
 
     tag: str
     fence: int
 
 
-class Holdings:
+class HeldSessions:
     """`may_have_lost_track`: an answer that would have told of a session never came."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Lets the store's thread have its turn while the event loop is busy.
+"""Stalls a busy event loop briefly, so that the store's thread can run.
 
-A thread that waits for the interpreter's lock gets it when another has kept it for 5 ms. A busy loop lets go of it all
-the time, and takes it again before the waiting thread has woken up: so that one may wait for seconds, as a measurement
-showed. Therefore the loop stands still for a moment if the thread has not finished in time.
+A thread that waits for the GIL gets it after another thread held it for 5 ms. A busy event loop releases the GIL often
+and takes it back before the waiting thread wakes up, so the thread can starve for seconds (measured). Therefore the
+loop sleeps for two milliseconds if the thread has not finished in time.
 """
 
 import threading
@@ -14,7 +14,7 @@ STANDSTILL_SECONDS = 0.002  # a commit takes a tenth of it
 LONGEST_PATIENCE_SECONDS = 0.1  # the disk is slow, and standing still does not help
 
 
-class RightOfWay:
+class LoopYield:
     """`ask` and the standstill belong to the event loop, `finished` to the thread."""
 
     def __init__(self, clock: Clock) -> None:

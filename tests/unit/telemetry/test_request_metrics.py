@@ -3,12 +3,12 @@
 from emceepee.ids import Ulids
 from emceepee.telemetry.journal import Journal, SpanBudget
 from emceepee.telemetry.label_values import OTHER
-from emceepee.telemetry.request_figures import (
+from emceepee.telemetry.request_metrics import (
     BOUNDS,
     MOST_NAMES_PER_SERVER,
     MOST_SERIES,
     MOST_SERVERS,
-    RequestFigures,
+    RequestMetrics,
     Series,
 )
 from emceepee.telemetry.spans import PhaseKind, SpanKind, SpanStatus, phase, served
@@ -21,7 +21,7 @@ class Requests:
     """A journal whose requests are observed."""
 
     def __init__(self, *servers: str) -> None:
-        self.clock, self.figures = FakeClock(), RequestFigures(servers)
+        self.clock, self.figures = FakeClock(), RequestMetrics(servers)
         room = SpanBudget(10, (self.figures,))
         self.journal = Journal(room, self.clock, Ulids(lambda: 0), most=10, changed=lambda: None)
 
