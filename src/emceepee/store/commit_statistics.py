@@ -9,7 +9,7 @@ DURATIONS_KEPT = 1000
 
 @dataclass(frozen=True, slots=True)
 class CommitStatistics:
-    """How many commits succeeded, how long they took in all, and each of the last ones, from the asking on."""
+    """The number of commits, their total duration, and the durations of the last ones, including time in the queue."""
 
     count: int
     seconds: Sequence[float]
@@ -17,7 +17,7 @@ class CommitStatistics:
 
 
 class CommitCounter:
-    """Of one store."""
+    """Counts and times the commits of one store."""
 
     def __init__(self) -> None:
         self._count, self._total, self._seconds = 0, 0.0, deque[float](maxlen=DURATIONS_KEPT)

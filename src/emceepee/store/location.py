@@ -1,4 +1,4 @@
-"""Where state is kept: in memory, in a file that the user names or that is in its usual place, or in Redis."""
+"""Where state is stored: in memory, in a file at the given or the default path, or in Redis."""
 
 import sys
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ EXPECTED = "memory, sqlite, sqlite:PATH or redis://HOST"
 
 
 class BadLocation(ValueError):
-    """The text says what was expected."""
+    """The location cannot be used. The message names the expected forms or the next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateLocation:
-    """In a file, in Redis, or with neither in memory. `key` is the one for secrets, if it is not in the file beside."""
+    """A file, Redis, or memory if neither is set. `key` encrypts secrets. Without it, a file uses its key file."""
 
     path: Path | None = None
     redis: RedisAddress | None = None
@@ -33,7 +33,7 @@ class StateLocation:
 
 
 def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYNCS[0]) -> StateLocation:
-    """`memory`, `sqlite`, `sqlite:PATH` or a URL of Redis. Raises: BadLocation."""
+    """Parse `memory`, `sqlite`, `sqlite:PATH`, or a Redis URL. Raises: BadLocation."""
     if is_redis_url(text):
         try:
             return StateLocation(redis=parse_address(text), key=environment.get(KEY_VARIABLE) or None)
@@ -43,7 +43,7 @@ def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYN
     if engine == MEMORY and not path:
         return StateLocation()
     if engine != SQLITE:
-        shown = text.rpartition("@")[2]  # before it, in a URL with a slip, may stand a password
+        shown = text.rpartition("@")[2]  # a mistyped URL may contain a password before the @
         raise BadLocation(f"expected {EXPECTED}, found {shown!r}")
     try:
         place = Path(path).expanduser().absolute() if path else usual_path(environment, sys.platform)
@@ -53,5 +53,5 @@ def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYN
 
 
 def usual_path(environment: Mapping[str, str], platform: str) -> Path:
-    """In the user's directory for what programs remember. Raises: RuntimeError if there is no home."""
+    """Return the default path, in the user's state directory. Raises: RuntimeError if there is no home."""
     return state_folder(environment, platform) / FILE_NAME

@@ -1,6 +1,6 @@
-"""The store in memory: what is not to outlive the process, and a model of what the other engines must do.
+"""The store in memory, for state that ends with the process. It is also the reference model for the other engines.
 
-Several stores may share one memory, as processes share a file: `another_process`. `die` is what a kill is to them.
+With `another_process`, several stores share one memory, as processes share a file. `die` simulates a killed process.
 """
 
 import secrets
@@ -33,7 +33,7 @@ _HELD = "Another process holds this session. Stop that process, or ask it."
 
 @dataclass(slots=True)
 class _Row:
-    """A session, and who holds it; the keys in its head are those that lead to it."""
+    """A session and its holder. The head contains only the keys that the session has gained."""
 
     head: SessionHead
     owner: int | None  # the epoch of a process
@@ -50,7 +50,7 @@ class _Lock(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """What all processes share."""
+    """The state that all processes share."""
 
     sessions: dict[str, _Row] = field(default_factory=dict)
     keys: dict[SessionKey, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class _Memory:
 
 
 class MemoryStore:
-    """One process that uses a memory. `is_durable` is for tests of what comes after a restart."""
+    """One process that uses a memory. `is_durable` lets tests simulate a restart."""
 
     def __init__(self, *, is_durable: bool = False, address: str = "", _memory: _Memory | None = None) -> None:
         self._is_durable = is_durable
@@ -92,11 +92,11 @@ class MemoryStore:
         self.on_found_again: Callable[[], None] | None = None
 
     def another_process(self, address: str = "") -> "MemoryStore":
-        """The same memory, used by another process."""
+        """Return a store for another process that uses the same memory."""
         return MemoryStore(is_durable=self._is_durable, address=address, _memory=self._memory)
 
     def die(self) -> None:
-        """Stop at once, as a process that is killed."""
+        """Stop at once, like a killed process."""
         self._memory.alive.pop(self._owner, None)
         self.on_shared_change = self.on_replicas_gone = None
 
@@ -227,7 +227,7 @@ class MemoryStore:
         if not kept:
             self._memory.chunks.pop(session_id, None)
 
-    # What all processes share.
+    # State that all processes share.
 
     async def shared_revision(self) -> int:
         return self._open().revision
@@ -304,7 +304,7 @@ class MemoryStore:
         self._open()
         self._memory.changed(self)
 
-    # Its own life.
+    # Lifecycle.
 
     async def close(self) -> None:
         self.die()
@@ -333,7 +333,7 @@ class MemoryStore:
         return StoredSession(head=row.head, lease=Lease(row.fence, row.revision), records=dict(row.records))
 
     def _advance(self, commit: Commit) -> Lease | None:
-        """The lease for the next change, if this one may be made."""
+        """Return the lease for the next change, or None if the lease of this commit is out of date."""
         sessions, session_id = self._memory.sessions, commit.head.session_id
         if commit.lease.revision == 0:
             if session_id in sessions:

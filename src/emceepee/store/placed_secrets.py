@@ -1,13 +1,13 @@
-"""Secrets in the state, or in the platform's keyring; which there are, and of which revision, the state says.
+"""Secrets in the state or in the platform's keyring. The state always has their names and revisions.
 
-A keyring keeps texts by their names. It can neither list them nor change one only if it is what it was. So each secret
-that goes there gets a name that was never used, and the state gets that name as if it were the secret:
+A keyring stores texts by name. It can neither list them nor compare and swap one. So each secret in the keyring gets a
+name that was never used before, and the state stores that name in place of the secret:
 
-    put    write it to the keyring ──▶ put its name into the state ──▶ delete what was there before
-                                         └ another was quicker: delete what was written, nothing is changed
+    put    write it to the keyring ──▶ put its name into the state ──▶ delete the previous text
+                                         └ conflict with another process: delete the new text, change nothing
 
-Whoever is killed in between leaves a text in the keyring that nothing leads to. What is found is read wherever it is,
-so that either can follow the other.
+A process that is killed between two steps leaves an unreferenced text in the keyring. Reads find a secret in either
+place, so the preferred place can change from run to run.
 """
 
 import base64
@@ -20,13 +20,13 @@ from datetime import datetime
 from emceepee.store.platform_keyring import Keyring
 from emceepee.store.store import SecretPlace, StoredSecret, StoreUnavailable
 
-MARK = b"\x00keyring:"  # begins what stands in the state for a secret in the keyring
+MARK = b"\x00keyring:"  # prefix of the state entry of a secret that is in the keyring
 NAME_BYTES = 8
-MOST_READS = 5  # of one that others change all the time
+MOST_READS = 5  # of a secret that other processes change during each read
 
 
 class PlacedSecrets:
-    """New ones go to the keyring if it `is_preferred`."""
+    """Stores new secrets in the keyring if it `is_preferred`, and in the state otherwise."""
 
     def __init__(self, state: SecretPlace, keyring: Keyring, *, is_preferred: bool) -> None:
         self._state, self._keyring, self._is_preferred = state, keyring, is_preferred
@@ -76,7 +76,7 @@ class PlacedSecrets:
         await self._state.announce_change()
 
     async def _read(self, principal: str, stored: StoredSecret) -> StoredSecret | None:
-        """It is empty if the keyring does not have it: someone took it out, or another keyring is used than before."""
+        """Return the secret. Its data is empty if the keyring lacks it (deleted there, or another keyring)."""
         for _ in range(MOST_READS):
             name = _name_in(stored.data)
             if name is None:
@@ -94,7 +94,7 @@ class PlacedSecrets:
 
     async def _clear(self, kept: bytes) -> None:
         if (name := _name_in(kept)) is not None:
-            with suppress(StoreUnavailable):  # nothing leads to it any more
+            with suppress(StoreUnavailable):  # harmless: the state no longer refers to it
                 await self._keyring.delete(name)
 
 

@@ -1,7 +1,7 @@
-"""The platform's keyring, by the package `keyring`, which is loaded by whoever uses it and by nobody else.
+"""The platform's keyring, through the package `keyring`, which is imported only when it is used.
 
-It may take its time, and may ask someone to unlock it who is not there. So one thread asks it, and nobody waits for
-ever.
+A keyring can be slow, and can wait for an absent person to unlock it. So one thread makes all calls, and each caller
+has a timeout.
 """
 
 import asyncio
@@ -16,23 +16,23 @@ from emceepee.futures import reject, resolve
 from emceepee.store.store import StoreUnavailable
 
 SERVICE = "emceepee"
-KEYRING_SECONDS = 60.0  # for someone to unlock it
+KEYRING_SECONDS = 60.0  # time for a person to unlock it
 T = TypeVar("T")
 
 
 class NoKeyring(Exception):
-    """The text says what to do."""
+    """No usable keyring. The message tells the user what to do."""
 
 
 class Keyring(Protocol):
-    """Texts by their names. Every method may raise StoreUnavailable."""
+    """Stores texts by name. Every method may raise StoreUnavailable."""
 
     async def read(self, name: str) -> str | None: ...
 
     async def write(self, name: str, text: str) -> None: ...
 
     async def delete(self, name: str) -> None:
-        """If it is there."""
+        """Delete the text if it exists."""
         ...
 
 
@@ -45,7 +45,7 @@ def check_keyring() -> None:
         raise NoKeyring("the package keyring is not installed: install emceepee[keyring]") from None
     try:
         found = keyring.get_keyring()
-    except Exception as error:  # of whichever backend it has
+    except Exception as error:  # each backend raises its own errors
         raise NoKeyring(f"the keyring cannot be used: {_words(error)}") from None
     if isinstance(found, fail.Keyring | null.Keyring):
         raise NoKeyring(
@@ -55,7 +55,7 @@ def check_keyring() -> None:
 
 
 class PlatformKeyring:
-    """Starts its thread when it is first asked."""
+    """Calls the keyring from one thread, which starts with the first call."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -73,7 +73,7 @@ class PlatformKeyring:
         def delete() -> None:
             from keyring.errors import PasswordDeleteError
 
-            with suppress(PasswordDeleteError):  # it is not there
+            with suppress(PasswordDeleteError):  # it does not exist
                 _keyring().delete_password(SERVICE, name)
 
         await self._ask(delete)
@@ -85,13 +85,13 @@ class PlatformKeyring:
         answer: asyncio.Future[T] = loop.create_future()
 
         def tell(report: Callable[[asyncio.Future[T], Any], object], outcome: Any) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed: no caller is waiting
                 loop.call_soon_threadsafe(report, answer, outcome)
 
         def job() -> None:
             try:
                 result = question()
-            except Exception as error:  # of whichever backend it has
+            except Exception as error:  # each backend raises its own errors
                 tell(reject, StoreUnavailable(f"The keyring cannot be used: {_words(error)}. Unlock it, or start it."))
             else:
                 tell(resolve, result)

@@ -1,4 +1,4 @@
-"""Notices when another process has changed what all share: because the store says so, and by looking now and then."""
+"""Detects changes of the shared state by other processes, through notifications of the store and by polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,12 +14,12 @@ Reload = Callable[[], Awaitable[None]]
 
 
 class SharedChanges:
-    """`run` calls every watcher when something has changed, and again if one of them could not do all it has to."""
+    """`run` calls every watcher when the shared state has changed, and again after `look_again` or a store error."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._watchers: list[Reload] = []
-        self._known: int | None = None  # the revision that the watchers were called for
+        self._known: int | None = None  # the revision at the last call of the watchers
         self._was_told = asyncio.Event()
         store.on_shared_change = self._was_told.set
 
@@ -27,7 +27,7 @@ class SharedChanges:
         self._watchers.append(reload)
 
     def look_again(self) -> None:
-        """The next time, call the watchers even if nothing has changed: one has something to write."""
+        """Call the watchers at the next poll even if nothing has changed, because one of them still has work to do."""
         self._known = None
 
     async def run(self) -> None:
@@ -40,10 +40,10 @@ class SharedChanges:
                     await asyncio.gather(*(reload() for reload in self._watchers))
             except StoreError as error:
                 self.look_again()
-                log.debug("state_not_read", error=str(error))  # whoever writes says so louder
+                log.debug("state_not_read", error=str(error))  # only debug: a failed write reports the same fault
 
     async def _wait(self) -> None:
-        """Until it is time to look. What was told and got lost is found by its revision then."""
+        """Wait for a notification or the poll interval. The revision reveals changes whose notification was lost."""
         telling = asyncio.ensure_future(self._was_told.wait())
         try:
             with suppress(TimeoutError):

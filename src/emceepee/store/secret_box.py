@@ -1,7 +1,7 @@
-"""What is secret at rest: sealed under a key that lies beside the state file, or that the operator gives.
+"""Encryption of stored secrets, with a key from a file beside the state file or from the operator.
 
-The key is 32 bytes. `cryptography` is loaded when something is sealed or opened for the first time, as it takes a
-while; whether the key is the right one is told without it.
+The key has 32 bytes. The package `cryptography` is slow to import, so the first call of `seal` or `open` imports it.
+Checking for the right key works without it.
 """
 
 import base64
@@ -22,17 +22,17 @@ from emceepee.store.timestamps import microseconds
 
 KEY_BYTES, NONCE_BYTES = 32, 12
 VARIABLE = "EMCEEPEE_STATE_KEY"
-SIGNING = b"emceepee replicas"  # the purpose of the secret that replicas sign requests to each other with
+SIGNING = b"emceepee replicas"  # purpose of the secret that signs requests between replicas
 _CHECKED_TEXT = b"emceepee state key"
 _PROVEN = b"emceepee proof "
 
 
 class Tampered(ValueError):
-    """It was not sealed with this key, or for this place, or it was changed since."""
+    """The data was sealed with another key or for another place, or was changed later."""
 
 
 class SecretBox:
-    """AES-GCM. What is sealed for one place is not opened in another."""
+    """Encrypts with AES-GCM. Data sealed for one place cannot be opened for another."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -63,7 +63,7 @@ class SecretBox:
 
     @property
     def check_value(self) -> bytes:
-        """Tells the key from another, and tells nothing of it."""
+        """A value that identifies the key without revealing it."""
         return self.derive(_CHECKED_TEXT)
 
 
@@ -73,7 +73,7 @@ def login_proof(box: SecretBox, login: StoredLogin) -> bytes:
 
 
 class StateKey:
-    """Where the key of a state file comes from. Errors name the place, never the key."""
+    """The source of the key of a state file. Errors name the source, never the key."""
 
     def __init__(self, state_file: Path, given: str | None) -> None:
         self._state_file, self._given = state_file, given
@@ -81,7 +81,7 @@ class StateKey:
         self.origin = f"the file {self._file}" if given is None else f"the variable {VARIABLE}"
 
     def load(self) -> SecretBox | None:
-        """None if there is none yet. Raises: StoreUnusable, OSError."""
+        """Return the box of the key, or None if there is no key yet. Raises: StoreUnusable, OSError."""
         if self._given is not None:
             return self._box(self._given)
         try:
@@ -93,7 +93,7 @@ class StateKey:
             return self._box(file.read(1024))
 
     def make(self) -> SecretBox:
-        """The one that is there, or a new one in a file. The caller has the state file for itself."""
+        """Return the box of the existing key, or of a new key in a file. The caller must have exclusive access."""
         if (box := self.load()) is not None:
             return box
         text = base64.urlsafe_b64encode(secrets.token_bytes(KEY_BYTES)).decode()
@@ -101,7 +101,10 @@ class StateKey:
         return self._box(text)
 
     def verify(self, expected: bytes | None) -> SecretBox | None:
-        """The key, if secrets were sealed with it; None if there is neither. Raises: StoreUnusable, OSError."""
+        """Load the key and compare it with the check value `expected`. Return None if both are missing.
+
+        Raises: StoreUnusable, OSError.
+        """
         box = self.load()
         if expected is None:
             return box
@@ -127,7 +130,7 @@ class StateKey:
 
 
 def decode_key(text: str) -> bytes | None:
-    """None if it is not 32 bytes in URL-safe base64."""
+    """Return the key, or None if the text is not 32 bytes in URL-safe base64."""
     with suppress(ValueError, binascii.Error):
         text = text.strip()
         key = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -154,7 +157,7 @@ def _keep_private(descriptor: int) -> None:
 
 
 def _write_whole(file: Path, text: str) -> None:
-    """All of it or nothing, whenever the machine stops."""
+    """Write the file atomically: after a crash, it has all of the text or is unchanged."""
     draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
     try:

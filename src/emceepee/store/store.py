@@ -1,19 +1,19 @@
-"""The store as sessions, the registry and the console see it; every engine keeps the same promises.
+"""The interface of the store for sessions, the registry, and the console. Every engine gives the same guarantees.
 
-A session at rest is a set of records, `(kind, id)` to bytes, and a head by which it is found. Only the process that
-holds its lease may change it:
+A stored session consists of records, `(kind, id)` to bytes, and a head with the fields to find it. Only the process
+that holds the lease of a session may change it:
 
-    take ──▶ records, lease ──▶ commit ──▶ commit ──▶ release     the next one to take it has another lease
-               │                  └ atomic: all of it is there after a crash, or nothing
-               └ a process that is dead holds nothing
+    take ──▶ records, lease ──▶ commit ──▶ commit ──▶ release     the next take returns a new lease
+               │                  └ atomic: after a crash, the store has all of the commit or none of it
+               └ a dead process holds no sessions
 
-What a lease is good for is in its `fence`, a number that grows with every taking, and in the `revision` that the change
-is based on: a commit with an old one of either changes nothing.
+A lease has a `fence`, a number that grows with every take, and the `revision` that the next change is based on. A
+commit with an old fence or an old revision changes nothing.
 
-Processes that use one store are *replicas* of each other. Each has a slot, and says where the others reach it. An
-engine that cannot see whether they live goes by leases that lapse; a process that could not renew its own for a while
-is not `is_sure` of what it holds, and asks (`confirm`) before it serves any of it. If it gets no answer, it goes on
-with what it holds, unless it `is_in_doubt`.
+Processes that use one store are *replicas* of each other. Each has a slot and publishes the address where the others
+reach it. An engine that cannot see whether a replica is alive uses leases that expire. A process that failed to renew
+its lease in time is not `is_sure` of its sessions, and calls `confirm` before it serves them. If the store does not
+answer, the process continues to serve its sessions, unless it `is_in_doubt`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,7 +26,7 @@ from emceepee.state.session_key import SessionKey
 
 
 class RecordKey(NamedTuple):
-    """What a record is of, and which one it is."""
+    """The kind of a record, and its id within that kind."""
 
     kind: str
     record_id: str
@@ -34,20 +34,20 @@ class RecordKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionHead:
-    """What is known of a stored session without reading its records."""
+    """The fields of a stored session that can be read without its records."""
 
     session_id: str
     principal: str
     keys: frozenset[SessionKey]
     expires_at: datetime
-    """Nobody will ask for it any more."""
+    """When the session expires: the store may delete it after that."""
     due_at: datetime | None = None
-    """Then time changes something in it, whether anybody asks or not."""
+    """When a timer of the session is due, even if no client calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to change a session, and the revision that the next change is based on. 0: it is not stored yet."""
+    """The right to change a session, and the revision that the next change is based on (0: not stored yet)."""
 
     fence: int
     revision: int
@@ -55,7 +55,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSession:
-    """A session as it was taken from the store."""
+    """A session as `take` returned it from the store."""
 
     head: SessionHead
     lease: Lease
@@ -64,7 +64,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One atomic change of one session. A record that is both put and deleted is put."""
+    """One atomic change of one session. If a record is in both `puts` and `deletes`, the put wins."""
 
     head: SessionHead
     lease: Lease
@@ -74,19 +74,19 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerConfiguration:
-    """A server that a principal added. `settings` may hold secrets: engines that write to a disk encrypt them."""
+    """A server that a principal added. `settings` may contain secrets, so engines that write to a disk encrypt them."""
 
     principal: str
     name: str
     settings: bytes = field(repr=False)
     is_disabled: bool = False
     holds_secrets: bool = True
-    """Whether an engine without a key must refuse it."""
+    """Whether an engine without a key must reject this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredSecret:
-    """Something secret of a principal. Engines that write it anywhere encrypt it. No two changes have one revision."""
+    """A secret of a principal. Engines that store it outside memory encrypt it. Every change has its own revision."""
 
     name: str
     data: bytes = field(repr=False)
@@ -94,16 +94,16 @@ class StoredSecret:
 
 
 def secret_place(principal: str, name: str) -> Sequence[str]:
-    """What a secret is sealed for, so that it is opened nowhere else."""
+    """Return the place that a secret is sealed for. The sealed secret cannot be opened for any other place."""
     return ("secret", principal, name)
 
 
-LOGIN_CODE_MARK = b"code:"  # begins the digest of a one-time code, which is kept as a login of nobody yet
+LOGIN_CODE_MARK = b"code:"  # prefix of the digest of a one-time code, which is stored as a login without a person
 
 
 @dataclass(frozen=True, slots=True)
 class StoredLogin:
-    """A person's login at the console; of its secret only a digest is known."""
+    """A person's login at the console. The store has only a digest of its secret."""
 
     digest: bytes
     principal: str
@@ -111,7 +111,7 @@ class StoredLogin:
 
 
 class Sealer(Protocol):
-    """Encrypts. What was sealed for one place is not opened in another."""
+    """Encrypts data and binds it to a place. Data sealed for one place cannot be opened for another."""
 
     def seal(self, plain: bytes, *, place: Sequence[str]) -> bytes: ...
 
@@ -121,19 +121,19 @@ class Sealer(Protocol):
 
 
 class StoreError(Exception):
-    """The text names the file and says what to do."""
+    """The message names the state file, or Redis, and what to do next."""
 
 
 class StoreUnusable(StoreError):
-    """It cannot be opened as it is: corrupt, of a newer version, under another key, without locks."""
+    """The store cannot be opened: it is corrupt, from a newer version, under another key, or without file locks."""
 
 
 class StoreUnavailable(StoreError):
-    """Just now it cannot be written or read: the disk is full, or read-only. Nothing of the change is there."""
+    """The store cannot be read or written now: the disk is full or read-only. No part of the change is stored."""
 
 
 class HeldElsewhere(StoreError):
-    """Another process that is alive holds the lease of the session."""
+    """Another live process holds the lease of the session."""
 
     def __init__(self, message: str, holder: Replica | None = None) -> None:
         super().__init__(message)
@@ -141,199 +141,206 @@ class HeldElsewhere(StoreError):
 
 
 class NoKey(StoreError):
-    """It holds a secret, and there is no key to encrypt it under. Nothing of the change is there."""
+    """The change has a secret, and the store has no key to encrypt it. No part of the change is stored."""
 
 
 class NameTaken(StoreError):
-    """Another process has added a server of that name."""
+    """A server of that name was added already, perhaps by another process."""
 
 
 class SecretPlace(Protocol):
-    """Secrets of principals: tokens and the like. They are read when they are needed; nobody is told of a change unless
-    it is announced.
+    """Secrets of principals, such as tokens.
+
+    Processes read a secret when they need it. They get no notification of a change unless `announce_change` is called.
 
     Every method may raise StoreUnavailable.
     """
 
     @property
     def is_durable(self) -> bool:
-        """Whether it outlives the process."""
+        """Whether secrets outlive the process."""
         ...
 
     async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
-        """By their names."""
+        """Return the secrets of the principal, sorted by name."""
         ...
 
     async def secret(self, principal: str, name: str) -> StoredSecret | None: ...
 
     async def put_secret(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
-        """The revision that it has now; None, and nothing is changed, if another was there. 0: none must be there.
+        """Store the secret if its current revision is `revision`; 0 means that it must not exist yet.
+
+        Return the new revision. If the current revision differs, change nothing and return None.
 
         Raises: NoKey.
         """
         ...
 
     async def drop_secret(self, principal: str, name: str, *, revision: int) -> bool:
-        """False, and nothing is changed, if there was none of that revision."""
+        """Delete the secret if it has that revision. Return whether it was deleted."""
         ...
 
     async def lock(self, name: str, holder: str, *, now: datetime, until: datetime) -> bool:
-        """Whether the holder has the lock now. It is anybody's after `until`, or once the holder's process is gone."""
+        """Try to acquire the lock. Return whether the holder has it now.
+
+        Other holders can acquire it after `until`, or once the process of its holder has died.
+        """
         ...
 
     async def unlock(self, name: str, holder: str) -> None:
-        """If that one has it."""
+        """Release the lock if this holder has it."""
         ...
 
     async def announce_change(self) -> None:
-        """Have every process look again at what all share, as after a change of a server."""
+        """Make every process reload the shared state, as after a change of a server."""
         ...
 
 
 class Store(SecretPlace, Protocol):
-    """Reads and writes take effect in the order in which they were asked.
+    """Reads and writes take effect in the order of their calls.
 
-    Every method may raise StoreUnavailable, also because it was closed.
+    Every method may raise StoreUnavailable, including after `close`.
     """
 
     @property
     def is_durable(self) -> bool:
-        """Whether anything outlives the process; if not, sessions are not committed at all."""
+        """Whether state outlives the process. If not, sessions are never committed."""
         ...
 
     @property
     def is_quick(self) -> bool:
-        """Whether `commit_now` is worth a try."""
+        """Whether `commit_now` can succeed, so that callers should try it first."""
         ...
 
     on_found_again: Callable[[], None] | None
-    """Called when the store answers after it did not, where the engine hears of that by itself."""
+    """Called when the store answers again after an outage, if the engine detects that by itself."""
 
     # Replicas.
 
     @property
     def sees_others(self) -> bool:
-        """Whether it knows at any time which other processes use it. If not, one may be there that seems to be gone."""
+        """Whether the engine always knows which processes use it. If not, a process that seems dead may be alive."""
         ...
 
     on_shared_change: Callable[[], None] | None
-    """Called when another process has changed what all share, where the engine hears of that by itself."""
+    """Called when another process has changed the shared state, if the engine gets notified."""
 
     @property
     def replica(self) -> Replica | None:
-        """This process, as the others know it; None if nothing is shared."""
+        """Return this process as the other replicas see it, or None if the store is not shared."""
         ...
 
     @property
     def is_sure(self) -> bool:
-        """Whether this process surely holds what it holds. If not, `confirm`."""
+        """Whether this process certainly still holds its sessions. If not, call `confirm`."""
         ...
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it must not serve what it holds before it is confirmed, even if the store does not answer.
+        """Whether this process must not serve its sessions before `confirm`, even if the store does not answer.
 
-        Another may have taken it: the process stood still for too long, or its lease is known to have lapsed.
+        Another process may have taken them: this one was suspended for too long, or its lease is known to have expired.
         """
         ...
 
     async def confirm(self, leases: Mapping[str, Lease]) -> Collection[str]:
-        """Become sure again; those of the sessions, by their ids, that another has taken meanwhile."""
+        """Become sure again (see `is_sure`). Return the ids of the given sessions that this process has lost."""
         ...
 
     async def replicas(self) -> Sequence[Replica]:
-        """Those that are alive, this one among them."""
+        """Return all live replicas, including this one."""
         ...
 
     on_replicas_gone: Callable[[Collection[int]], None] | None
-    """Called with the epochs of those that another process has found gone, where the engine hears of that by itself."""
+    """Called with the epochs of replicas that another process found dead, if the engine gets notified."""
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
-        """Tell the other processes who is gone, where the engine can. They would find out later."""
+        """Notify the other processes of dead replicas, if the engine can. Otherwise they find out later."""
         ...
 
     async def replica_secret(self) -> bytes:
-        """Known to those who use the store, and to nobody else: they sign with it what they ask of each other."""
+        """Return the secret that replicas use to sign requests to each other. Only processes of this store know it."""
         ...
 
     async def sealer(self) -> Sealer | None:
-        """For what is secret in the records of a session. None: there is no key, and it must not be stored."""
+        """Return the sealer for secrets in session records. None: there is no key, so secrets must not be stored."""
         ...
 
     # Sessions.
 
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """The session found by that key, with a new lease; None if there is none. Raises: HeldElsewhere.
+        """Return the session with that key and a new lease, or None if there is none. Raises: HeldElsewhere.
 
-        Whoever holds it already may take it anew: the lease from before is out of date then.
+        The process that holds a session may take it again. Its previous lease is then out of date.
         """
         ...
 
     async def create(self, commit: Commit) -> Lease | None:
-        """A new session; None, and nothing is changed, if one of its keys leads to another."""
+        """Create a session. If one of its keys belongs to another session, change nothing and return None."""
         ...
 
     async def take_due(self, now: datetime, most: int) -> Sequence[StoredSession]:
-        """Sessions whose `due_at` has come, with new leases, the longest due first; only what nobody alive holds.
+        """Take up to `most` sessions whose `due_at` has passed and return them with new leases, the earliest first.
 
-        What this process itself holds is not among them.
+        Sessions that a live process holds, including this one, are skipped.
         """
         ...
 
     async def next_due(self) -> datetime | None:
-        """The earliest `due_at` of the sessions that nobody alive holds."""
+        """Return the earliest `due_at` of the sessions that no live process holds."""
         ...
 
     async def commit(self, commits: Sequence[Commit]) -> Sequence[Lease | None]:
-        """The lease for the next change of each, or None for one whose lease is out of date. Each is atomic by itself.
+        """Return the lease for the next change of each session, or None where the lease is out of date.
 
-        A first commit (revision 0) makes the session. A key that leads to another session by then is left to it, and
-        gained by a later commit if it is free.
+        Each commit is atomic by itself. A first commit (revision 0) creates the session. If a key already belongs to
+        another session, that session keeps the key. A later commit gains the key once it is free.
         """
         ...
 
     def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
-        """The same, if it takes no waiting; None if it would, and then nothing is changed."""
+        """Commit like `commit`, but without waiting. If that is impossible, change nothing and return None."""
         ...
 
     async def release(self, leases: Mapping[str, Lease]) -> None:
-        """Let go of sessions, by their ids, where the fence is good: any process may take them now."""
+        """Release sessions, by their ids, if the fence is current. Any process may take them then."""
         ...
 
     async def forget(self, session_id: str, lease: Lease) -> None:
-        """Delete it with all its records, if the fence is good."""
+        """Delete the session with all its records, if the fence is current."""
         ...
 
     async def forget_expired(self, now: datetime, most: int) -> int:
-        """Delete what has expired and nobody alive holds, and beyond `most` sessions those that expire first.
+        """Delete expired sessions and expired logins. Return the number of deleted sessions.
 
-        How many sessions that were. Logins that are over go, too.
+        If more than `most` sessions are stored, also delete the sessions that expire first. Sessions that a live
+        process holds always stay.
         """
         ...
 
-    # Large parts of a session that this process holds: kept in chunks, each under a name and a number. Whoever takes
-    # the session does not read them; they are deleted with it.
+    # Large parts of a session that this process holds. They are stored in chunks, each under a name and a number.
+    # `take` does not read chunks. They are deleted with their session.
 
     async def put_chunks(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
-        """Numbered from `first` on. False, and nothing is kept, if the session is not there."""
+        """Store chunks, numbered from `first` on. If the session does not exist, store nothing and return False."""
         ...
 
     async def read_chunks(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
-        """As many of them as there are in a row."""
+        """Return up to `count` chunks from `first` on, up to the first missing one."""
         ...
 
     async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
-        """The first `count` of them, which are all."""
+        """Delete the chunks of that name. `count` is their total number."""
         ...
 
-    # What all processes share.
+    # State that all processes share.
 
     async def shared_revision(self) -> int:
-        """It grows with every change of a server or a login, whichever process makes it."""
+        """Return a number that grows with every change of a server or a login by any process."""
         ...
 
     async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
-        """In the order in which they were added."""
+        """Return the servers of the principal in the order in which they were added."""
         ...
 
     async def add_server(self, server: ServerConfiguration) -> None:
@@ -341,11 +348,11 @@ class Store(SecretPlace, Protocol):
         ...
 
     async def replace_server(self, server: ServerConfiguration) -> None:
-        """In its place, if it is there."""
+        """Replace the server of that name in its position, if it exists."""
         ...
 
     async def remove_server(self, principal: str, name: str) -> bool:
-        """False if it was not there."""
+        """Remove the server. Return False if it did not exist."""
         ...
 
     async def logins(self) -> Sequence[StoredLogin]: ...
@@ -353,11 +360,11 @@ class Store(SecretPlace, Protocol):
     async def add_login(self, login: StoredLogin) -> None: ...
 
     async def end_login(self, digest: bytes) -> bool:
-        """False if it was not there. Of several that end it at the same time, one is told that it was."""
+        """End the login. Return False if it did not exist. Of several concurrent calls, exactly one returns True."""
         ...
 
-    # Its own life.
+    # Lifecycle.
 
     async def close(self) -> None:
-        """What was asked for before is done; every lease of this process is released."""
+        """Finish all earlier calls, and release every lease of this process."""
         ...

@@ -1,4 +1,4 @@
-"""Large parts of sessions in Redis, in chunks: one hash per session, which goes with it."""
+"""Large parts of sessions in Redis, as chunks. Each session has one hash of them, which is deleted with it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ DROPPED_AT_ONCE = 1000
 
 
 class Chunks:
-    """Of the sessions that this process holds. Raises: StoreUnavailable."""
+    """Chunks of the sessions that this process holds. Raises: StoreUnavailable."""
 
     def __init__(self, commands: Commands, names: KeyNames, held_sessions: HeldSessions) -> None:
         self._commands, self._names, self._held_sessions = commands, names, held_sessions

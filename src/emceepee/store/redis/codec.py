@@ -1,4 +1,4 @@
-"""A session as the fields of a hash: those of its head have one letter, those of records begin with a number."""
+"""The encoding of a session as fields of a hash. Head fields have one letter, and record fields start with a number."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _DIGEST_LENGTH = 64
 
 
 def record_field(key: RecordKey) -> bytes:
-    """Any kind and any id, and no two have the same."""
+    """Return a unique field name for any kind and any id."""
     return f"{len(key.kind)}:{key.kind}{key.record_id}".encode()
 
 
@@ -26,7 +26,7 @@ def read_record_field(name: bytes) -> RecordKey:
 
 @lru_cache(KEYS_REMEMBERED)
 def write_keys(keys: frozenset[SessionKey]) -> bytes:
-    """A line each, which begins with its digest. The same keys are the same bytes."""
+    """Return one line per key, which starts with the digest of the key. Equal sets give equal bytes."""
     lines = [digest(key) + json.dumps([key.principal, str(key.kind), key.value]) for key in keys]
     return "\n".join(sorted(lines)).encode()
 
@@ -45,7 +45,7 @@ def read_moment(data: bytes) -> datetime:
 
 
 def read_session(session_id: str, fields: Sequence[bytes]) -> StoredSession:
-    """`fields`: names and values in turn, as the hash has them after it was taken."""
+    """Decode a session. `fields` are the alternating names and values of its hash, read after the take."""
     named = dict(zip(fields[::2], fields[1::2], strict=True))
     return StoredSession(
         head=_read_head(session_id, named),

@@ -1,4 +1,4 @@
-"""Changes of sessions, each whole or not at all."""
+"""Commits of sessions, each of which is atomic."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
@@ -16,14 +16,14 @@ from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
 from emceepee.store.store import Commit, Lease
 from emceepee.store.timestamps import microseconds
 
-KEPT_LONGER = timedelta(days=1)  # than anybody asks for it, so that timers which nobody could fire are not lost
-_LAG = KEPT_LONGER // timedelta(microseconds=1) // 4  # by which Redis may be told late that it is kept longer
-MOST_AT_ONCE = 64  # sessions in one step, during which Redis does nothing else
+KEPT_LONGER = timedelta(days=1)  # than the session needs, so that timers survive a time without replicas
+_LAG = KEPT_LONGER // timedelta(microseconds=1) // 4  # the expiry in Redis may lag by this, which saves commands
+MOST_AT_ONCE = 64  # sessions per script, because a script blocks Redis
 FIRST_FENCE = 1
 
 
 class RedisCommitter:
-    """What a commit says to Redis, and what came of it."""
+    """Sends commits to Redis as script calls, and evaluates the replies."""
 
     def __init__(
         self,
@@ -39,7 +39,10 @@ class RedisCommitter:
         self._numbers = count(1)
 
     async def commit(self, commits: Sequence[Commit], *, is_strict: bool = False) -> list[Lease | None]:
-        """Raises: StoreUnavailable, after which the same may be tried again."""
+        """Commit as described in `Store.commit`. With `is_strict`, a commit gets no lease if a key is taken.
+
+        Raises: StoreUnavailable, after which the same may be tried again.
+        """
         now = self._clock.now()
         groups = list(self._groups(commits))
         calls = [self._call(tag, group, now, is_strict=is_strict) for tag, group in groups]
@@ -59,7 +62,7 @@ class RedisCommitter:
         return leases
 
     def _groups(self, commits: Sequence[Commit]) -> Iterator[tuple[str, list[tuple[int, Commit]]]]:
-        """By partition, in order, and not too many at once."""
+        """Group commits by partition, in their order, with at most MOST_AT_ONCE per group."""
         by_tag: dict[str, list[tuple[int, Commit]]] = {}
         for number, commit in enumerate(commits):
             by_tag.setdefault(self._names.tag_of(commit.head.principal), []).append((number, commit))

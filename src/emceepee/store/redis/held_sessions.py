@@ -1,4 +1,4 @@
-"""The sessions whose lease this process holds, as far as it knows."""
+"""The sessions whose leases this process holds, to its knowledge."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Held:
 
 
 class HeldSessions:
-    """`may_have_lost_track`: an answer that would have told of a session never came."""
+    """Held sessions by id. `may_have_lost_track` is set when the reply to a take or a release may have been lost."""
 
     def __init__(self) -> None:
         self._held: dict[str, Held] = {}
@@ -28,7 +28,7 @@ class HeldSessions:
         self._held[session_id] = Held(tag, fence)
 
     def drop(self, session_id: str, fence: int | None = None) -> None:
-        """Only if it is held since that taking, where one is given."""
+        """Remove a session. If `fence` is given, do so only if the session is held under that fence."""
         if fence is None or (session_id in self._held and self._held[session_id].fence == fence):
             self._held.pop(session_id, None)
 
@@ -36,5 +36,5 @@ class HeldSessions:
         return self._held[session_id].tag if session_id in self._held else None
 
     def leases(self) -> Mapping[str, Lease]:
-        """To let go of all; a revision is not asked for then."""
+        """Return leases to release all sessions. Their revision is 0, because a release ignores it."""
         return {session_id: Lease(held.fence, 0) for session_id, held in self._held.items()}

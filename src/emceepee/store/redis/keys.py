@@ -1,4 +1,4 @@
-"""How things are named in Redis. What stands in braces decides which node of a cluster has them."""
+"""Key names in Redis. In a cluster, the hash tag (the part in braces) determines the node of a key."""
 
 import hashlib
 import json
@@ -10,15 +10,15 @@ CLUSTER_PARTITIONS = 64
 
 
 class KeyNames:
-    """`partitions`: over so many nodes, at most, sessions are spread."""
+    """All key names. Sessions are spread over at most `partitions` nodes."""
 
     def __init__(self, prefix: str, partitions: int = 1) -> None:
         self._tags = [f"{{{prefix}:{number}}}" for number in range(partitions)]
         self.channel = f"{prefix}:changes"
-        # Of replicas.
+        # Names for replicas.
         self.replicas = f"{{{prefix}:replicas}}"
         self.registry, self.epochs = f"{self.replicas}:registry", f"{self.replicas}:epochs"
-        # Of what all share.
+        # Names for shared state.
         shared = f"{{{prefix}:shared}}"
         self.servers_of_all, self.logins = f"{shared}:servers", f"{shared}:logins"
         self.principals, self.revision = f"{shared}:principals", f"{shared}:revision"
@@ -27,11 +27,11 @@ class KeyNames:
         self._secrets, self._locks = f"{shared}:secrets", f"{shared}:lock"
         self.secret_revisions = f"{shared}:secret-revisions"
 
-    # Of sessions.
+    # Names for sessions.
 
     @property
     def tags(self) -> list[str]:
-        """One per partition; names of what is in it begin with that."""
+        """Return the hash tag of each partition. All key names of a partition start with its tag."""
         return self._tags
 
     def tag_of(self, principal: str) -> str:
@@ -59,5 +59,5 @@ def chunks_name(tag: str, session_id: str) -> str:
 
 
 def digest(key: SessionKey) -> str:
-    """What a key is named by: its value may be all that a caller needs to use the session."""
+    """Return the digest that names a key in Redis. Names must not show a value that grants access."""
     return hashlib.sha256(json.dumps([key.principal, str(key.kind), key.value]).encode()).hexdigest()

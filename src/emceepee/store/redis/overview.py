@@ -1,4 +1,4 @@
-"""State in Redis as its operator sees it: a look, beside those who use it."""
+"""A read-only overview of the state in Redis for its operator, while replicas use it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from emceepee.store.store import StoreError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisOverview:
-    """`place` is the URL without its password."""
+    """Figures about the state in Redis. `place` is the URL without its password."""
 
     place: str
     replicas: Sequence[Replica]

@@ -1,6 +1,6 @@
-"""Servers that Redis has without encryption: stored before there was a key, or by someone who does not have it.
+"""Servers that Redis stores without encryption, from before there was a key or by a process without the key.
 
-Replicas with a key refuse them, because write access to Redis would otherwise suffice to start any command. The
+Replicas with a key reject them, because write access to Redis would otherwise suffice to start any command. The
 operator decides: `emceepee state seal` shows each and encrypts it.
 """
 
@@ -25,7 +25,7 @@ _TELLER = "state seal"  # no replica has that name, so all of them are notified
 
 @dataclass(frozen=True, slots=True)
 class PlainServer:
-    """`entry` is the whole value in Redis."""
+    """A server without encryption. `entry` is its whole value in Redis."""
 
     principal: str
     name: str
@@ -48,7 +48,7 @@ async def plain_servers(commands: Commands, names: KeyNames) -> Sequence[PlainSe
 def seal_servers(
     address: RedisAddress, clock: Clock, given: str | None, agree: Callable[[Sequence[PlainServer]], bool]
 ) -> int:
-    """Encrypt the servers that `agree` was shown, exactly as they were then; how many. Raises: StoreUnusable."""
+    """If `agree` accepts the servers, encrypt each that is unchanged. Return how many. Raises: StoreUnusable."""
     return asyncio.run(_seal(address, clock, given, agree))
 
 

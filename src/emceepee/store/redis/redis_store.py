@@ -1,4 +1,4 @@
-"""The store in Redis. See the package for what it is made of."""
+"""The store in Redis. The docstring of the package explains its parts."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -40,7 +40,7 @@ CLOSE_SECONDS = 5.0
 
 
 class RedisStore:
-    """Made by `open`."""
+    """The store in Redis. Create one with `open`."""
 
     def __init__(self, access: RedisAccess, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
         self._commands: Commands = access.commands
@@ -79,7 +79,7 @@ class RedisStore:
         lease_seconds: float = 5.0,
         patience: float = OPEN_SECONDS,
     ) -> "RedisStore":
-        """`address` is where other replicas reach this one. Raises: StoreUnusable."""
+        """Connect and claim a slot. Other replicas reach this one at `address`. Raises: StoreUnusable."""
         shared_key = SharedKey(redis, key)
         access = await reach(redis, clock, patience)
         commands = access.commands
@@ -187,7 +187,7 @@ class RedisStore:
         return await self._commit(commits)
 
     def commit_now(self, commits: Sequence[Commit]) -> Sequence[Lease | None] | None:
-        """Redis is always waited for."""
+        """Return None, because every commit waits for Redis."""
         return None
 
     async def release(self, leases: Mapping[str, Lease]) -> None:
@@ -209,7 +209,7 @@ class RedisStore:
     async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
         await self._chunks.drop(session_id, name, count)
 
-    # What all processes share.
+    # State that all processes share.
 
     async def shared_revision(self) -> int:
         return await self._shared.revision()
@@ -258,7 +258,7 @@ class RedisStore:
     async def announce_change(self) -> None:
         await self._shared.announce()
 
-    # Its own life.
+    # Lifecycle.
 
     async def close(self) -> None:
         if self._is_closed:
@@ -270,7 +270,7 @@ class RedisStore:
         await self._commands.close()
 
     async def _leave(self) -> None:
-        with suppress(StoreUnavailable, UnknownOutcome):  # the lease lapses, which releases them too
+        with suppress(StoreUnavailable, UnknownOutcome):  # the lease expires, which releases the sessions as well
             await self._sessions.release(self._held_sessions.leases())
             await self._lease.leave()
 

@@ -1,4 +1,4 @@
-"""Secrets of principals in Redis, sealed under the key that all replicas share; and locks."""
+"""Secrets of principals in Redis, encrypted with the key that all replicas share, and locks."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ class Secrets:
         return bool(await self._run(DROP_SECRET, [self._names.secrets(principal)], name, b"%d" % revision))
 
     async def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
-        """How long it holds is by Redis's own clock."""
+        """Try to acquire the lock. Redis measures its duration with its own clock."""
         milliseconds = max(round((until - now).total_seconds() * 1000), 1)
         gone = ""
         while True:

@@ -1,7 +1,8 @@
-"""Sessions in Redis: who takes them, lets go of them, and when they are forgotten.
+"""Taking, releasing, and deleting sessions in Redis.
 
-Whose lease has lapsed is asked only after it was read who holds a session, and the session is taken only from that
-holder: an owner who came back in between has another name by then.
+A take first reads the holder of a session, then checks whether the holder's lease has expired. It takes the session
+only if the holder is still the same. This order prevents a race with an owner that regains its lease in between,
+because the name of that owner changes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,8 +22,8 @@ from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
 from emceepee.store.store import HeldElsewhere, Lease, StoredSession
 from emceepee.store.timestamps import microseconds
 
-AT_ONCE = 256  # sessions that one script looks at
-MOST_STRAYS = 1000  # that are looked for at once
+AT_ONCE = 256  # sessions per script call
+MOST_STRAYS = 1000  # per owner and partition, in one search
 _HELD = "Another emceepee that uses the same Redis holds this session. Ask that one, or stop it."
 
 
@@ -96,7 +97,7 @@ class Sessions:
         return min((due for _, due in firsts), default=None)
 
     async def hand_to(self, owner: str, leases: Mapping[str, Lease]) -> Collection[str]:
-        """Name another owner of what this process holds; "" for nobody. Returns what it does not hold."""
+        """Set the owner of sessions that this process holds; "" releases them. Return the ids that it does not hold."""
         by_tag: dict[str, list[str]] = {}
         for session_id in leases:
             tag = self._held_sessions.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
@@ -121,7 +122,7 @@ class Sessions:
         try:
             with self._keeping_track():
                 refused = await self.hand_to("", leases)
-        finally:  # whoever asks for it will not ask again
+        finally:  # also after an error, because callers do not retry a release
             for session_id, lease in leases.items():
                 self._held_sessions.drop(session_id, lease.fence)
         for session_id in leases.keys() - refused:
@@ -140,7 +141,7 @@ class Sessions:
             self._held_sessions.drop(session_id)
 
     async def forget_expired(self, now: datetime, most: int) -> int:
-        """Read in the order in which they expire, in each partition as far as it takes."""
+        """Delete sessions in the order of their expiry. Each partition is read only as far as necessary."""
         tags = self._names.tags
         firsts = await self._expiring(tags, 0)
         excess = sum(total for total, _ in firsts) - most
@@ -166,7 +167,7 @@ class Sessions:
         return gone
 
     async def _expiring(self, tags: Sequence[str], first: int) -> list[tuple[int, list[_Candidate]]]:
-        """How many there are in each partition, and a page of them."""
+        """Return the number of sessions in each partition, and one page of them."""
         replies = await self._ask(
             [ScriptCall(EXPIRY, [f"{tag}:expiry"], [tag, first, first + AT_ONCE - 1]) for tag in tags]
         )
@@ -185,7 +186,7 @@ class Sessions:
         ]
 
     async def _free(self, found: Sequence[_Candidate]) -> list[_Candidate]:
-        """Those that nobody alive holds."""
+        """Return the sessions that no live process holds."""
         owners = {each.owner for each in found if each.owner}
         if not owners:
             return list(found)
@@ -203,7 +204,7 @@ class Sessions:
             raise HeldElsewhere(_HELD, roster.holder(owner))
 
     async def _release_strays(self) -> None:
-        """Sessions that were taken for someone who never heard of it: their timers would never fire."""
+        """Release sessions whose take succeeded but whose reply was lost. Otherwise their timers would never fire."""
         calls = [ScriptCall(DUE, [f"{tag}:owners"], [tag, "+inf", MOST_STRAYS]) for tag in self._names.tags]
         strays = [
             each
@@ -222,7 +223,7 @@ class Sessions:
         return session
 
     async def _roster(self, owners: Collection[str]) -> Roster:
-        """Of those that matter: there may be a thousand others."""
+        """Return the roster for these owners only, because there may be a thousand other replicas."""
         try:
             return await self._lease.roster(owners)
         except UnknownOutcome as error:

@@ -1,4 +1,4 @@
-"""Servers and logins in Redis, which all replicas share. Each is told when another changes one."""
+"""Servers and logins in Redis, which all replicas share. Each change notifies the other replicas."""
 
 import hmac
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _DIVIDER = b"\n"  # before the proof of a login
 
 
 class SharedState:
-    """`teller` is who tells the others, so that it does not hear of its own changes."""
+    """Servers and logins. `teller` is the sender of notifications, so that a replica can ignore its own."""
 
     def __init__(self, commands: Commands, names: KeyNames, key: SharedKey, teller: str) -> None:
         self._commands, self._names, self._key, self._teller = commands, names, key, teller
@@ -73,7 +73,7 @@ class SharedState:
         return await self._change(self._names.logins, "remove", digest)
 
     async def forget_logins(self, now: datetime) -> None:
-        """Delete expired and refused logins. No process needs a notice: none accepts them."""
+        """Delete expired and refused logins. This notifies no process, because none accepts them."""
         found = await self._read_logins()
         if over := [digest for digest, login in found.items() if login is None or login.until <= now]:
             await self._execute("HDEL", self._names.logins, *over)
@@ -109,7 +109,7 @@ class SharedState:
         principal, _, proof = rest.partition(_DIVIDER)
         try:
             login = StoredLogin(digest, principal.decode(), read_moment(until))
-        except (ValueError, OverflowError):  # no process of ours wrote that
+        except (ValueError, OverflowError):  # no emceepee process wrote this entry
             return None
         box = self._key.box
         is_ours = box is None or hmac.compare_digest(login_proof(box, login).hex().encode(), proof)

@@ -1,8 +1,8 @@
-"""This process's place among the replicas: a slot, held by a key that lapses unless it is renewed.
+"""The lease of this process on its slot among the replicas. A key in Redis holds it, and expires unless renewed.
 
-Whoever finds the key of a slot gone, or with another epoch, may take the sessions of the owner before. So a process
-whose key lapsed takes a new *term*: what it holds it must confirm, and with that its owner's name changes in each
-session. One who saw the key gone, and takes a session by its owner's old name, then comes too late.
+If the key of a slot is gone or has another epoch, other replicas may take the sessions of the previous owner. So a
+process whose key expired starts a new *term*. It must confirm its sessions, which changes the owner name in each of
+them. This closes a race: a replica that saw the key missing takes sessions by the old owner name, and fails.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
-EPOCH_BITS = 20  # of an epoch are random: a Redis that lost its last second would count them out twice
-TRIES_PER_LEASE = 10  # for a slot that another has
+EPOCH_BITS = 20  # of an epoch are random, because a Redis that lost its last second would issue a count twice
+TRIES_PER_LEASE = 10  # to claim a slot that another replica holds
 LOST, KEPT, REGAINED = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who is alive, and who had each slot last; of the slots that were asked for."""
+    """The live replicas and the last replica of each slot, for the requested slots."""
 
     alive: Mapping[int, Replica]
     last: Mapping[int, Replica]
@@ -38,14 +38,14 @@ class Roster:
         return slot in self.alive and self.alive[slot].epoch == epoch
 
     def holder(self, owner: str) -> Replica:
-        """As far as it is known."""
+        """Return the replica of this owner, with an empty address if it is unknown."""
         slot, epoch = _parts(owner)
         last = self.last.get(slot)
         return last if last is not None and last.epoch == epoch else Replica(slot=slot, epoch=epoch, address="")
 
 
 class SlotLease:
-    """Made by `claim`; `run` renews it until it is cancelled."""
+    """The lease of this process. `claim` creates it, and `run` renews it until it is cancelled."""
 
     def __init__(
         self, commands: Commands, names: KeyNames, clock: Clock, *, address: str, epoch: int, watch: LeaseWatch
@@ -57,7 +57,7 @@ class SlotLease:
         self._renewing = asyncio.Lock()
         self._is_failing = False
         self.slot = -1
-        self.on_renewed_again: Callable[[], None] | None = None  # called when it could not be for a while
+        self.on_renewed_again: Callable[[], None] | None = None  # called when a renewal succeeds after failures
 
     @classmethod
     async def claim(
@@ -71,7 +71,7 @@ class SlotLease:
         slot: int | None,
         lease_seconds: float,
     ) -> "SlotLease":
-        """The lowest free slot, or the given one. Raises: StoreUnusable, StoreUnavailable, Unknown."""
+        """Claim the given slot, or the lowest free one. Raises: StoreUnusable, StoreUnavailable, UnknownOutcome."""
         count = int(await commands.execute("INCR", names.epochs))
         epoch = (count << EPOCH_BITS) + secrets.randbelow(1 << EPOCH_BITS)
         began = clock.monotonic()
@@ -91,7 +91,7 @@ class SlotLease:
 
     @property
     def owner(self) -> str:
-        """How sessions that this process holds name it now."""
+        """Return the current owner name of this process in its sessions."""
         return f"{self.slot}:{self._epoch}:{self._term}"
 
     @property
@@ -121,13 +121,13 @@ class SlotLease:
                 self._report_failure(str(error))
 
     async def watch(self) -> None:
-        """See whether this process stands still. Not by the renewals, which wait for Redis."""
+        """Detect suspension of this process. Renewals cannot show it, because they wait for Redis."""
         while True:
             await self._clock.sleep(self._watch.look_every)
             self._watch.look(self._clock.monotonic())
 
     async def renew(self) -> int:
-        """The term after it. Raises: StoreUnavailable."""
+        """Renew the lease and return the resulting term. Raises: StoreUnavailable."""
         async with self._renewing:
             sent_at = self._clock.monotonic()
             try:
@@ -144,11 +144,11 @@ class SlotLease:
             return self._term
 
     def confirm(self, term: int) -> None:
-        """All that is held was found to be held in that term."""
+        """Record that the held sessions were confirmed in that term."""
         self._confirmed_term = term
 
     async def roster(self, owners: Collection[str] = ()) -> Roster:
-        """Of all replicas, or only of those that have the slots of `owners`."""
+        """Return the roster of all replicas, or only of the slots of `owners`."""
         slots = {_parts(owner)[0] for owner in owners}
         call = ScriptCall(ROSTER, [self._names.registry], [self._names.replicas, *slots])
         return await read_roster(self._commands, call)

@@ -1,4 +1,4 @@
-"""The key for secrets that all replicas share. Redis has a check value of it, so a wrong one is told at the start."""
+"""The key for secrets, which all replicas share. Redis stores a check value, so a wrong key is rejected at startup."""
 
 import hmac
 import secrets
@@ -10,11 +10,11 @@ from emceepee.store.redis.keys import KeyNames
 from emceepee.store.secret_box import KEY_BYTES, SIGNING, VARIABLE, SecretBox, Tampered, decode_key, how_to_make_key
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable, secret_place
 
-_WITHOUT = b"no key"  # stands for the check value
+_WITHOUT = b"no key"  # stored instead of a check value
 
 
 class SharedKey:
-    """`None`: the operator gave none, and no secret is stored."""
+    """The key from the operator. Without one, `box` is None, and no secret can be stored."""
 
     def __init__(self, address: RedisAddress, given: str | None) -> None:
         """Raises: StoreUnusable."""
@@ -27,9 +27,9 @@ class SharedKey:
         self.box = None if key is None else SecretBox(key)
 
     async def check(self, commands: Commands, names: KeyNames, *, is_alone: bool) -> None:
-        """Whether the others have the same. Raises: StoreUnusable.
+        """Check that all replicas have the same key. Raises: StoreUnusable.
 
-        `is_alone`: no other replica is alive, so what was without a key may have one from now on.
+        `is_alone` means that no other replica is alive, so that state without a key can get one now.
         """
         mine = _WITHOUT if self.box is None else self.box.check_value
         await commands.execute("SET", names.key_check, mine, "NX")
@@ -65,7 +65,7 @@ class SharedKey:
         )
 
     def sealed(self, server: ServerConfiguration) -> bytes | None:
-        """None: it may be stored as it is. Raises: NoKey."""
+        """Return the encrypted settings, or None if they may be stored without encryption. Raises: NoKey."""
         if self.box is not None:
             return self.box.seal(server.settings, place=(server.principal, server.name))
         if server.holds_secrets:

@@ -1,7 +1,7 @@
 """When to move committed pages from the write-ahead log into the database.
 
-That waits for the disk, so only the store's thread does it. SQLite does it by itself after a commit of the thread, once
-there are enough pages. Commits in the event loop switch that off, so they are counted here.
+A checkpoint waits for the disk, so only the store's thread runs it. SQLite starts one after a commit of the thread,
+once there are enough pages. Commits in the event loop disable that, so this module counts them.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from emceepee.store.store import Commit
 
 PAGE_BYTES = 4096
-PAGES_PER_COMMIT = 4  # about, besides those of its data
+PAGES_PER_COMMIT = 4  # an estimate, in addition to the pages of its data
 ENOUGH_PAGES = 1000
 
 
@@ -20,7 +20,7 @@ class Checkpoints:
         self._pages = 0
 
     def count(self, commits: Sequence[Commit]) -> bool:
-        """Add these commits; return True, and start at zero again, if there are enough pages to move."""
+        """Add these commits. If there are enough pages to move, reset the count and return True."""
         for commit in commits:
             self._pages += PAGES_PER_COMMIT + sum(map(len, commit.puts.values())) // PAGE_BYTES
         is_enough = self._pages >= ENOUGH_PAGES

@@ -1,4 +1,4 @@
-"""Large parts of sessions, in chunks, in a database. Used by one thread."""
+"""The table of chunks, which are large parts of sessions. Used by one thread."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from emceepee.store.sqlite.statements import insert_one_by_one
 
 
 class ChunkTable:
-    """Each method is one attempt of its database."""
+    """Callers run each public method within `Database.attempt`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

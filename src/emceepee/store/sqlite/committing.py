@@ -1,4 +1,4 @@
-"""The changes of sessions, many in one transaction. Used by one thread."""
+"""Commits of sessions, several in one transaction. Used by one thread."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ FIRST = Lease(fence=1, revision=1)
 
 
 class SqliteCommitter:
-    """Leases are checked first, by changing the heads; then the records of those that passed are written."""
+    """Checks the leases first, with the update of the heads. Then it writes the records of the accepted commits."""
 
     def __init__(self, database: Database, keys: KeyTable, clock: Clock) -> None:
         self._database, self._keys, self._clock = database, keys, clock
@@ -27,7 +27,7 @@ class SqliteCommitter:
         return leases
 
     def create(self, commit: Commit) -> Sequence[Lease | None]:
-        """A sequence of one: None, and nothing is changed, if it is there, or one of its keys leads to another."""
+        """Create a session and return its lease in a list. If it exists or a key is taken, return [None]."""
         with self._database.transaction() as connection:
             if is_any_taken(connection, commit.head.keys):
                 return [None]

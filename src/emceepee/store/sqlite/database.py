@@ -1,4 +1,4 @@
-"""A state file that is open: private, checked, and opened again after a fault. Used by one thread."""
+"""An open state file. It is private, checked, and reopened after a fault. Used by one thread."""
 
 import os
 import sqlite3
@@ -17,12 +17,12 @@ from emceepee.store.sqlite.schema import migrate, refuse_foreign
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
 
-BUSY_SECONDS = 5.0  # another process writes for milliseconds; longer is a program that does not let go
-MOVED_CHECK_SECONDS = 1.0  # a file that was deleted can be written for ever, and nobody will read it
-QUICKLY_CHECKED_BYTES = 32 << 20  # looked through in some 100 ms, after a process that did not close it
-LARGEST_WAL_BYTES = 16 << 20  # left on the disk after a checkpoint
-HELD_WAL_BYTES = 256 << 20  # then nothing more is written until another program ends its transaction
-STATEMENTS = 256  # prepared ones that are kept: one per number of rows
+BUSY_SECONDS = 5.0  # another emceepee writes for milliseconds; a longer lock is another program
+MOVED_CHECK_SECONDS = 1.0  # writes to a deleted file succeed, but are lost
+QUICKLY_CHECKED_BYTES = 32 << 20  # checked in about 100 ms, after a process died without closing it
+LARGEST_WAL_BYTES = 16 << 20  # of the write-ahead log after a checkpoint
+HELD_WAL_BYTES = 256 << 20  # beyond it, writes fail until another program ends its transaction
+STATEMENTS = 256  # prepared statements in the cache: one per number of rows
 _NEEDS_REOPENING = {
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CORRUPT,
@@ -36,7 +36,7 @@ log = EventLog("store")
 
 
 class Database:
-    """The connection, and this process's place among the owners; without `owners`, that of one who only looks."""
+    """The connection and this process's entry among the owners. Without `owners`, it only inspects the file."""
 
     def __init__(
         self, path: Path, clock: Clock, *, survives_power_loss: bool = False, owners: Owners | None = None
@@ -47,8 +47,8 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._looked_at = 0.0
-        self._waits = True  # whether the connection does, for another process that writes
-        self.is_log_held = False  # by another program, and too long to write more
+        self._waits = True  # whether the connection waits for other writers
+        self.is_log_held = False  # another program blocks the log, and the log is too large for more writes
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -67,16 +67,16 @@ class Database:
             raise
 
     def attempt(self, work: Callable[[], T], *, may_wait: bool = True) -> T:
-        """Do something with the connection. Raises: StoreUnavailable, after which the next attempt begins anew.
+        """Run work that uses the connection. Raises: StoreUnavailable, after which the next attempt starts afresh.
 
-        `may_wait`: for another process that writes.
+        With `may_wait`, the work waits while another process writes.
         """
         try:
             self._make_ready()
             if may_wait != self._waits:
                 self._set_waiting(may_wait)
             return work()
-        except BrokenPipeError:  # of whoever reads what comes of the work
+        except BrokenPipeError:  # the reader of the output is gone; the file is fine
             raise
         except (sqlite3.Error, OSError) as error:
             if isinstance(error, OSError) or primary_code(error) in _NEEDS_REOPENING:
@@ -99,7 +99,7 @@ class Database:
     def checkpoint(self) -> None:
         """Move committed pages into the database, and shorten the write-ahead log if it has become long.
 
-        No error leaves here: the next commit meets the same fault and reports it.
+        This suppresses errors, because the next commit finds the same fault and reports it.
         """
         if self._connection is not None:
             with suppress(sqlite3.Error, OSError, StoreUnavailable):
@@ -129,7 +129,7 @@ class Database:
             return 0
 
     def _truncate_log(self) -> None:
-        """Without waiting for other processes that use the file."""
+        """Truncate the log if no other process uses it now. Do not wait for one."""
         waits = self._waits
         self._set_waiting(False)
         try:
@@ -139,7 +139,7 @@ class Database:
             self._set_waiting(waits)
 
     def _set_waiting(self, waits: bool) -> None:
-        """Only work that may wait makes checkpoints, which wait for the disk. SQLite counts the pages by itself."""
+        """Enable or disable waiting for other writers, and automatic checkpoints, which wait for the disk."""
         self.connection.execute(f"PRAGMA busy_timeout = {round(BUSY_SECONDS * 1000) if waits else 0}")
         self.connection.execute(f"PRAGMA wal_autocheckpoint = {ENOUGH_PAGES if waits else 0}")
         self._waits = waits
@@ -169,7 +169,7 @@ class Database:
             timeout=BUSY_SECONDS,
             isolation_level=None,
             cached_statements=STATEMENTS,
-            check_same_thread=False,  # the last one to let go of it need not be the thread
+            check_same_thread=False,  # another thread may drop the last reference
         )
         self._identity = _identity(self.path)
         self._looked_at = self._clock.monotonic()
@@ -202,7 +202,7 @@ class Database:
                 self._reopen()
 
     def _reopen(self) -> None:
-        """Never a new file: what is in memory was taken from one that was there."""
+        """Reopen the file, but never create it, because the sessions in memory come from the old file."""
         try:
             self._open(may_create=False)
         except BaseException as error:
@@ -224,7 +224,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 def _make_private(path: Path) -> None:
-    """SQLite gives the files beside it the same permissions."""
+    """Create the file or fix its permissions. SQLite gives the files beside it the same permissions."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
     try:
         found = os.fstat(descriptor)

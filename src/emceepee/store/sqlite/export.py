@@ -1,4 +1,4 @@
-"""A state file as a JSON document: everything but secrets. It is written session by session, however large it is."""
+"""Export of a state file as JSON, without secrets. It streams one session at a time, so memory use stays small."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def write_export(connection: sqlite3.Connection, file: TextIO) -> None:
-    """One moment of it: what others commit meanwhile is not in it."""
+    """Write a consistent snapshot. Commits during the export are not in it."""
     connection.execute("BEGIN")
     try:
         file.write(f'{{"format": {VERSION},\n "sessions": [')
@@ -62,7 +62,10 @@ def _sessions(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _masking(secret_values: Sequence[str]) -> Callable[[str], str]:
-    """Whoever knows the id or the handle of a session can use it. Equal ones stay equal."""
+    """Return a function that replaces ids and handles by digests, because they give access to a session.
+
+    Equal values get equal digests.
+    """
     digests = {value: f"sha256:{hashlib.sha256(value.encode()).hexdigest()[:12]}" for value in secret_values if value}
 
     def mask(text: str) -> str:
@@ -74,7 +77,7 @@ def _masking(secret_values: Sequence[str]) -> Callable[[str], str]:
 
 
 def _servers(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """Their settings are secret as a whole."""
+    """Yield the servers without their settings, which are secret as a whole."""
     rows = connection.execute("SELECT principal, name, is_disabled FROM servers ORDER BY position")
     for principal, name, is_disabled in rows:
         yield {"principal": principal, "name": name, "disabled": bool(is_disabled)}
@@ -86,7 +89,7 @@ def _logins(connection: sqlite3.Connection) -> Iterator[dict[str, Any]]:
 
 
 def _readable(data: bytes) -> dict[str, Any]:
-    """What is JSON as it is but for its `secret`, what is text as text, and the rest in base64."""
+    """Return JSON data without its `secret`, other text as text, and binary data in base64."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

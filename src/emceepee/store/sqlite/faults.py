@@ -1,4 +1,4 @@
-"""What can be wrong with a state file, in words that name it and the way out."""
+"""Error messages for state files. Each names the problem and the next step."""
 
 import errno
 import sqlite3
@@ -51,13 +51,13 @@ def slot_taken(path: Path, slot: int) -> StoreUnusable:
 
 
 def primary_code(error: sqlite3.Error) -> int | None:
-    """What SQLite says it is, without the details."""
+    """Return the primary result code of SQLite, without the extended part."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 
 
 def _described(error: Exception) -> tuple[str, str]:
-    """What is wrong, and what to do about it."""
+    """Return the problem and the next step."""
     return _of_database(error) if isinstance(error, sqlite3.Error) else _of_system(error)
 
 

@@ -13,12 +13,12 @@ from emceepee.store.store import Commit
 
 SMALL_BYTES = 64 << 10
 FEW_SESSIONS = 8
-SLOW_SECONDS = 0.05  # a busy machine makes a commit take some milliseconds now and then
+SLOW_SECONDS = 0.05  # on a busy machine, some commits take a few milliseconds
 LEFT_TO_THREAD_SECONDS = 2.0
 
 
 class InlineCommits:
-    """`is_off`: every commit waits for the disk."""
+    """Selects small commits. `is_off` is for stores in which every commit waits for the disk."""
 
     def __init__(self, clock: Clock, *, is_off: bool) -> None:
         self._clock, self._is_off = clock, is_off

@@ -1,6 +1,6 @@
-"""A state file as its operator sees it, opened for a moment beside those who use it.
+"""Inspection of a state file for its operator, while other processes use the file.
 
-What a running emceepee holds is shown and checked, and never changed.
+Sessions that a running emceepee holds are shown and checked, but never changed.
 """
 
 import sqlite3
@@ -21,7 +21,7 @@ from emceepee.store.timestamps import microseconds, moment_at
 MOST_PROBLEMS = 100
 T = TypeVar("T")
 
-# What must never be found, and how it is told.
+# Queries that must never find a row, and the message for each row.
 _INVARIANTS = {
     "SELECT DISTINCT session_id FROM records WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
         "records of the session {} are there, and the session is not"
@@ -44,7 +44,7 @@ _INVARIANTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateStatistics:
-    """`oldest` and `newest` are when the sessions that changed first and last did so."""
+    """Statistics of a state file. `oldest` and `newest` are the times of the least and most recent session changes."""
 
     path: Path
     size_bytes: int
@@ -59,7 +59,7 @@ class StateStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """By their ids: what was deleted, what a running emceepee holds, and what is not there."""
+    """The ids of deleted sessions, of sessions that a running emceepee holds, and of unknown sessions."""
 
     forgotten: Sequence[str]
     held: Sequence[str] = ()
@@ -67,7 +67,7 @@ class Forgotten:
 
 
 class StateFile:
-    """Use it as a context. Every method may raise StoreUnavailable."""
+    """An open state file; use `open` as a context manager. Every method may raise StoreUnavailable."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -89,22 +89,22 @@ class StateFile:
         return self._attempt(self._statistics)
 
     def check(self) -> Sequence[str]:
-        """What is wrong, in words; nothing if all is well."""
+        """Return a message for each problem."""
         return self._attempt(self._check)
 
     def compact(self) -> tuple[int, int]:
-        """Give back to the disk what is not used; the bytes before and after."""
+        """Free unused disk space. Return the size in bytes before and after."""
         return self._attempt(self._compact)
 
     def forget(self, session_ids: Sequence[str]) -> Forgotten:
         return self._attempt(lambda: self._forget(session_ids))
 
     def forget_older_than(self, moment: datetime) -> Forgotten:
-        """Those that nobody has changed since."""
+        """Delete the sessions that were last changed before the given time."""
         return self._attempt(lambda: self._forget_older_than(moment))
 
     def export(self, file: TextIO) -> None:
-        """All of it as JSON, without secrets."""
+        """Write the whole state as JSON, without secrets."""
         self._attempt(lambda: write_export(self._database.connection, file))
 
     def _attempt(self, work: Callable[[], T]) -> T:

@@ -1,4 +1,4 @@
-"""Which keys lead to which session. What this process wrote last is remembered: keys hardly ever change."""
+"""The session that each key belongs to. The last write of each session is cached, because keys rarely change."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ Keys = frozenset[SessionKey]
 
 
 class KeyTable:
-    """Nobody else changes the keys of a session that this process holds."""
+    """The cache is valid because no other process changes the keys of a session that this process holds."""
 
     def __init__(self) -> None:
         self._written: dict[str, Keys] = {}
 
     def write(self, connection: sqlite3.Connection, wanted: Mapping[str, Keys], new: frozenset[str]) -> dict[str, Keys]:
-        """Give sessions those of the keys that are free; what leads to each now is for `remember`, after the commit."""
+        """Give each session its wanted keys that are free. Return the result, for `remember` after the commit."""
         changed = {session_id: keys for session_id, keys in wanted.items() if self._written.get(session_id) != keys}
         if not changed:
             return {}
@@ -52,7 +52,7 @@ def read_keys(connection: sqlite3.Connection, session_id: str) -> Keys:
 
 
 def is_any_taken(connection: sqlite3.Connection, keys: Iterable[SessionKey]) -> bool:
-    """Whether one of them leads to any session."""
+    """Return whether any of the keys belongs to a session."""
     one = "SELECT 1 FROM keys WHERE principal = ? AND kind = ? AND value = ?"
     found = (connection.execute(one, (key.principal, str(key.kind), key.value)).fetchone() for key in keys)
     return any(row is not None for row in found)

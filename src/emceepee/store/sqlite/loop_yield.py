@@ -11,11 +11,11 @@ from emceepee.clock import Clock
 
 PATIENCE_SECONDS = 0.001
 STANDSTILL_SECONDS = 0.002  # a commit takes a tenth of it
-LONGEST_PATIENCE_SECONDS = 0.1  # the disk is slow, and standing still does not help
+LONGEST_PATIENCE_SECONDS = 0.1  # if the disk is slow, stalling the loop does not help
 
 
 class LoopYield:
-    """`ask` and the standstill belong to the event loop, `finished` to the thread."""
+    """Counts the jobs of the thread. The event loop calls `ask` and stalls; the thread calls `finished`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

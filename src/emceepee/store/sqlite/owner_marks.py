@@ -1,4 +1,4 @@
-"""What a process says of itself in its file among the owners, and the socket that a dead one has left."""
+"""The content of a replica's file among the owners, and removal of the socket of a dead replica."""
 
 import json
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 
 from emceepee.state.replica import Replica
 
-SOCKET_FOLDER_PREFIX = "emceepee-replica-"  # of the private directory that a replica makes for its socket
+SOCKET_FOLDER_PREFIX = "emceepee-replica-"  # of the private directory that a replica creates for its socket
 _UNIX = "unix:"
 _MOST_BYTES = 8192
 
 
 def write_mark(descriptor: int, replica: Replica) -> None:
-    """In one write: whoever reads meanwhile sees all of it, or nothing."""
+    """Write the mark in one call, so that a concurrent reader sees all of it or nothing."""
     fields = {"slot": replica.slot, "epoch": replica.epoch, "address": replica.address}
     os.write(descriptor, json.dumps(fields).encode())
 
 
 def read_mark(file: Path) -> Replica | None:
-    """None if it says nothing: an older emceepee, one that only looks at the state file, or one that is gone."""
+    """Return the replica, or None for an older emceepee, a process that only inspects the file, and a missing file."""
     try:
         fields = json.loads(_first_bytes(file))
         return Replica(slot=int(fields["slot"]), epoch=int(fields["epoch"]), address=str(fields["address"]))
@@ -30,7 +30,7 @@ def read_mark(file: Path) -> Replica | None:
 
 
 def remove_socket(replica: Replica | None) -> None:
-    """With its directory, if both are ours and the directory was made for that."""
+    """Remove the socket and its directory, if this user owns both and the directory was created for a socket."""
     if replica is None or not replica.address.startswith(_UNIX):
         return
     socket = Path(replica.address.removeprefix(_UNIX))
@@ -52,6 +52,9 @@ def _first_bytes(file: Path) -> bytes:
 
 
 def _is_own(path: Path, is_kind: Callable[[int], bool]) -> bool:
-    """Not through a link, which someone else may have put there. Raises: OSError if it is not there at all."""
+    """Return whether this user owns the path. Do not follow symbolic links, which another user may have created.
+
+    Raises: OSError if it is not there at all.
+    """
     found = path.lstat()
     return is_kind(found.st_mode) and found.st_uid == os.geteuid()

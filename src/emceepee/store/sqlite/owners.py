@@ -1,7 +1,7 @@
-"""Who is alive: each process that uses a state file holds a lock that ends with it, however it ends.
+"""The live processes of a state file. Each holds a file lock, which the system releases when the process ends.
 
-`STATE.owners/` has a file per process, named by its owner id and locked with `flock`, and `opening`, which is locked by
-whoever opens the state file. In the file of a replica stands which slot it has, and where the others reach it.
+`STATE.owners/` has one file per process, named after its owner id and locked with `flock`. A process locks the file
+`opening` while it opens the state file. The file of a replica contains its slot and the address where others reach it.
 """
 
 import errno
@@ -19,8 +19,8 @@ from emceepee.store.sqlite.faults import slot_taken
 from emceepee.store.sqlite.owner_marks import read_mark, remove_socket, write_mark
 
 _OPENING = "opening"
-_EPOCH_BITS = 53  # JSON of any language can hold it
-_PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # for another that opens the file: it takes milliseconds
+_EPOCH_BITS = 53  # fits into a JSON number in every language
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # wait for another process that opens the file, which takes milliseconds
 
 
 def folder_of(path: Path) -> Path:
@@ -28,9 +28,9 @@ def folder_of(path: Path) -> Path:
 
 
 class Owners:
-    """The processes that use one state file, and this one's place among them. OSErrors are the caller's to explain.
+    """The processes that use one state file, including this one. Callers must explain OSErrors to the user.
 
-    `address` is where the others reach it, None for one that only looks at the file and is no replica.
+    Other replicas reach this one at `address`. With None, this process only inspects the file and is no replica.
     """
 
     def __init__(self, path: Path, *, address: str | None = None, slot: int | None = None) -> None:
@@ -46,12 +46,12 @@ class Owners:
 
     @property
     def replica(self) -> Replica | None:
-        """This process, once it has joined."""
+        """Return this process as a replica, or None before `join` and for a mere inspection."""
         return self._replica
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """Alone among those that are about to open the file. Raises: OSError."""
+        """Exclude other processes that open the state file. Raises: OSError."""
         with suppress(FileExistsError):
             self._folder.mkdir(mode=PRIVATE_FOLDER)
         descriptor = self._open(_OPENING)
@@ -62,11 +62,11 @@ class Owners:
             os.close(descriptor)
 
     def dead(self) -> list[str]:
-        """Those that ended without leaving, and were not cleared away yet. Only while `opening`."""
+        """Return processes that died without `leave` and were not removed yet. Call this only while `opening`."""
         return [name for name in self._others() if not self.is_alive(name)]
 
     def join(self) -> None:
-        """Become one of them, and clear away the dead. Only while `opening`. Raises: StoreUnusable."""
+        """Register this process and remove dead ones. Call this only while `opening`. Raises: StoreUnusable."""
         for name in self.dead():
             remove_socket(read_mark(self._folder / name))
             (self._folder / name).unlink(missing_ok=True)
@@ -86,13 +86,13 @@ class Owners:
             self.vanish()
 
     def vanish(self) -> None:
-        """What the end of the process does by itself."""
+        """Release the lock but leave the file, as the end of the process would."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def is_alive(self, owner: str) -> bool:
-        """Locks of those who only look are shared, so that they do not take each other for owners."""
+        """Return whether the owner is alive. The test lock is shared, because an exclusive one looks like an owner."""
         if owner == self._id:
             return True
         try:
@@ -108,19 +108,19 @@ class Owners:
         return False
 
     def alive(self) -> list[str]:
-        """This process and all others."""
+        """Return the owner ids of this process and all other live ones."""
         return [self._id, *(name for name in self._others() if self.is_alive(name))]
 
     def replica_of(self, owner: str) -> Replica | None:
         return self._replica if owner == self._id else read_mark(self._folder / owner)
 
     def replicas(self) -> list[Replica]:
-        """This process and all others, as far as they are replicas."""
+        """Return all live replicas, including this process if it is one."""
         found = (self.replica_of(name) for name in self.alive())
         return [replica for replica in found if replica is not None]
 
     def _find_place(self) -> Replica | None:
-        """The slot that is wanted, the one from before, or the lowest that is free. Raises: StoreUnusable."""
+        """Choose the requested slot, the previous slot, or the lowest free slot. Raises: StoreUnusable."""
         if self._address is None:
             return None
         others = (read_mark(self._folder / name) for name in self._others() if self.is_alive(name))

@@ -1,4 +1,4 @@
-"""Records of sessions in a database. Used by one thread."""
+"""The table of session records. Used by one thread."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,13 @@ from emceepee.store.sqlite.statements import batches, insert_one_by_one, listed,
 from emceepee.store.store import Commit, RecordKey
 
 READ_AT_ONCE_BYTES = 4 << 20
-LARGE_BYTES = 4 << 10  # smaller records share statements, each of which keeps its last rows in memory
+LARGE_BYTES = 4 << 10  # smaller records share statements; a prepared statement retains its last rows in memory
 
 _Row = tuple[str, str, str, bytes]
 
 
 def write_records(connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
-    """What comes of all of them in their order. Within a transaction."""
+    """Write the combined result of the commits, in their order. Call this within a transaction."""
     outcome: dict[tuple[str, str, str], bytes | None] = {}
     for commit in commits:
         session_id = commit.head.session_id
@@ -36,7 +36,7 @@ def write_records(connection: sqlite3.Connection, commits: Sequence[Commit]) -> 
 
 
 def read_records(connection: sqlite3.Connection, session_id: str) -> Mapping[RecordKey, bytes]:
-    """All of a session. Small ones come as one row, because each row is a turn with the interpreter's lock."""
+    """Return all records of a session. Small sessions are read as one row, because each row acquires the GIL once."""
     size = "SELECT total(length(data)) FROM records WHERE session_id = ?"
     (total,) = connection.execute(size, (session_id,)).fetchone()
     if total > READ_AT_ONCE_BYTES:

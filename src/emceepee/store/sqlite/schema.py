@@ -1,4 +1,4 @@
-"""The tables of a state file, and how those of an older version become those of this one."""
+"""The tables of a state file, and their migration from older versions."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -6,9 +6,9 @@ from pathlib import Path
 
 from emceepee.store.sqlite.faults import unusable_because
 
-APPLICATION_ID = 0x656D6370  # "emcp": what `file` and we tell our databases by
+APPLICATION_ID = 0x656D6370  # "emcp": identifies our databases, also to the tool `file`
 
-# One step per version. A step that was released is never changed: files that it made are out there.
+# One step per version. A released step is never changed, because users have files that it created.
 STEPS: Sequence[Sequence[str]] = (
     (
         "CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID",
@@ -39,13 +39,13 @@ STEPS: Sequence[Sequence[str]] = (
         "INSERT INTO meta VALUES ('secret_revision', 0)",
     ),
     (
-        # With row ids: a chunk is read three times as quickly then.
+        # This table has row ids, because they make reading a chunk three times as fast.
         """CREATE TABLE chunks (
             session_id TEXT, name TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY KEY (session_id, name, number)
         )""",
     ),
     (
-        # Logins from before have no proof, so nobody can tell who stored them: people log in again.
+        # Older logins have no proof of who stored them, so people must log in again.
         "DELETE FROM logins",
         "ALTER TABLE logins ADD COLUMN proof BLOB NOT NULL DEFAULT x''",
     ),
@@ -54,7 +54,7 @@ VERSION = len(STEPS)
 
 
 def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Nothing is written to a file of a newer version, or of another program. Raises: StoreUnusable."""
+    """Reject a file of a newer version or of another program before any write. Raises: StoreUnusable."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -66,7 +66,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> bool:
-    """Bring the tables up to date; whether the file was new. The caller has the file for itself."""
+    """Migrate the tables and return whether the file was new. The caller must have exclusive access to the file."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == VERSION:
         return False

@@ -1,4 +1,4 @@
-"""Secrets of a state file: sealed in the transaction that writes them, under the one key that the file goes with."""
+"""Encryption of the secrets in a state file, with its one key, in the transaction that writes them."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from emceepee.store.store import StoreUnavailable
 
 
 class DatabaseSealing:
-    """Used by one thread, as the database is."""
+    """Seals and opens secrets with the key of a database. Like the database, it is used by one thread."""
 
     def __init__(self, database: Database, key: StateKey) -> None:
         self._database, self._key = database, key
@@ -20,11 +20,14 @@ class DatabaseSealing:
         self._box = self._key.verify(_key_check(self._database.connection))
 
     def seal(self, connection: sqlite3.Connection, plain: bytes, *, place: Sequence[str]) -> bytes:
-        """Within a transaction."""
+        """Encrypt data for a place. Call this within a transaction."""
         return self.box(connection).seal(plain, place=place)
 
     def box(self, connection: sqlite3.Connection) -> SecretBox:
-        """Within a transaction: so the first secret makes the key, and no other process makes one."""
+        """Return the box of the key. The first secret creates the key.
+
+        Call this within a transaction, so that no other process creates another key at the same time.
+        """
         expected = _key_check(connection)
         box = self._key.verify(expected) or self._key.make()
         if expected is None:
@@ -33,13 +36,13 @@ class DatabaseSealing:
         return box
 
     def known_box(self) -> SecretBox | None:
-        """Return the box of the key that was made already; None if there is none. Raises: StoreUnusable."""
+        """Return the box of the existing key, or None if there is none. Raises: StoreUnusable."""
         if self._box is None:
             self.check_key()
         return self._box
 
     def open(self, sealed: bytes, *, place: Sequence[str], damaged: str) -> bytes:
-        """`damaged` is what to say if it is: what it was, and what to do. Raises: StoreUnavailable."""
+        """Decrypt data. `damaged` is the error message if the data is damaged. Raises: StoreUnavailable."""
         box = self.known_box()
         assert box is not None
         try:

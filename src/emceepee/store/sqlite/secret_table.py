@@ -1,4 +1,4 @@
-"""Secrets of principals, and locks, in a database. Used by one thread."""
+"""The tables of secrets and locks. Used by one thread."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from emceepee.store.timestamps import microseconds
 
 
 class SecretTable:
-    """Each method is one attempt of its database."""
+    """Callers run each public method within `Database.attempt`."""
 
     def __init__(self, database: Database, sealing: DatabaseSealing) -> None:
         self._database, self._sealing = database, sealing
@@ -42,7 +42,7 @@ class SecretTable:
             return connection.execute(gone, (principal, name, revision)).rowcount > 0
 
     def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
-        """A row that is over is anybody's, and so is that of a process that is gone."""
+        """Acquire the lock unless another holder has it. Locks that expired or belong to a dead process are free."""
         mine = self._named(holder)
         with self._database.transaction() as connection:
             row = connection.execute("SELECT holder, until FROM locks WHERE name = ?", (name,)).fetchone()
@@ -59,7 +59,7 @@ class SecretTable:
         return f"{self._database.owners.own_id}/{holder}"
 
     def _is_alive(self, holder: str) -> bool:
-        """As far as it says whose it is."""
+        """Return whether the process of a lock is alive. A holder without an owner id counts as alive."""
         owner, divider, _ = holder.partition("/")
         return not divider or self._database.owners.is_alive(owner)
 

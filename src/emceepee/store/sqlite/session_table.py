@@ -1,4 +1,4 @@
-"""Sessions at rest in a database: who holds them, how they are found, how they are deleted. Used by one thread."""
+"""The table of stored sessions: holders, lookup, and deletion. Used by one thread."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +15,12 @@ from emceepee.store.timestamps import microseconds, moment_at
 
 HEAD = "session_id, principal, expires_at, due_at, owner, fence, revision"
 HeadRow = tuple[str, str, int, int | None, str | None, int, int]
-FORGOTTEN_AT_ONCE = 100  # sessions per transaction: commits wait for it
+FORGOTTEN_AT_ONCE = 100  # sessions per transaction, because commits wait for it
 _FOUND_BY_KEY = "(SELECT session_id FROM keys WHERE principal = ? AND kind = ? AND value = ?)"
 
 
 class SessionTable:
-    """Each method is one attempt of its database."""
+    """Callers run each public method within `Database.attempt`."""
 
     def __init__(self, database: Database, keys: KeyTable) -> None:
         self._database, self._keys = database, keys
@@ -28,7 +28,7 @@ class SessionTable:
 
     def take(self, key: SessionKey) -> StoredSession | None:
         """Raises: HeldElsewhere."""
-        if self._find_free(key) is None:  # without waiting for those who write
+        if self._find_free(key) is None:  # a read does not wait for other writers
             return None
         with self._database.transaction() as connection:
             row = self._find_free(key)
@@ -50,7 +50,7 @@ class SessionTable:
         return None if row is None else moment_at(row[0])
 
     def lost(self, leases: Mapping[str, Lease]) -> Sequence[str]:
-        """Those of the sessions that this process does not hold by these leases."""
+        """Return the given sessions that this process does not hold under these leases."""
         held: set[str] = set()
         for batch in batches([(session_id, lease.fence) for session_id, lease in leases.items()]):
             own = f"SELECT session_id FROM sessions WHERE owner = ? AND (session_id, fence) IN {listed(2, len(batch))}"
@@ -80,7 +80,7 @@ class SessionTable:
         self._keys.disregard([session_id])
 
     def forget_expired(self, now: datetime, most: int) -> int:
-        """As many as are deleted at once; if it is that many, there may be more."""
+        """Delete one batch and return its size. If it is FORGOTTEN_AT_ONCE, there may be more."""
         alive, moment = self._owners.alive(), microseconds(now)
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM logins WHERE until <= ?", (moment,))
@@ -121,12 +121,12 @@ class SessionTable:
 
 
 def delete_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:
-    """With all that belongs to them. Within a transaction."""
+    """Delete sessions with their keys, records, and chunks. Call this within a transaction."""
     for batch in batches(list(session_ids)):
         for table in ("sessions", "keys", "records", "chunks"):
             connection.execute(f"DELETE FROM {table} WHERE session_id IN {placeholders(len(batch))}", batch)
 
 
 def _free(alive: Sequence[str]) -> str:
-    """The condition that nobody alive holds it, whoever they are."""
+    """Return the SQL condition that no live process holds the session."""
     return f"(owner IS NULL OR owner NOT IN {placeholders(len(alive))})"

@@ -1,4 +1,4 @@
-"""Servers and logins in a database, which all processes share. Used by one thread."""
+"""The tables of servers and logins, which all processes share. Used by one thread."""
 
 import hmac
 import sqlite3
@@ -16,14 +16,14 @@ log = EventLog("store")
 
 
 class SharedTables:
-    """Each method is one attempt of its database."""
+    """Callers run each public method within `Database.attempt`."""
 
     def __init__(self, database: Database, sealing: DatabaseSealing) -> None:
         self._database, self._sealing = database, sealing
         self._seen: tuple[sqlite3.Connection, int, int] | None = None
 
     def revision(self) -> int:
-        """Read only if another process has committed anything since."""
+        """Return the shared revision. It is cached until another process commits anything."""
         connection = self._database.connection
         (version,) = connection.execute("PRAGMA data_version").fetchone()
         if self._seen is not None and self._seen[:2] == (connection, version):
@@ -33,11 +33,11 @@ class SharedTables:
         return int(revision)
 
     def replica_secret(self) -> bytes:
-        """Return a secret derived from the key: access to the file alone does not suffice to sign requests."""
+        """Return a secret derived from the key, so that access to the file alone does not suffice to sign requests."""
         return self.sealer().derive(SIGNING)
 
     def sealer(self) -> SecretBox:
-        """Return the key's box. The first process that asks makes the key."""
+        """Return the box of the key. The first call creates the key."""
         with self._database.transaction() as connection:
             return self._sealing.box(connection)
 
@@ -109,7 +109,7 @@ class SharedTables:
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        """The revision grows if anything changes."""
+        """Run a transaction, and increment the revision if it changes anything."""
         self._seen = None
         with self._database.transaction() as connection:
             before = connection.total_changes

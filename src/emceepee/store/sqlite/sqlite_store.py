@@ -1,8 +1,8 @@
-"""The store in a file: SQLite, used by one thread, in the order in which things are asked for.
+"""The store in a file: SQLite, used by one thread, in the order of the calls.
 
 SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ Committing, and the tables: sessions, shared, secrets
                   joins commits             explains faults,      SQL
-                                            opens anew
+                                            reopens the file
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -45,10 +45,10 @@ Write = Callable[[], Sequence[Lease | None]]
 
 
 class SqliteStore:
-    """Made by `open`."""
+    """The store in a state file. Create one with `open`."""
 
     def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool, owners: Owners) -> None:
-        # Never called: a file tells of nothing by itself.
+        # Never called, because a file sends no notifications.
         self.on_shared_change: Callable[[], None] | None = None
         self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
         self.on_found_again: Callable[[], None] | None = None
@@ -77,9 +77,9 @@ class SqliteStore:
         address: str = "",
         slot: int | None = None,
     ) -> "SqliteStore":
-        """`key` is that for secrets, if it does not come from the file beside. Raises: StoreUnusable.
+        """Open the state file. Without `key`, secrets use the key in the key file beside it. Raises: StoreUnusable.
 
-        `address` is where other replicas reach this one, and `slot` the one it must have; else the lowest that is free.
+        Other replicas reach this one at `address`. Without `slot`, it gets the lowest free slot.
         """
         owners = Owners(path, address=address, slot=slot)
         store = cls(path, clock, key=key, survives_power_loss=survives_power_loss, owners=owners)
@@ -118,7 +118,7 @@ class SqliteStore:
 
     @property
     def is_sure(self) -> bool:
-        """Nobody takes anything from a process that is alive: its lock says so, whatever the time."""
+        """Always True: the file lock of a live process protects its sessions, so no lease can expire."""
         return True
 
     @property
@@ -132,7 +132,7 @@ class SqliteStore:
         return await self._run(self._database.owners.replicas)
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
-        """A file has no way to."""
+        """Do nothing, because a file cannot send notifications."""
 
     async def replica_secret(self) -> bytes:
         return await self._run(self._shared.replica_secret)
@@ -172,7 +172,7 @@ class SqliteStore:
         await self._run(partial(self._sessions.forget, session_id, lease))
 
     async def forget_expired(self, now: datetime, most: int) -> int:
-        """A few at a time: others who ask meanwhile are served in between."""
+        """Delete a few sessions per transaction, so that other work can run in between."""
         total = 0
         while (count := await self._run(partial(self._sessions.forget_expired, now, most))) == FORGOTTEN_AT_ONCE:
             total += count
@@ -187,7 +187,7 @@ class SqliteStore:
     async def drop_chunks(self, session_id: str, name: str, count: int) -> None:
         await self._run(partial(self._chunks.drop, session_id, name))
 
-    # What all processes share.
+    # State that all processes share.
 
     async def shared_revision(self) -> int:
         return await self._run(self._shared.revision)
@@ -236,7 +236,7 @@ class SqliteStore:
     async def announce_change(self) -> None:
         await self._run(self._shared.announce)
 
-    # Its own life.
+    # Lifecycle.
 
     async def close(self) -> None:
         await self._queue.close(self._close)
@@ -253,7 +253,7 @@ class SqliteStore:
             raise
 
     def _try_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
-        """None if it is the thread's."""
+        """Write in the event loop, or return None to leave the work to the thread."""
         if self._database.is_log_held or not self._commits_here.is_good_for(commits):
             return None
         asked_at = self._clock.monotonic()
@@ -263,7 +263,7 @@ class SqliteStore:
         return leases
 
     def _write_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
-        """None if it is the thread's after all: another process writes, or something is wrong, which it will tell."""
+        """Return None if the thread must retry, because another process writes or to report a fault."""
         try:
             with self._commits_here.timed():
                 leases = self._database.attempt(work, may_wait=False)
@@ -291,6 +291,6 @@ class SqliteStore:
         self._commits.add(self._clock.monotonic() - asked_at)
 
     def _close(self) -> None:
-        with suppress(StoreError):  # nobody is alive by that owner id any more, which releases them too
+        with suppress(StoreError):  # the owner id is dead after this, which releases the sessions as well
             self._database.attempt(self._sessions.release_all)
         self._database.close()

@@ -1,4 +1,4 @@
-"""One thread that does work in the order in which it was asked for. Commits that wait behind one another are joined."""
+"""One thread that runs jobs in the order of the calls. Consecutive commits in the queue are joined."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ Outcome = Sequence[Lease | None]
 
 @dataclass(slots=True, eq=False)
 class _Job:
-    """Something to do, or changes to commit; and who waits for it."""
+    """Work to run or changes to commit, and the future of the waiting caller."""
 
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
@@ -34,7 +34,7 @@ class _Job:
 
 
 class WorkQueue:
-    """`commit` is what the thread does with changes, `committed` is told when each was asked for."""
+    """The thread calls `commit` with changes, and `committed` with the start time of each finished call."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class WorkQueue:
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._right_of_way = LoopYield(clock)
-        self._turn = threading.Lock()  # held by whoever uses what the work uses
+        self._turn = threading.Lock()  # held while a thread uses the database
 
     async def run(self, work: Callable[[], T]) -> T:
         job = self._job(work=work)
@@ -63,11 +63,11 @@ class WorkQueue:
         return outcome
 
     def begin(self, work: Callable[[], object]) -> None:
-        """Do it some time; nobody waits for it, and it must not raise."""
+        """Queue work without waiting for it. The work must not raise."""
         self._put(self._job(work=work))
 
     def do_here(self, work: Callable[[], T]) -> T | None:
-        """At once and in the caller's thread, if nothing else is being done or waits; None if that is not so."""
+        """Run work at once in the caller's thread. Return None if other work is running or queued."""
         if self._is_closed or not self._right_of_way.is_free or not self._turn.acquire(blocking=False):
             return None
         try:
@@ -76,7 +76,7 @@ class WorkQueue:
             self._turn.release()
 
     async def close(self, work: Callable[[], None]) -> None:
-        """Do this last."""
+        """Run this as the last job, and reject new ones."""
         if self._is_closed:
             return
         job = self._job(work=work, is_last=True)
@@ -111,14 +111,14 @@ class WorkQueue:
                 with self._turn:
                     self._commit_joined(joined)
             self._right_of_way.finished(len(joined))
-            for done in joined:  # only now: whoever hears of it finds the way free
+            for done in joined:  # after `finished`, so that `do_here` works for callers that resume now
                 _tell(done)
             if is_last:
                 return
-            del job, joined, done  # what was in them is not kept until the next one comes
+            del job, joined, done  # free their data now, not when the next job arrives
 
     def _join(self, first: _Job) -> tuple[list[_Job], _Job | None]:
-        """Those that wait and are commits too, and the one behind them."""
+        """Return the commits that follow in the queue, and the other job behind them."""
         joined = [first]
         while len(joined) < MOST_JOINED:
             try:
@@ -135,7 +135,7 @@ class WorkQueue:
             try:
                 outcome = list(self._commit([commit for job in jobs for commit in job.commits]))
             except StoreError:
-                pass  # one of them may be to blame: each for itself then
+                pass  # one commit may have caused the error, so run each by itself
             else:
                 for job in jobs:
                     mine, outcome = outcome[: len(job.commits)], outcome[len(job.commits) :]
@@ -159,7 +159,7 @@ def _do(job: _Job, work: Callable[[], Any]) -> None:
 
 
 def _tell(job: _Job) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+    with suppress(RuntimeError):  # the loop is closed: no caller is waiting
         if job.error is None:
             job.loop.call_soon_threadsafe(resolve, job.future, job.result)
         else:

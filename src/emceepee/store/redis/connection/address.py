@@ -1,4 +1,4 @@
-"""Where Redis is, as the user says it in one URL. Whatever shows one leaves out the password."""
+"""The address of Redis, which the user specifies as one URL. Its text form and its repr omit the password."""
 
 import re
 from collections.abc import Mapping
@@ -18,25 +18,25 @@ _OPTIONS = frozenset({"prefix", "ca", "cert", "key"})
 
 
 class BadAddress(ValueError):
-    """The text says what was expected, and never what the password is."""
+    """The message names the expected form and never contains the password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisAddress:
-    """`nodes` are those to ask first: the one Redis, sentinels, or some nodes of a cluster."""
+    """A parsed URL. `nodes` are the first nodes to contact: the one Redis, sentinels, or some nodes of a cluster."""
 
     kind: str
     nodes: tuple[tuple[str, int], ...]
     database: int = 0
-    service: str = ""  # of sentinels
+    service: str = ""  # the name that the sentinels use for the primary
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     has_tls: bool = False
-    files: Mapping[str, str] = field(default_factory=dict)  # of TLS: ca, cert, key
+    files: Mapping[str, str] = field(default_factory=dict)  # for TLS: ca, cert, key
     prefix: str = DEFAULT_PREFIX
 
     def __str__(self) -> str:
-        """For messages and logs."""
+        """Return the URL without its user and password, for messages and logs."""
         scheme = next((tls for tls, plain in _TLS.items() if plain == self.kind), "") if self.has_tls else self.kind
         nodes = ",".join(f"{f'[{host}]' if ':' in host else host}:{port}" for host, port in self.nodes)
         path = "/".join(filter(None, (self.service, str(self.database) if self.database else "")))
@@ -55,7 +55,7 @@ def parse_address(url: str) -> RedisAddress:
         return _parse(parts)
     except BadAddress:
         raise
-    except ValueError:  # of a port or of brackets; its own text may show more than it should
+    except ValueError:  # a bad port or bracket; the original message may contain the password
         raise BadAddress(f"expected {EXPECTED}") from None
 
 

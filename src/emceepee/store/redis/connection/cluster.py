@@ -1,4 +1,4 @@
-"""Redis Cluster, as far as the package `redis` gives it: that one knows which node has what, and follows moves."""
+"""Redis Cluster, through the package `redis`, which finds the node of each key and follows redirections."""
 
 import asyncio
 from collections import defaultdict
@@ -18,11 +18,11 @@ from emceepee.store.redis.connection.connect import OnMessage, connect_to
 from emceepee.store.redis.connection.wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
 from emceepee.store.store import StoreUnavailable
 
-LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, with all that the package tries again
+LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, including retries by the package
 
 
 class ClusterCommands:
-    """One at a time per node's tag, as connections of a pool know no order."""
+    """Runs one command at a time per hash tag, because the connections of a pool do not preserve the order."""
 
     is_spread = True
 
@@ -51,7 +51,7 @@ class ClusterCommands:
             raise _plain(error) from error
 
     async def connect(self, on_message: OnMessage | None = None) -> Wire:
-        """A connection of our own to one of the nodes. Raises: what connecting can raise."""
+        """Open a separate connection to a random node. Raises: what connecting can raise."""
         node = self._cluster.get_random_node()
         return await connect_to(str(node.host), int(node.port), self._address, on_message)
 
@@ -106,7 +106,7 @@ class ClusterCommands:
 
 
 def _plain(error: RedisError) -> Exception:
-    """As a connection of our own would have it."""
+    """Convert an error of the package to the error that `Wire` would raise."""
     if isinstance(error, NoAnswer):
         return TimeoutError()
     if isinstance(error, NotConnected | RedisClusterException) and not isinstance(error, ResponseError):

@@ -1,4 +1,4 @@
-"""How the rest of this engine speaks to Redis, wherever it is."""
+"""The interface through which this engine sends commands to Redis, for all topologies."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
@@ -8,7 +8,7 @@ from emceepee.store.redis.scripts.script import LuaScript
 
 
 class ScriptCall(NamedTuple):
-    """A script, what it is about, and what it is told. All keys of a call are on one node."""
+    """A script with its keys and arguments. All keys of a call are on one node."""
 
     script: LuaScript
     keys: Sequence[str]
@@ -16,7 +16,7 @@ class ScriptCall(NamedTuple):
 
 
 class UnknownOutcome(Exception):
-    """It was sent, and no answer came: it may have happened, or still happen. `because` is what to tell the caller."""
+    """A command was sent but got no reply, so it may have run or may still run. `because` is the error for callers."""
 
     def __init__(self, because: Exception) -> None:
         super().__init__(str(because))
@@ -24,9 +24,9 @@ class UnknownOutcome(Exception):
 
 
 class Commands(Protocol):
-    """Calls about one node take effect in the order in which they were asked for.
+    """Calls to one node take effect in the order in which they are made.
 
-    Raises: StoreUnavailable if it surely did not happen; Unknown if nobody knows.
+    Raises: StoreUnavailable if it surely did not happen; UnknownOutcome if nobody knows.
     """
 
     @property
@@ -35,11 +35,11 @@ class Commands(Protocol):
         ...
 
     async def run_all(self, calls: Sequence[ScriptCall]) -> list[Any]:
-        """One reply each."""
+        """Run the scripts and return one reply for each."""
         ...
 
     async def execute(self, *words: Word) -> Any:
-        """A plain command; the first key is its second word."""
+        """Run a plain command. Its second word must be its first key."""
         ...
 
     async def close(self) -> None: ...

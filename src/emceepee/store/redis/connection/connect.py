@@ -1,4 +1,4 @@
-"""How a connection to Redis is made: with TLS, by way of sentinels, logged in."""
+"""Opens connections to Redis, with TLS, sentinels, and authentication if the address requires them."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from emceepee.store.redis.scripts.replica_scripts import OF_REPLICAS
 from emceepee.store.redis.scripts.secret_scripts import OF_SECRETS
 from emceepee.store.redis.scripts.session_scripts import OF_SESSIONS
 
-CONNECT_SECONDS = 2.0  # for all of it
+CONNECT_SECONDS = 2.0  # for all steps together
 CLIENT_NAME = "emceepee"
 OnMessage = Callable[[Sequence[bytes]], None]
 
@@ -42,7 +42,7 @@ async def connect_to(host: str, port: int, address: RedisAddress, on_message: On
         commands.append(("PING",))
         for command in commands:
             await wire.ask(*command)
-        with suppress(hiredis.ReplyError):  # some hosted ones do not allow it
+        with suppress(hiredis.ReplyError):  # some hosted services reject it
             await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
         for future in wire.send(
             [("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS, *OF_SECRETS)]
@@ -55,7 +55,7 @@ async def connect_to(host: str, port: int, address: RedisAddress, on_message: On
 
 
 async def find_node(address: RedisAddress) -> tuple[str, int]:
-    """The one Redis, or the one that sentinels name."""
+    """Return the host and port of the one Redis, or of the primary that the sentinels report."""
     if address.kind != SENTINEL:
         return address.nodes[0]
     from redis.asyncio.sentinel import Sentinel
@@ -79,7 +79,7 @@ def tls_context(address: RedisAddress) -> ssl.SSLContext | None:
     if not address.has_tls:
         return None
     for file in address.files.values():
-        os.stat(file)  # whose error names it
+        os.stat(file)  # its error names the file
     context = ssl.create_default_context(cafile=address.files.get("ca"))
     if "cert" in address.files:
         context.load_cert_chain(address.files["cert"], address.files.get("key"))

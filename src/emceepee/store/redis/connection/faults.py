@@ -1,4 +1,4 @@
-"""What can be wrong with Redis, in words that name it and the way out. A password is in none of them."""
+"""Error messages for Redis. Each names the problem and the next step, and none contains a password."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ from emceepee.store.store import StoreUnavailable, StoreUnusable
 OLDEST = (6, 2)
 CLOSED = "The state in Redis was closed, because emceepee is stopping."
 _ELSEWHERE = "or keep state elsewhere with --state sqlite"
-# What Redis says, by its first word: what that means, and the way out.
+# The first word of an error reply from Redis, the problem, and the next step.
 _SAID = {
     "WRONGPASS": ("refuses the user or the password", "Give the right ones in the URL"),
     "NOAUTH": ("asks for a password", "Give it in the URL, as in redis://:PASSWORD@HOST"),
@@ -31,7 +31,7 @@ _SAID = {
 _WITHOUT_PASSWORD = ("has no password, and one was given", "Leave it out of the URL")
 _ODD_DATABASE = ("has no database of that number", "Choose another after the / in the URL")
 _START = "Start it, or correct the URL"
-RECONNECTING = ("READONLY", "MASTERDOWN", "LOADING")  # another connection may lead to one that can be written
+RECONNECTING = ("READONLY", "MASTERDOWN", "LOADING")  # after a failover, a new connection may reach a writable primary
 
 
 def unusable(address: RedisAddress, error: Exception) -> StoreUnusable:
@@ -44,7 +44,7 @@ def unusable_because(address: RedisAddress, what: str, way_out: str) -> StoreUnu
 
 
 def unusable_as(error: StoreUnavailable) -> StoreUnusable:
-    """What was found later than at the first connection."""
+    """Convert an error that occurred after the first connection."""
     return StoreUnusable(f"{str(error).removesuffix('.')}, {_ELSEWHERE}.")
 
 

@@ -1,4 +1,4 @@
-"""The one connection that commands go over, made again when it is lost. While that fails, nobody waits for it."""
+"""The one connection for commands, which reconnects after a loss. While that fails, callers get an error at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,13 +17,13 @@ from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds between attempts to connect: who comes late has lost its sessions
-# What that can raise; the last of a name that no machine can have.
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds between attempts to connect; a late replica loses its lease
+# Errors from attempts to connect. An invalid host name raises UnicodeError.
 CONNECTING = (OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError, UnicodeError)
 
 
 class RedisLink:
-    """Made with an open connection, and `connect` for the next ones."""
+    """Sends commands over `wire`, and over a new connection from `connect` after each loss."""
 
     is_spread = False
 
@@ -32,8 +32,8 @@ class RedisLink:
         self._tasks = TaskOwner("redis")
         self._is_closed = False
         self._wire = wire
-        self._attempt: asyncio.Future[None] | None = None  # while it is not known whether the first one succeeds
-        self._problem: str | None = None  # why the last one failed
+        self._attempt: asyncio.Future[None] | None = None  # set until the first attempt to reconnect ends
+        self._problem: str | None = None  # why the last attempt failed
         self._follow(wire)
 
     async def run_all(self, calls: Sequence[ScriptCall]) -> list[Any]:
@@ -74,7 +74,7 @@ class RedisLink:
             raise UnknownOutcome(self._unavailable(error)) from None
 
     async def _wait_for_wire(self) -> Wire:
-        """If it was lost only now; else say at once that there is none."""
+        """Wait for the first attempt to reconnect. If it has failed already, raise at once."""
         if self._attempt is not None:
             await asyncio.shield(self._attempt)
         if self._is_closed:
@@ -118,7 +118,7 @@ class RedisLink:
             resolve(attempt, None)
 
     def _refused(self, wire: Wire, error: hiredis.ReplyError, calls: int) -> Exception:
-        """Of several calls, the others may have been heard."""
+        """Return the error for a refused call. If there were several calls, the others may have run."""
         if faults.first_word(error) in faults.RECONNECTING:
             wire.close(str(error))
         refused = faults.unavailable(self._address, error)

@@ -1,6 +1,6 @@
-"""Hears when another replica has changed what all share, or found one gone.
+"""Listens for messages from replicas that changed the shared state or found another replica dead.
 
-Changes that it misses while it is not connected are made up for.
+After a reconnect, it reports a change, because it may have missed messages.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -11,7 +11,7 @@ from emceepee.store.redis.connection.connect import OnMessage
 from emceepee.store.redis.connection.link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
 from emceepee.store.redis.connection.wire import ConnectionLost, Wire
 
-GONE = b"gone"  # before the epochs of replicas; any other message is the epoch of one that has changed something
+GONE = b"gone"  # precedes epochs of dead replicas; any other message is the epoch of a replica that made a change
 
 
 def gone_message(epochs: Collection[int]) -> bytes:
@@ -19,7 +19,7 @@ def gone_message(epochs: Collection[int]) -> bytes:
 
 
 class ChangeListener:
-    """`connect` makes a connection that hands on what comes unasked; `heard` is called per change of another."""
+    """Subscribes to a channel over a connection from `connect`. `heard` is called per change by another replica."""
 
     def __init__(
         self,

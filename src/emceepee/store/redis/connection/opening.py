@@ -1,4 +1,4 @@
-"""The first way to Redis: waited for a little, and checked."""
+"""The first connection to Redis, with retries and checks of the server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,15 +19,15 @@ from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
-OPEN_SECONDS = 4.0  # it may be starting, too
+OPEN_SECONDS = 4.0  # Redis may still be starting
 PAUSE = 0.1
 FORMAT = b"1"
-_HOPELESS = ("WRONGPASS", "NOAUTH", "NOPERM", "ERR")  # what time does not change
+_HOPELESS = ("WRONGPASS", "NOAUTH", "NOPERM", "ERR")  # errors that a retry cannot fix
 
 
 @dataclass(frozen=True, slots=True)
 class RedisAccess:
-    """The way for commands, what makes other connections, and what Redis says of itself."""
+    """The interface for commands, a factory for other connections, and the INFO of the server."""
 
     address: RedisAddress
     commands: Commands
@@ -35,7 +35,7 @@ class RedisAccess:
     info: Mapping[str, str]
 
     def warn(self) -> None:
-        """Of settings by which state can be lost."""
+        """Log a warning for each setting that can lose state."""
         policy = self.info.get("maxmemory_policy", "noeviction")
         if policy != "noeviction":
             log.warning("redis_may_evict_state", redis=str(self.address), policy=policy, instead="noeviction")
@@ -77,7 +77,7 @@ async def _reach_one(address: RedisAddress, clock: Clock) -> RedisAccess:
 
 
 async def _reach_cluster(address: RedisAddress) -> RedisAccess:
-    from emceepee.store.redis.connection.cluster import ClusterCommands  # here: it loads much
+    from emceepee.store.redis.connection.cluster import ClusterCommands  # imported here because it loads many modules
 
     cluster = ClusterCommands(address)
     await cluster.open()
@@ -94,7 +94,7 @@ async def _reach_cluster(address: RedisAddress) -> RedisAccess:
 
 
 async def check_format(commands: Commands, names: KeyNames, address: RedisAddress) -> None:
-    """Raises: StoreUnusable, StoreUnavailable, Unknown."""
+    """Raises: StoreUnusable, StoreUnavailable, UnknownOutcome."""
     await commands.execute("SET", names.format, FORMAT, "NX")
     if bytes(await commands.execute("GET", names.format) or FORMAT) != FORMAT:
         raise faults.unusable_because(
@@ -106,7 +106,7 @@ async def _look_at(address: RedisAddress, wire: Wire) -> Mapping[str, str]:
     """Raises: StoreUnusable."""
     try:
         info = read_info(await wire.ask("INFO"))
-    except hiredis.ReplyError:  # not allowed: then it is taken as it is
+    except hiredis.ReplyError:  # INFO is forbidden, so skip the checks
         return {}
     if "redis_version" in info:
         faults.check_version(address, info["redis_version"])

@@ -1,4 +1,4 @@
-"""One connection to Redis: commands go out one behind the other, and replies come back in the same order."""
+"""One pipelined connection to Redis: commands are sent without waiting, and replies arrive in the same order."""
 
 import asyncio
 from collections import deque
@@ -9,18 +9,18 @@ import hiredis
 
 from emceepee.futures import reject, resolve
 
-COMMAND_SECONDS = 2.0  # without any answer: then the connection, or Redis, is as good as dead
+COMMAND_SECONDS = 2.0  # without a reply; after that, the connection counts as lost
 Word = bytes | str | int
 
 
 class ConnectionLost(Exception):
-    """Whether what was sent had an effect is not known."""
+    """The connection is lost. It is unknown whether the commands in flight took effect."""
 
 
 class Wire(asyncio.Protocol):
-    """A caller who is cancelled leaves its reply to nobody; those of the others stay theirs.
+    """Matches replies to callers. The reply for a cancelled caller is discarded, and never reaches another caller.
 
-    `on_message` gets what comes unasked, after a subscription.
+    `on_message` receives the messages of a subscription.
     """
 
     def __init__(self, on_message: Callable[[Sequence[bytes]], None] | None = None) -> None:
@@ -38,7 +38,7 @@ class Wire(asyncio.Protocol):
         return self._transport is not None and self._why_lost is None
 
     def send(self, commands: Iterable[Sequence[Word]]) -> "list[asyncio.Future[Any]]":
-        """At once. Raises: ConnectionLost, and then nothing was sent."""
+        """Send commands at once and return a future per reply. Raises: ConnectionLost, and then nothing was sent."""
         if self._transport is None or self._why_lost is not None:
             raise ConnectionLost(self._why_lost or "it is not open")
         now = self._loop.time()
@@ -65,10 +65,10 @@ class Wire(asyncio.Protocol):
     def close(self, why: str = "it was closed") -> None:
         self._end(why)
 
-    # What the loop tells.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but its class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has the same methods but another class
 
     def data_received(self, data: bytes) -> None:
         try:

@@ -1,8 +1,8 @@
-"""What Redis does in one step with the slots of replicas, and with what all of them share."""
+"""Lua scripts for the slots of replicas and for shared state. Redis runs each atomically."""
 
 from emceepee.store.redis.scripts.script import LuaScript
 
-# KEYS: the registry. ARGV: tag of replicas, slot or "", value, milliseconds. Returns the slot, or -1 if it is taken.
+# KEYS: the registry. ARGV: tag of replicas, slot or "" for any, value, milliseconds. Returns the slot, or -1 if taken.
 CLAIM_SLOT = LuaScript(
     """
 local function claim(slot)
@@ -17,8 +17,8 @@ return slot
 """
 )
 
-# KEYS: the slot, the registry. ARGV: number of the slot, value, milliseconds. Returns 1 if it was ours all the time, 2
-# if it had lapsed and is ours again, 0 if another has it.
+# KEYS: the slot, the registry. ARGV: number of the slot, value, milliseconds. Returns 1 if the lease never expired, 2
+# if it had expired and was regained, and 0 if another replica holds the slot.
 RENEW_SLOT = LuaScript(
     """
 local found = redis.call('GET', KEYS[1])
@@ -44,8 +44,8 @@ return 1
 """
 )
 
-# KEYS: the registry. ARGV: tag of replicas, and which slots; all if there is none. Returns in turn a slot, its last
-# value, and 1 if that is alive.
+# KEYS: the registry. ARGV: tag of replicas, then slots, or none for all slots. Returns for each slot its number,
+# its last value, and 1 if the replica with that value is alive, else 0.
 ROSTER = LuaScript(
     """
 local told = {}
@@ -67,8 +67,8 @@ return told
 """
 )
 
-# What all share. KEYS: hash, revision, positions, principals. ARGV: channel, who tells, what is done, field, value,
-# principal. Returns 1 if anything has changed, and then the others are told.
+# Changes shared state. KEYS: hash, revision, positions, principals. ARGV: channel, sender, kind of change, field,
+# value, principal. Returns 1 if anything has changed. In that case, it notifies the other replicas.
 CHANGE_SHARED = LuaScript(
     """
 local kind, field, value = ARGV[3], ARGV[4], ARGV[5]
@@ -92,8 +92,8 @@ return 1
 """
 )
 
-# KEYS: the servers of a principal, revision. ARGV: channel, who tells, name, the entry that must be there, the new one.
-# Returns 1 if it was there.
+# KEYS: the servers of a principal, revision. ARGV: channel, sender, name, expected entry, new entry. Returns 1
+# if the entry was replaced.
 SEAL_SERVER = LuaScript(
     """
 if redis.call('HGET', KEYS[1], ARGV[3]) ~= ARGV[4] then return 0 end

@@ -1,4 +1,4 @@
-"""A program in Lua that Redis runs as one step."""
+"""A Lua script, which Redis runs atomically."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class LuaScript:
-    """`sha` is how Redis calls it."""
+    """A Lua script. Redis identifies it by `sha`."""
 
     text: str
     sha: str = field(init=False)

@@ -1,9 +1,9 @@
-"""What Redis does in one step with secrets and locks."""
+"""Lua scripts for secrets and locks. Redis runs each atomically."""
 
 from emceepee.store.redis.scripts.script import LuaScript
 
-# KEYS: the hash of a principal, the revisions. ARGV: name, the revision that must be there, the value. Returns the new
-# revision, or 0 if another was there.
+# KEYS: the hash of a principal, the counter of revisions. ARGV: name, expected revision, value. Returns the new
+# revision, or 0 if the current one differs.
 PUT_SECRET = LuaScript(
     """
 local there = redis.call('HGET', KEYS[1], ARGV[1])
@@ -14,7 +14,7 @@ return revision
 """
 )
 
-# KEYS: the hash of a principal. ARGV: name, the revision that must be there. Returns 1 if it is gone by this.
+# KEYS: the hash of a principal. ARGV: name, expected revision. Returns 1 if this call deleted the secret.
 DROP_SECRET = LuaScript(
     """
 local there = redis.call('HGET', KEYS[1], ARGV[1])
@@ -23,8 +23,8 @@ return redis.call('HDEL', KEYS[1], ARGV[1])
 """
 )
 
-# The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, the value of one that is
-# gone. Returns "" if the holder has it, else the value of the one that has.
+# The value of a lock is `OWNER/HOLDER`. KEYS: the lock. ARGV: holder, owner, milliseconds, value of a lock whose
+# owner is dead. Returns "" if the holder has the lock now, and otherwise its current value.
 LOCK = LuaScript(
     """
 local found = redis.call('GET', KEYS[1])

@@ -1,19 +1,19 @@
-"""What Redis does with sessions in one step: nobody sees half of it, and a fault leaves all or nothing.
+"""Lua scripts for sessions. Redis runs each atomically: no client sees a partial change, even after a fault.
 
-The hash of a session has `o` its owner ("" if nobody), `f` fence, `r` revision, `q` number of the last commit, `x`
-expires_at, `d` due_at, `p` principal, `k` keys that lead to it, `t` until when Redis keeps it, `c` when it changed. An
-owner is `slot:epoch:term`; the epoch tells whose it is. Names of what else belongs to a session begin with the tag of
-its partition, so they are on the same node of a cluster:
+The hash of a session has these fields: `o` owner ("" if none), `f` fence, `r` revision, `q` number of the last commit,
+`x` expires_at, `d` due_at, `p` principal, `k` keys of the session, `t` when Redis deletes it, `c` time of the last
+change. An owner is `slot:epoch:term`, and the epoch identifies the process. All key names of a session start with the
+tag of its partition, so they are on the same node of a cluster:
 
-    TAG:session:ID   the hash              TAG:due:OWNER   ids by due_at, of each owner apart
-    TAG:key:DIGEST   leads to an id        TAG:owners      who has such an index
+    TAG:session:ID   the hash              TAG:due:OWNER   ids by due_at, one index per owner
+    TAG:key:DIGEST   the id for a key      TAG:owners      the owners that have such an index
     TAG:expiry       all ids by expires_at
-    TAG:chunks:ID    its large parts, in chunks
+    TAG:chunks:ID    large parts of the session, as chunks
 """
 
 from emceepee.store.redis.scripts.script import LuaScript
 
-MOST_UNPACKED = 4000  # values that Lua can pass on at once, with room to spare
+MOST_UNPACKED = 4000  # arguments of one call in Lua, well below its limit
 
 _TOOLS = """
 local function epoch(owner) return string.match(owner, ':(%d+):') end
@@ -58,8 +58,8 @@ local function delete(tag, id, owner, due)
 end
 """
 
-# KEYS: the hash of each session. ARGV: tag, owner, epoch, now, how far `t` may lag, and per session what `commit_words`
-# has. Returns per session the revision that it has now, or 0.
+# KEYS: the hash of each session. ARGV: tag, owner, epoch, now, allowed lag of `t`, and per session the words from
+# `RedisCommitter._add_words`. Returns per session its new revision, or 0 if the commit was refused.
 COMMIT = LuaScript(
     _TOOLS
     + """
@@ -160,8 +160,8 @@ local function take(tag, id, owner, mine, expected)
 end
 """
 
-# KEYS: the name of a key. ARGV: tag, digest, owner, epoch, holder that may be replaced. Returns nothing; the id and
-# who holds it; or the id, "" and all fields.
+# KEYS: the name of a key. ARGV: tag, digest, owner, epoch, holder that may be replaced. Returns nothing if there is no
+# session, the id and the holder if it is held, or the id, "", and all fields if it was taken.
 TAKE_BY_KEY = LuaScript(
     _TOOLS
     + _TAKE
@@ -175,7 +175,7 @@ return take(tag, id, ARGV[3], ARGV[4], ARGV[5])
 """
 )
 
-# KEYS: the hash. ARGV: tag, id, owner, epoch, holder that it must have.
+# KEYS: the hash. ARGV: tag, id, owner, epoch, expected holder.
 TAKE_BY_ID = LuaScript(
     _TOOLS
     + _TAKE
@@ -186,8 +186,8 @@ return take(ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5])
 """
 )
 
-# KEYS: the hashes. ARGV: tag, epoch, owner that it shall have ("" lets go), and per session its id and fence. Returns
-# per session 1 if it was held under that fence.
+# KEYS: the hashes. ARGV: tag, epoch, new owner ("" releases the session), and per session its id and fence. Returns
+# per session 1 if this process held it under that fence, else 0.
 HAND_TO = LuaScript(
     _TOOLS
     + """
@@ -209,7 +209,7 @@ return done
 """
 )
 
-# KEYS: the hash. ARGV: tag, id, epoch of the owner or "", fence or "", the exact holder or "". Returns 1 if it is gone.
+# KEYS: the hash. ARGV: tag, id, epoch of the owner or "", fence or "", exact holder or "". Returns 1 if deleted.
 FORGET = LuaScript(
     _TOOLS
     + """
@@ -222,7 +222,7 @@ return 1
 """
 )
 
-# KEYS: the set of owners. ARGV: tag. Returns in turn an owner and the earliest due_at of what it has.
+# KEYS: the set of owners. ARGV: tag. Returns for each owner its name and the earliest due_at of its sessions.
 NEXT_DUE = LuaScript(
     """
 local found = {}
@@ -239,7 +239,7 @@ return found
 """
 )
 
-# KEYS: the set of owners. ARGV: tag, now, most of each owner. Returns in turn an id, its due_at and its holder.
+# KEYS: the set of owners. ARGV: tag, now, limit per owner. Returns for each session its id, due_at, and holder.
 DUE = LuaScript(
     """
 local found = {}
@@ -260,8 +260,8 @@ return found
 """
 )
 
-# KEYS: the index of all. ARGV: tag, first, last by rank. Returns how many there are, then in turn an id, its expires_at
-# and its holder. What Redis has let expire leaves the indexes.
+# KEYS: the index of all sessions. ARGV: tag, first and last rank. Returns the total number, then for each session its
+# id, expires_at, and holder. Sessions that Redis has expired are removed from the indexes.
 EXPIRY = LuaScript(
     """
 local found = {0}
@@ -283,7 +283,8 @@ return found
 """
 )
 
-# KEYS: the hash, and that of the chunks. ARGV: in turn a name and a chunk. Returns 1 if the session is there.
+# KEYS: the hash of the session, the hash of its chunks. ARGV: alternating names and chunks. Returns 1, or 0 if the
+# session does not exist.
 PUT_CHUNKS = LuaScript(
     """
 local left = redis.call('PTTL', KEYS[1])
