@@ -1,4 +1,4 @@
-"""How a session asks a caller who takes questions by the protocol's own means, and not only by tools."""
+"""Native questions: how a session asks a caller through the protocol instead of a tool."""
 
 from typing import Protocol
 
@@ -6,19 +6,19 @@ from emceepee.state.question import Question
 
 
 class Asker(Protocol):
-    """One connection of such a caller. It is of the handshake era: in 2026-07-28 it is a call's result that asks."""
+    """One connection of a caller with native questions, in the handshake era: in 2026-07-28, a call's result asks."""
 
     def ask(self, question: Question, call: object | None) -> bool:
-        """Put it to the user. False if the caller does not take such a question, or cannot be reached now.
+        """Ask the user. Return False if the caller does not support the question or cannot be reached now.
 
-        `call` is the one that asked, or the newest of those that may have.
+        `call` is the call that asked, or the newest call that may have asked.
         """
         ...
 
     def withdraw(self, question: Question) -> None:
-        """It waits for no answer any more."""
+        """Withdraw a question that no longer waits for an answer."""
         ...
 
     def complete(self, request_id: str) -> None:
-        """What the user was sent to with a link is over."""
+        """Report that the user has completed a link."""
         ...

@@ -1,4 +1,4 @@
-"""What one backend says, on its way into the session."""
+"""Pass messages of one backend to the session."""
 
 import asyncio
 from typing import Protocol
@@ -11,7 +11,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class BackendEvents(Protocol):
-    """What a listener needs of its session."""
+    """The parts of a session that a listener needs."""
 
     clock: Clock
 
@@ -25,7 +25,7 @@ class BackendEvents(Protocol):
 
 
 class BackendListener:
-    """The upward end of one connection's links."""
+    """The listener for the links of one connection."""
 
     def __init__(self, session: BackendEvents, backend: str) -> None:
         self._session, self._backend = session, backend
@@ -49,7 +49,7 @@ class BackendListener:
                 self._session.handle_notification(self._backend, method, params)
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        return None  # the connection takes what outlives its links
+        return None  # the connection handles requests that outlive its links
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
         if isinstance(origin, Call):

@@ -1,4 +1,4 @@
-"""What backends request of their client: roots are answered at once, questions are put to the caller."""
+"""Answer requests of backends: return roots at once, and pass questions to the caller."""
 
 from emceepee.backends.link import RpcError, ServerLost
 from emceepee.sessions.call import Call
@@ -11,7 +11,7 @@ from emceepee.wire.json_rpc import SERVER_ERROR
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import METHOD_NOT_FOUND
 
-REFUSED = -1  # what the protocol's own examples use for "the user said no"
+REFUSED = -1  # the code for "the user said no" in the protocol's own examples
 
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
 
@@ -32,12 +32,12 @@ class BackendRequests:
         roots: list[JsonObject],
         seconds: float | None,
     ) -> JsonObject:
-        """Answer one request of a backend. A question waits for `seconds`, or as long as questions do.
+        """Answer one request of a backend. A question times out after `seconds`, or after the limit for questions.
 
         Raises:
             RpcError: there will be no answer.
         """
-        if method == "roots/list" and roots:  # else they were not declared
+        if method == "roots/list" and roots:  # without roots, none were declared
             return {"roots": roots}
         kind = _KINDS.get(method)
         if kind is None:

@@ -1,4 +1,4 @@
-"""One request to a backend, with what is needed to carry out what its state says. `state/call.py` has the rules."""
+"""One request to a backend, with the objects that carry out its state's effects. `state/call.py` has the rules."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,41 +16,41 @@ from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 from emceepee.wire.json_types import JsonObject
 
-IMPATIENT_SECONDS = 1.0  # whoever waits for less expects the call to take long
-_FINISHED = CallStage.FINISHED  # an attribute of an enum takes long to find
-RETENTION_SECONDS = 60.0  # for which a backend is asked to keep a result that is there
+IMPATIENT_SECONDS = 1.0  # a tool with a shorter timeout expects the call to take long
+_FINISHED = CallStage.FINISHED  # an enum attribute lookup is slow
+RETENTION_SECONDS = 60.0  # how long a backend is asked to keep a finished result
 OnProgress = Callable[[JsonObject], None]
 
 
 class Named(Protocol):
-    """A server's settings, as far as a call is concerned."""
+    """The part of a server's settings that a call needs."""
 
     @property
     def name(self) -> str: ...
 
 
 class Callee(Protocol):
-    """What a call is made to: the connection to a backend, or a script that runs here."""
+    """The target of a call: the connection to a backend, or a script that runs here."""
 
     @property
     def spec(self) -> Named: ...
 
     async def request(self, method: str, params: JsonObject, *, origin: Any, plan: Any) -> JsonObject:
-        """The raw result. Raises: EmceepeeError."""
+        """Return the raw result. Raises: EmceepeeError."""
         ...
 
     async def follow(self, task: BackendTask, *, origin: Any) -> JsonObject: ...
 
     def leave_task(self, origin: Any) -> None:
-        """Another process will go on with the call."""
+        """Leave the task to another process, which will resume the call."""
         ...
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)
 class Call:
-    """`released`: resolved when the waiting tool may return, because the outcome is there or the call was promoted.
+    """`released` is resolved when the waiting tool may return: the outcome is there, or the call was promoted.
 
-    `finished`: of promoted calls only; resolved when nothing more will come from the backend.
+    `finished` exists only for promoted calls. It is resolved when nothing more will come from the backend.
     """
 
     connection: Callee
@@ -62,19 +62,19 @@ class Call:
     state: CallState = WAITING
     on_progress: OnProgress | None = None
     span: Span | None = None
-    asker: Asker | None = None  # the connection of its caller, if that takes questions by the protocol's own means
-    conversation: object | None = None  # that it was made in, if its session is shared by several
-    call_id: str | None = None  # that of its task too; given when someone needs it
+    asker: Asker | None = None  # the caller's connection, if its client supports native questions
+    conversation: object | None = None  # the conversation that made the call, if several share its session
+    call_id: str | None = None  # also the id of its task; assigned on demand
     released: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     finished: "asyncio.Future[None] | None" = None
     runner: "asyncio.Task[None] | None" = None
-    started_at: float = 0.0  # by the clock that never goes back
+    started_at: float = 0.0  # by the monotonic clock
     patience: float = 0.0  # seconds that the tool waits at most
-    backend_task: BackendTask | None = None  # as which the backend runs it
-    before_sending: "Callable[[Call], Awaitable[None]] | None" = None  # there is one while nothing of it was sent
-    is_resumed: bool = False  # another process has begun it
-    is_kept: bool = False  # another process could go on with it
-    kept_as: RecordKind = RecordKind.BACKEND_TASK  # by which record
+    backend_task: BackendTask | None = None  # the task that the backend runs for the call
+    before_sending: "Callable[[Call], Awaitable[None]] | None" = None  # set until the call is sent
+    is_resumed: bool = False  # another process started it
+    is_kept: bool = False  # another process could resume it
+    kept_as: RecordKind = RecordKind.BACKEND_TASK  # the kind of its stored record
 
     def __repr__(self) -> str:
         task = f" task={self.call_id}" if self.state.has_task else ""
@@ -82,7 +82,7 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """How long it may take at most."""
+        """Return the longest time that the call may take."""
         return self.patience + self.ttl.total_seconds() + RETENTION_SECONDS
 
     @property
@@ -91,7 +91,7 @@ class Call:
 
     @property
     def can_be_kept(self) -> bool:
-        """Whether there is anything to go on from."""
+        """Whether there is anything to resume from."""
         return (
             self.kept_as is not RecordKind.BACKEND_TASK
             or self.backend_task is not None
@@ -103,9 +103,9 @@ class Call:
         return self.connection.spec.name
 
     def let_go(self) -> None:
-        """Drop the runner and the large data of a call that has ended, which would form a cycle.
+        """Drop the runner and the large data of an ended call, which would form a reference cycle.
 
-        The arguments of an untold result stay: an unread reply becomes a task with them.
+        The arguments of an undelivered result stay: an unread reply becomes a task with them.
         """
         self.runner = self.on_progress = self.before_sending = None
         self.params = {}
@@ -124,7 +124,7 @@ class Call:
 
 
 def patience(limits: Limits, spec: BackendSpec, timeout: float | None, *, is_quiet: bool) -> float:
-    """How many seconds a tool waits. `is_quiet`: its caller hears nothing meanwhile, and may give up after a minute."""
+    """Return the tool's wait in seconds. With `is_quiet`, its caller gets no progress and may stop after a minute."""
     if timeout is not None:
         if timeout > limits.longest_call_seconds:
             most = round(limits.longest_call_seconds * 1000)
@@ -136,7 +136,7 @@ def patience(limits: Limits, spec: BackendSpec, timeout: float | None, *, is_qui
 
 
 def time_to_live(limits: Limits, seconds: float | None) -> timedelta:
-    """How long the call may take once it is a task."""
+    """Return how long the call may take once it is a task."""
     if seconds is None:
         return timedelta(seconds=limits.task_ttl_seconds)
     if seconds > limits.longest_task_ttl_seconds:

@@ -1,8 +1,8 @@
 """Calls in flight. A call belongs to the session: the tool that started it only waits, and a slow one becomes a task.
 
-What an event means for a call is decided by `step` (see the timelines in `state/call.py`). Here events come in and
-effects are carried out. Each call has a runner, the asyncio task that asks the backend, and the tool waits for the
-future `released`:
+`step` decides what an event means for a call (see the timelines in `state/call.py`). This module receives events and
+carries out effects. Each call has a runner, the asyncio task that asks the backend. The tool waits for the future
+`released`:
 
     tool    start ── wait ────────┐ released         get_task_result ──┐ finished
     runner    └─ request ─────────┼────────────────────── result ──────┘
@@ -48,20 +48,20 @@ from emceepee.wire.json_types import JsonObject
 
 log = EventLog("calls")
 PROGRESS_BYTES = 4 << 10
-RECORD_SECONDS = 0.1  # a call in flight for longer is in the store
-_PROMISES = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # whoever waits is answered with a task
+RECORD_SECONDS = 0.1  # a call in flight for longer is stored
+_PROMISES = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # these answer a waiting caller with a task
 
 
 class Calls:
-    """The calls in flight of one session, those that have become tasks included."""
+    """All calls in flight of one session, including those promoted to tasks."""
 
     def __init__(self, context: SessionContext, tasks: Tasks, questions: Questions) -> None:
         self._tasks, self._questions = tasks, questions
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._runners = TaskOwner("calls")
-        self._in_flight: dict[Call, None] = {}  # ordered, and quick to leave
-        self._promoted: dict[str, Call] = {}  # those of them that are tasks
-        self._recorded: dict[str, Call] = {}  # those that are not, but that the store knows of
+        self._in_flight: dict[Call, None] = {}  # ordered, with fast removal
+        self._promoted: dict[str, Call] = {}  # calls in flight that became tasks
+        self._recorded: dict[str, Call] = {}  # calls in flight that are no tasks but are stored
         self._unsaved, self._sealing = context.unsaved, context.sealing
         self._recording: Handle | None = None
         self._is_stopping = False
@@ -77,7 +77,7 @@ class Calls:
     # The tool's side.
 
     def start(self, call: Call) -> None:
-        """Send it. Raises: EmceepeeError if too much is at work already."""
+        """Send the call. Raises: EmceepeeError if too much is at work already."""
         if len(self._in_flight) >= self._limits.tasks_per_session:
             raise EmceepeeError(
                 f"{len(self._in_flight)} calls and tasks are at work already, which is this session's limit. "
@@ -91,7 +91,7 @@ class Calls:
             self._recording = self._clock.call_later(RECORD_SECONDS, self._record_slow)
 
     async def wait(self, call: Call, patience: float) -> Task | None:
-        """Until the outcome is there (None), or the call has become a task. Cancelling the wait cancels the call."""
+        """Wait for the outcome (None) or until the call becomes a task. Cancelling the wait cancels the call."""
         if call.state.stage is CallStage.WAITING:
             deadline = self._clock.call_later(patience, lambda: self._apply(call, BareEvent.PATIENCE_OVER))
             try:
@@ -104,31 +104,31 @@ class Calls:
         return None if call.call_id is None else self._tasks.find(call.call_id)
 
     def promote(self, call: Call) -> None:
-        """The client stopped waiting: the call goes on as a task."""
+        """Continue the call as a task, because the client stopped waiting."""
         self._apply(call, BareEvent.CLIENT_GONE)
 
     def cancel(self, call: Call) -> None:
-        """Give the call up, whether it has become a task or not; the backend is told."""
+        """Cancel the call, whether or not it is a task, and notify the backend."""
         self._apply(call, BareEvent.CANCEL_REQUESTED)
 
     def cancel_task(self, task_id: str) -> Task:
-        """The task as it is now. Raises: EmceepeeError if there is none."""
+        """Cancel the task and return its current state. Raises: EmceepeeError if there is none."""
         if (call := self._promoted.get(task_id)) is not None:
             self.cancel(call)
         return self._tasks.get(task_id)
 
     def find_task(self, task_id: str) -> Call | None:
-        """The call that goes on as this task."""
+        """Return the call that runs as this task."""
         return self._promoted.get(task_id)
 
     def keep_undelivered(self, call: Call) -> None:
-        """The reply found nobody to read it: its outcome is kept as a finished task."""
+        """Keep the outcome as a finished task, because no client read the reply."""
         self._apply(call, BareEvent.REPLY_UNREAD)
 
     # The backend's side.
 
     def record_backend_task(self, call: Call, task: BackendTask) -> None:
-        """The backend runs it as a task of its own, and something about that is new."""
+        """Record a new state of the task that the backend runs for the call."""
         before, call.backend_task = call.backend_task, task
         if task.message is not None and (before is None or before.message != task.message):
             self._apply(call, StatusReported(task.message))
@@ -138,7 +138,7 @@ class Calls:
             self.keep(call)
 
     def keep(self, call: Call) -> None:
-        """Let another process go on with it if this one ends, if that is possible at all."""
+        """Store the call, if possible, so that another process can resume it if this one ends."""
         if not self._unsaved.is_followed:
             return
         if not self._sealing.is_loaded:
@@ -151,10 +151,10 @@ class Calls:
             self._unsaved.mark(call.kept_as, call_id)
 
     async def keep_at_once(self, call: Call) -> None:
-        """The same, and when this returns, the record is marked: whoever goes on only then is told what is kept."""
+        """Like `keep`, but load the sealing key first, so that the record is marked before the caller continues."""
         if self._unsaved.is_followed:
             await self._sealing.load()
-            if self._sealing.is_loaded:  # else nothing is kept: later, the record could be of an earlier moment
+            if self._sealing.is_loaded:  # if loading failed, store nothing: a later record could be outdated
                 self.keep(call)
 
     async def store_before_send(self, call: Call) -> None:
@@ -171,7 +171,7 @@ class Calls:
             await self._unsaved.save()
 
     def followed(self, server: str | None = None) -> list[Call]:
-        """The calls that their backends run as tasks of their own, which do not end with the connection."""
+        """Return calls that their backends run as tasks of their own. These do not end with the connection."""
         return [
             call
             for call in self._in_flight
@@ -182,15 +182,16 @@ class Calls:
         return [call for call in self._in_flight if call.server == server]
 
     def identify(self, call: Call) -> str:
-        """Give the call an id, if it has none: that of its task, if it becomes one."""
+        """Return the call's id, and assign one if needed. If the call becomes a task, the task has the same id."""
         if call.call_id is None:
             call.call_id = self._ids.new()
         return call.call_id
 
     def possible_origins(self, server: str, origin: Call | None) -> list[Call]:
-        """The calls that may have asked a new question of this server: the one it came from, if that is known.
+        """Return the calls that may have asked a new question of this server: the origin, if it is known.
 
-        Else not one that surely waits for the answer to another question, unless all do: tools ask one thing at a time.
+        Otherwise exclude calls that surely wait for the answer to another question, unless all do: tools ask one
+        question at a time.
         """
         if origin is not None:
             return [origin]
@@ -200,22 +201,22 @@ class Calls:
         return calls
 
     def promote_for_question(self, calls: Iterable[Call], *, asked_by: Asker | None = None) -> None:
-        """A model that waits cannot answer: the call that asked, or every one that may have, becomes a task.
+        """Promote the call that asked, or every call that may have: a model that waits cannot answer.
 
-        Not those whose caller was `asked_by` the protocol's own means: they wait on for the answer.
+        Calls whose caller was asked natively (`asked_by`) keep waiting for the answer.
         """
         for call in calls:
             if asked_by is None or call.asker is not asked_by:
                 self._apply(call, BareEvent.QUESTION_ASKED)
 
     def promote_for_inner_call(self, call: Call) -> None:
-        """The same for a script, one of whose own calls has become a task."""
+        """Promote a script after one of its own calls has become a task."""
         self._apply(call, BareEvent.QUESTION_ASKED)
 
     def report_progress(self, call: Call, params: JsonObject) -> None:
         self._apply(call, ProgressReported(_progress(params)))
 
-    # Endings from elsewhere.
+    # Endings from outside the call.
 
     def fail_calls_to(self, server: str, error: EmceepeeError) -> None:
         for call in self.in_flight(server):
@@ -226,13 +227,16 @@ class Calls:
             self._apply(self._promoted[task_id], BareEvent.TASK_EXPIRED)
 
     def promise_no_tasks(self) -> None:
-        """The process will stop in a moment, and tasks with it: whoever waits goes on waiting until then."""
+        """Stop promoting calls on timeouts and questions: the process and its tasks will stop soon.
+
+        Waiting callers keep waiting until then.
+        """
         self._is_stopping = True
 
     def stop(self, *, is_lost: bool = False) -> None:
-        """Every call and task fails now: the process is stopping, or the session is another's.
+        """Fail every call and task now, because the process stops or another process took over the session.
 
-        What the backend runs as a task of its own goes on, as one of ours that another process will follow.
+        Stored calls are detached instead: another process can continue them.
         """
         self.detach_stored()
         for call in list(self._in_flight):
@@ -245,15 +249,15 @@ class Calls:
                 self._apply(call, BareEvent.CLIENT_GONE)
                 self._apply(call, BareEvent.LEFT_BEHIND)
 
-    # At rest.
+    # Storage.
 
     @property
     def has_kept(self) -> bool:
-        """Whether another process could go on with any of them."""
+        """Whether another process could resume any of the calls."""
         return any(call.is_kept for calls in (self._promoted, self._recorded) for call in calls.values())
 
     def kept(self, call_id: str) -> Call | None:
-        """The call under that id, if another process could go on with it."""
+        """Return the call with that id if another process could resume it."""
         call = self._promoted.get(call_id) or self._recorded.get(call_id)
         return call if call is not None and call.is_kept else None
 
@@ -266,7 +270,7 @@ class Calls:
         backend_task: BackendTask | None = None,
         kept_as: RecordKind = RecordKind.BACKEND_TASK,
     ) -> Call:
-        """Go on with what another process has begun. With `params` it was not sent yet."""
+        """Resume a call that another process started. With `params`, the call was not sent yet."""
         call = Call(
             connection=connection,
             method=task.method,
@@ -306,7 +310,7 @@ class Calls:
             self._apply(call, BareEvent.RUNNER_CANCELLED)
             raise
         except Exception:
-            # A defect of ours, which the owner of the runner logs: whoever waits must not wait for ever.
+            # A defect in emceepee, which the runner's owner logs. Without an outcome, the caller would wait forever.
             words = f"{call.method} failed inside emceepee; its log says more."
             self._apply(call, ErrorArrived(EmceepeeError(words)))
             raise
@@ -316,7 +320,7 @@ class Calls:
         self._apply(call, event)
 
     def _apply(self, call: Call, event: CallEvent) -> None:
-        """The only place where a call's state changes."""
+        """Apply an event to a call. No other code changes a call's state."""
         if self._is_stopping and event in _PROMISES:
             return
         call.state, effects = step(call.state, event)
@@ -336,7 +340,7 @@ class Calls:
                 case _:
                     self._change_task(call, event, effect)
 
-    # Should this process end now, whoever takes the session up can tell what became of a call. Most are quicker.
+    # Store slow calls: if this process ends, the next one can report their fate. Most calls finish before that.
 
     def recorded(self, call_id: str) -> Task | None:
         call = self._recorded.get(call_id)
@@ -357,7 +361,7 @@ class Calls:
             self._unsaved.mark(RecordKind.CALL, call_id)
 
     def _leave_runner(self, call: Call) -> None:
-        """Its records stay as they are."""
+        """Stop following the call here. Its stored records stay."""
         self._in_flight.pop(call, None)
         if call.before_sending is None:
             call.connection.leave_task(call)
@@ -423,7 +427,7 @@ def _ask(call: Call) -> Awaitable[JsonObject]:
 
 
 def _progress(params: JsonObject) -> JsonObject:
-    """What the backend reported; of too much, the numbers and the beginning of the message."""
+    """Return the reported progress. If it is too large, keep the numbers and the beginning of the message."""
     progress = {key: value for key, value in params.items() if key not in ("progressToken", "_meta")}
     if measured(progress, PROGRESS_BYTES)[1] < PROGRESS_BYTES:
         return progress

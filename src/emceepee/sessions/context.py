@@ -1,4 +1,4 @@
-"""What the parts of a session (calls, tasks, questions, timers) share."""
+"""The objects that the parts of a session (calls, tasks, questions, timers) share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from emceepee.state.limits import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """`schedule_by` asks the session to let time pass for its records at that moment at the latest.
+    """`schedule_by` asks the session to check its deadlines no later than at that time.
 
-    `notify_change` is the session's signal, for what is no event. `why_foreign` tells of an id that is unknown here why
-    another session has it, if it must be so.
+    `notify_change` is the session's signal for changes that are no events. `why_foreign` explains an unknown id that
+    must belong to another session, or returns None.
     """
 
     activity: Activity

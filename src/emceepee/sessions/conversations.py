@@ -1,10 +1,10 @@
 """The conversations of a session that several windows of one client share, because they name none.
 
-A conversation is what one window, chat or run of a client says. What tells it, best first:
+A conversation is all requests of one window, chat, or run of a client. The request identifies it, best first:
 
     an id in `_meta`      of clients that send one
-    the connection        all requests on one are of one conversation
-    the request's number  a new connection goes on with the conversation whose last number is just before its first,
+    the connection        all requests on one belong to one conversation
+    the request's number  a new connection continues the conversation whose last number is just before its first,
                           unless that one has an idle connection: its client would have used it
     the client            its name, version and user agent: all that is known behind a proxy
 """
@@ -17,16 +17,16 @@ from emceepee.wire.json_types import JsonObject
 # Codex; GitHub Copilot in VS Code; ChatGPT.
 META_KEYS = ("threadId", "vscode.conversationId", "openai/session")
 LONGEST_ID = 200
-MOST_TOKENS = 500  # by which conversations of a session are recognized; beyond it the oldest goes
-LONGEST_GAP = 8  # numbers of requests that never came here, or that needed no session
+MOST_TOKENS = 500  # that identify a session's conversations; beyond it the oldest is dropped
+LONGEST_GAP = 8  # request numbers that never arrived here, or that needed no session
 
 
 @dataclass(slots=True, eq=False)
 class Conversation:
-    """One of them. Questions and calls refer to it."""
+    """One conversation. Questions and calls refer to it."""
 
     client: object
-    last_id: int | None = None  # of its requests
+    last_id: int | None = None  # highest request number so far
     lines: list[ClientLine] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Conversation:
 
 
 class Conversations:
-    """Those of one session."""
+    """The conversations of one session."""
 
     def __init__(self) -> None:
         self._by_token: dict[object, Conversation] = {}
@@ -66,7 +66,7 @@ class Conversations:
         return found
 
     def _continued_by(self, line: ClientLine | None, client: object) -> Conversation | None:
-        """Return the conversation that goes on over this new connection, if its first number tells which."""
+        """Return the conversation that continues on this new connection, if the first request number identifies it."""
         if line is None or line.first_id is None:
             return None
         near = {

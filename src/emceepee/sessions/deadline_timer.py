@@ -5,12 +5,12 @@ from datetime import datetime
 
 from emceepee.clock import Clock, Handle
 
-# The wall clock may lag a little behind the loop's: without this the timer could fire just before its deadline.
+# The wall clock may lag a little behind the loop's clock. Without a margin, the timer could fire before its deadline.
 MARGIN_SECONDS = 0.001
 
 
 class DeadlineTimer:
-    """`on_deadline(now)` is called when the earliest deadline has passed, and returns the next one."""
+    """Call `on_deadline(now)` after the earliest deadline. It returns the next one."""
 
     def __init__(self, clock: Clock, on_deadline: Callable[[datetime], datetime | None]) -> None:
         self._clock, self._on_deadline = clock, on_deadline
@@ -19,7 +19,7 @@ class DeadlineTimer:
         self._is_closed = False
 
     def advance_to(self, deadline: datetime) -> None:
-        """Fire at `deadline`, unless it is set for an earlier moment anyway."""
+        """Fire at `deadline`, unless the timer is set for an earlier time."""
         if self._is_closed or (self._at is not None and self._at <= deadline):
             return
         self._disarm()
@@ -28,7 +28,7 @@ class DeadlineTimer:
         self._handle = self._clock.call_later(max(delay, 0), self._fire)
 
     def close(self) -> None:
-        """Stop for good: records still change while a session closes, and a pending timer would keep that session."""
+        """Stop for good: records change while a session closes, and a pending timer would keep the session alive."""
         self._is_closed = True
         self._disarm()
 

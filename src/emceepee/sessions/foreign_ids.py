@@ -1,4 +1,4 @@
-"""Why a session does not know an id: clients that connect for each call ask for what another session has."""
+"""Explain an unknown id: clients that reconnect for each call ask for items of another session."""
 
 from emceepee.clock import milliseconds
 from emceepee.ids import milliseconds_of

@@ -1,6 +1,6 @@
-"""What is kept of a call to a backend, so that another process can go on with it.
+"""The stored form of a call to a backend, from which another process can resume it.
 
-Either the backend runs it as a task of its own, or nothing of it was sent yet.
+Either the backend runs the call as its own task, or nothing of it was sent yet.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class KeptTask:
-    """All of it is secret: whoever has it can take our place at the backend."""
+    """The record is secret in full: its holder can impersonate emceepee at the backend."""
 
-    task: BackendTask | None = None  # of the backend's own
+    task: BackendTask | None = None  # the backend's own task
     params: JsonObject | None = None  # of a request that was not sent
-    url: str  # of the backend: what it knows is told to no other
-    session: JsonObject | None  # that we have at the backend
+    url: str  # of the backend; the record is used for no other
+    session: JsonObject | None  # emceepee's session at the backend
 
     @classmethod
     def of(cls, call: Call) -> "KeptTask | None":

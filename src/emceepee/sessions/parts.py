@@ -1,4 +1,4 @@
-"""What all sessions of an installation share."""
+"""The objects that all sessions of an installation share."""
 
 import random
 from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionParts:
-    """What every session of an installation is made with."""
+    """The dependencies of every session of an installation."""
 
     registry: ServerRegistry
     dialer: Dialer
@@ -35,8 +35,8 @@ class SessionParts:
     results: ResultBudget
     large_results: ResultStorage
     sealing: Sealing = field(default_factory=Sealing)
-    logins: ServerLogins | None = None  # to servers; without it, none is logged in to
-    scripts: Scripts | None = None  # code mode; without it, no script is run
+    logins: ServerLogins | None = None  # to servers; without it, sessions log in to no server
+    scripts: Scripts | None = None  # code mode; without it, no script runs
     notice_options: NoticeOptions = NoticeOptions()
-    vectors: "SharedVectors | None" = None  # for searches, if there are any
+    vectors: "SharedVectors | None" = None  # for searches, if configured
     spread: Callable[[], float] = field(default=lambda: random.uniform(-1, 1))  # jitter, not a secret

@@ -1,7 +1,7 @@
-"""The records of a session at rest: of what kinds they are, and how each is written.
+"""The stored records of a session: their kinds and formats.
 
-Every record begins with the version of its form. What is added later is read with a default where it is missing; what
-changes its meaning gets a new version, and the old one stays readable.
+Every record starts with the version of its format. A missing field that was added later gets a default. A change of
+meaning gets a new version, and the old one stays readable.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ ONLY = ""  # the id of a record that is the only one of its kind
 
 
 class RecordKind(StrEnum):
-    """What a session is kept as."""
+    """The kinds of records that make up a stored session."""
 
     SESSION = "session"
     """What is known of its caller. The only one of its kind."""
@@ -53,14 +53,14 @@ class RecordKind(StrEnum):
 
 
 class UnreadableRecord(Exception):
-    """It is of a newer version, or damaged."""
+    """The record has a newer version, or is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionProfile:
-    """What is known of a session besides what happened in it."""
+    """General facts about a session, apart from its history."""
 
-    secret: str  # that the ids are made of which backends know the caller by
+    secret: str  # key for the ids that identify the caller to backends
     opened_at: datetime
     label: str | None = None
     transport: str = "http"
@@ -71,7 +71,7 @@ class SessionProfile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRecord:
-    """What a caller asked of a server, and wants of each new link to it too."""
+    """A caller's settings for a server, which apply to each new link."""
 
     log_level: str | None = None
     subscriptions: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ def read_profile(data: bytes) -> SessionProfile:
 
 
 def event_record_id(number: int) -> str:
-    """Sorts as the numbers do."""
+    """Return an id that sorts like the number."""
     return f"{number:012d}"
 
 
@@ -248,7 +248,7 @@ def read_result(data: bytes) -> KeptResult:
 
 
 def write_question(question: Question) -> bytes:
-    """What must be known to say that it is gone: it cannot be answered after a restart."""
+    """Write only the fields needed to report the question as gone: it cannot be answered after a restart."""
     return write(
         id=question.request_id,
         server=question.server,

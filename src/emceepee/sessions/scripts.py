@@ -1,4 +1,4 @@
-"""What a session needs of code mode: to keep its scripts, and to go on with them."""
+"""The interface of code mode for sessions: store scripts and resume them."""
 
 from typing import Any, Protocol
 
@@ -10,9 +10,9 @@ class Scripts(Protocol):
     """The scripts of all sessions."""
 
     def record(self, call: Call) -> bytes | None:
-        """A script as it stands, for another process to go on with; None if it cannot be kept."""
+        """Return the current state of a script for another process to resume, or None if it cannot be stored."""
         ...
 
     def restore(self, session: Any, task: Task, record: bytes) -> Callee | None:
-        """Such a script, to be run as a call of that session; None if it cannot be read here."""
+        """Return a stored script as a callee for the session, or None if this process cannot read it."""
         ...

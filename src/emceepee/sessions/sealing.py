@@ -1,4 +1,4 @@
-"""The key for what is secret among the records of sessions: asked of the store when it is needed for the first time."""
+"""The encryption key for secret session records, loaded from the store on first use."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ log = EventLog("sessions")
 
 
 class Sealing:
-    """One per installation. `sealer` is None as long as it was not loaded, and for ever if there is no key."""
+    """One per installation. `sealer` is None until it is loaded, and stays None if there is no key."""
 
     def __init__(self, store: Store | None = None) -> None:
         self._store = store
@@ -18,7 +18,7 @@ class Sealing:
         self._loading = asyncio.Lock()
 
     async def load(self) -> None:
-        """If the store fails, nothing is loaded, and it can be tried again."""
+        """Load the key. If the store fails, nothing is loaded, and a later call retries."""
         async with self._loading:
             if self.is_loaded:
                 return

@@ -1,4 +1,4 @@
-"""Secrets where the store keeps them; in memory where it has no key to keep them under."""
+"""Secrets in the store, or in memory if the store has no encryption key."""
 
 import hashlib
 import json
@@ -11,22 +11,22 @@ from emceepee.store.memory import MemoryStore
 from emceepee.store.store import NoKey, SecretPlace, StoredSecret
 from emceepee.telemetry.logs import EventLog
 
-NO_OWNER = ""  # the principal of records that are looked up before it is known whose they are
-TOKENS, CLIENT, LOGIN, PIN = "tokens", "client", "login", "pin"  # what is kept, as names of records begin with it
+NO_OWNER = ""  # the principal of records whose owner is unknown before they are read
+TOKENS, CLIENT, LOGIN, PIN = "tokens", "client", "login", "pin"  # kinds of secrets, as prefixes of record names
 
 log = EventLog("sessions")
 
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """Whose tokens, and for which server. One of the same name at another address is another server."""
+    """The principal and server that tokens belong to. The same name at another address is another server."""
 
     principal: str
     server: str
     url: str
 
     def record(self, kind: str) -> str:
-        """The address may hold a secret, and names are not encrypted."""
+        """Return a record name with the URL hashed: the URL may hold a secret, and names are not encrypted."""
         return json.dumps([kind, self.server, hashlib.sha256(self.url.encode()).hexdigest()[:32]])
 
     @property
@@ -39,12 +39,12 @@ def record_kind(name: str) -> str:
 
 
 class SecretRecords:
-    """Every method may raise StoreUnavailable."""
+    """Read and write secrets. Every method may raise StoreUnavailable."""
 
     def __init__(self, place: SecretPlace, clock: Clock) -> None:
         self._place, self._clock = place, clock
         self.problem: str | None = None
-        """Why what is put here ends with the process, though other state does not."""
+        """Why secrets are lost with the process although other state is not."""
 
     async def read(self, principal: str, name: str) -> StoredSecret | None:
         return await self._place.secret(principal, name)
@@ -53,7 +53,7 @@ class SecretRecords:
         return await self._place.secrets_of(principal)
 
     async def put(self, principal: str, name: str, data: bytes, *, revision: int) -> int | None:
-        """The new revision; None, and nothing is changed, if another was there."""
+        """Write the record and return its new revision. Return None without a change if the revision does not match."""
         try:
             return await self._place.put_secret(principal, name, data, revision=revision)
         except NoKey as error:
@@ -63,7 +63,7 @@ class SecretRecords:
             return await self._place.put_secret(principal, name, data, revision=revision)
 
     async def replace(self, principal: str, name: str, data: bytes) -> int:
-        """Whatever was there."""
+        """Write the record, whatever its current revision."""
         while True:
             found = await self.read(principal, name)
             new = await self.put(principal, name, data, revision=0 if found is None else found.revision)
@@ -74,7 +74,7 @@ class SecretRecords:
         return await self._place.drop_secret(principal, name, revision=revision)
 
     async def forget(self, principal: str, name: str) -> StoredSecret | None:
-        """Whatever is there; what that was."""
+        """Delete the record, whatever its current revision, and return it."""
         while (found := await self.read(principal, name)) is not None:
             if await self.drop(principal, name, revision=found.revision):
                 return found

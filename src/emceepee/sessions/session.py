@@ -55,7 +55,7 @@ LINK_DONE = "notifications/elicitation/complete"
 
 
 class Session:
-    """Open with `open`; everything it started ends with `close`."""
+    """Call `open` first. `close` ends everything that the session started."""
 
     # A dict of more than thirty attributes takes 1.4 KB more, and a process may have many idle sessions.
     __slots__ = (
@@ -111,26 +111,26 @@ class Session:
         self._connections = self.servers.connections
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
-        self._search: EntrySearch | None = None  # made by the first who searches
-        self.shapes: ObservedShapes | None = None  # of results, since someone may want to know them
+        self._search: EntrySearch | None = None  # created by the first search
+        self.shapes: ObservedShapes | None = None  # observed result shapes, once a caller wants them
         self._vectors = parts.vectors
         self.notice_options = parts.notice_options
         self.scripts = parts.scripts
-        self.conversations: Conversations | None = None  # there if several share it without naming it
+        self.conversations: Conversations | None = None  # set if several conversations share the session
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
-        self.keys: frozenset[SessionKey] = frozenset()  # by which it is found
+        self.keys: frozenset[SessionKey] = frozenset()  # that lead to this session
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
         self._large_results = parts.large_results
-        self._results: KeptResults | None = None  # made when there is one
+        self._results: KeptResults | None = None  # created with the first large result
         self.is_open = False  # whether its servers are known
         self.is_awake = False
-        self._waiting = 0  # requests, for something to happen
-        self.open_streams = 0  # how many a caller is reading just now
-        self.open_calls = 0  # of tools, being served just now
+        self._waiting = 0  # requests that wait for an event
+        self.open_streams = 0  # streams that a caller is reading now
+        self.open_calls = 0  # tool calls being served now
         self.touched = self.clock.monotonic()
         self._is_closing = False
-        self.is_lost = False  # whether another process has taken it over
+        self.is_lost = False  # whether another process has taken over the session
         ids = self.ids = Ulids(lambda: milliseconds(self.clock.now()))
         timer = self._deadline_timer = DeadlineTimer(self.clock, self._apply_deadlines)
         self.change_signal = ChangeSignal()
@@ -164,7 +164,7 @@ class Session:
 
     @property
     def results(self) -> KeptResults:
-        """The large ones that are read in parts."""
+        """Large results, which callers read in parts."""
         if self._results is None:
             self._results = KeptResults(
                 self.session_id,
@@ -189,12 +189,12 @@ class Session:
         return f"<Session {self.session_id} {state} {counts} questions={len(self.questions.open())}>"
 
     async def open(self) -> None:
-        """Learn which servers there are. Nothing is connected yet."""
+        """Load the list of servers. Nothing is connected yet."""
         await self.servers.open()
         self.is_open = True
 
     def wake(self) -> None:
-        """A tool is called: connect every configured server in the background, unless each waits for its use."""
+        """Connect every configured server in the background on the first tool call, unless servers connect on use."""
         if self.is_awake:
             return
         self.is_awake = True
@@ -204,13 +204,13 @@ class Session:
             self.servers.start()
 
     async def sleep(self) -> None:
-        """Let every server go until the session is used again. Timers still fire, finished tasks stay."""
+        """Disconnect every server until the session is used again. Timers still fire, and finished tasks stay."""
         self.is_awake = False
         self._end_search()
         await self.servers.rest()
 
     def update_profile(self, **known: Any) -> None:
-        """More is known of the caller now."""
+        """Update what is known about the caller."""
         self.profile = replace(self.profile, **known)
         self.unsaved.mark(RecordKind.SESSION)
 
@@ -219,40 +219,40 @@ class Session:
             self._deadline_timer.advance_to(following)
 
     def begin_stop(self) -> None:
-        """Calls have a moment to finish."""
+        """Give running calls time to finish. Timeouts and questions no longer turn them into tasks."""
         self.calls.promise_no_tasks()
 
     def stop(self) -> None:
-        """Whoever waits is answered now: calls and tasks fail."""
-        # Questions first: they are gone because their servers will be, not because their calls are.
+        """Fail calls and tasks now, so that waiting callers get an answer."""
+        # Reject questions first: they end because their servers stop, not because their calls end.
         for server in {question.server for question in self.questions.open()}:
             self.questions.reject_of_server(server, "emceepee is stopping")
         self.calls.stop()
         self.activity.end_waits()
 
     def lose(self) -> None:
-        """Another process has taken it over: what waits here is told so, and nothing of it is saved any more."""
+        """Fail waiting calls because another process has taken over the session. Nothing more is saved."""
         self.is_lost = True
         self.calls.stop(is_lost=True)
         self.activity.end_waits()
 
     def touch(self) -> None:
-        """Someone uses it."""
+        """Reset the idle time."""
         self.touched = self.clock.monotonic()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything works, waits for an answer or is being read."""
+        """Whether a call runs, a question is open, or a stream is being read."""
         return bool(self.open_calls or self.open_streams or len(self.calls) or self.questions.is_any_open)
 
     @property
     def idle_seconds(self) -> float:
-        """How long nobody has used it, as far as `touch` was called; 0 while anything is at work."""
+        """Return the seconds since the last `touch`, or 0 while the session is busy."""
         return 0.0 if self.is_busy else self.clock.monotonic() - self.touched
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """While a request only waits for something to happen. Raises: EmceepeeError if too many do already."""
+        """Count a request that only waits for an event. Raises: EmceepeeError if too many do already."""
         if self._waiting >= self.limits.waiting_per_session:
             raise EmceepeeError(
                 f"{self._waiting} requests wait in this session already, which is the limit. One that waits is enough.",
@@ -275,7 +275,7 @@ class Session:
             await self._results.close()
         await self.servers.close()
         self._end_search()
-        # The parts form a cycle, which only the collector frees. Drop the large data now.
+        # The parts form a reference cycle, which only the garbage collector frees. Drop the large data now.
         self.tasks.close()
         self.activity.close()
         self.journal.close()
@@ -283,7 +283,7 @@ class Session:
         log.info("registry_shutdown_complete")
 
     def _apply_deadlines(self, now: datetime) -> datetime | None:
-        # Questions first: one that nobody answered is out of time, not withdrawn by a task that ends with it.
+        # Questions first: an unanswered one must time out before the end of its task withdraws it.
         deadlines = [self.questions.tick(now)]
         self.calls.expire_tasks(now)
         deadlines += [self.tasks.tick(now), self.timers.tick(now)]
@@ -306,16 +306,16 @@ class Session:
         self.unsaved.mark(RecordKind.SERVER, server)
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
-        """Unless the connection is being given up anyway."""
+        """Emit the event. Skip it while the session closes, and skip a disconnect of a removed server."""
         if event is EventType.RESTARTED:
             self._dialer.figures.count_restart(server)
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
             self.activity.emit(event, server, **data)
 
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:
-        """Its questions are rejected; its calls fail with their link. Returns what that is.
+        """Reject the questions of a lost link, and return the counts of invalidated tasks and questions.
 
-        What the backend runs as a task of its own is still there, and so are the questions of that.
+        Other calls fail with the link. Calls that the backend runs as its own tasks survive it, with their questions.
         """
         followed = {call.call_id for call in self.calls.followed(server)}
         invalidated = {
@@ -326,13 +326,13 @@ class Session:
         return invalidated
 
     def fail_all_of(self, server: str, reason: str) -> None:
-        """Nothing more will come from it: its calls fail and its questions are rejected, now."""
-        # Questions first: they are gone because the server is, not because their calls are.
+        """Fail all calls to the server and reject its questions now, because nothing more will come from it."""
+        # Questions first: they end because the server is gone, not because their calls end.
         self.questions.reject_of_server(server, reason)
         self.calls.fail_calls_to(server, BackendDisconnected(reason, details={"server": server}))
 
     def forget_server(self, name: str) -> None:
-        """It is gone, and what it sent with it."""
+        """Drop the buffers and result shapes of a removed server."""
         self._buffers.pop(name, None)
         if self.shapes is not None:
             self.shapes.forget(name)
@@ -348,7 +348,7 @@ class Session:
         return buffers
 
     def buffers_of(self, server: str | None) -> list[ServerBuffers]:
-        """Those of one server, or of all. Raises: UnknownBackend."""
+        """Return the buffers of one server, or of all. Raises: UnknownBackend."""
         if server is None:
             return list(self._buffers.values())
         self.connection(server)
@@ -376,7 +376,7 @@ class Session:
         )
 
     def give_up_asking(self, request_id: str) -> None:
-        """A caller was asked by the protocol's own means, and gave no answer that can be used: it waits no more."""
+        """Stop waiting for a native answer that was unusable or missing. The waiting calls become tasks."""
         question = self.questions.find(request_id)
         if question is not None and self.questions.native is not None:
             self.questions.native.give_up(request_id)
@@ -399,7 +399,7 @@ class Session:
         on_progress: OnProgress | None = None,
         on_call: Callable[["Session", Call], None] | None = None,
     ) -> JsonObject | Task:
-        """The backend's raw result, or the task that the call has become. If the wait is cancelled, so is the call.
+        """Return the backend's raw result, or the task that the call became. Cancelling the wait cancels the call.
 
         Raises:
             EmceepeeError
@@ -423,7 +423,7 @@ class Session:
     async def run(
         self, call: Call, seconds: float, on_call: Callable[["Session", Call], None] | None = None
     ) -> JsonObject | Task:
-        """The same for a call that was made elsewhere. Raises: EmceepeeError."""
+        """Start and await a call that was created elsewhere, like `call`. Raises: EmceepeeError."""
         self.calls.start(call)
         if on_call is not None:
             on_call(self, call)
@@ -432,7 +432,7 @@ class Session:
             self.shapes.observe(call.server, call.tool, outcome)
         return outcome
 
-    # Searching. Who never does pays for none of it.
+    # Search. The imports are local, so that sessions without a search do not pay for them.
 
     def search(self) -> "EntrySearch":
         from emceepee.sessions.lists.entry_search import NO_VECTORS, EntrySearch
@@ -442,7 +442,7 @@ class Session:
         return self._search
 
     def observe_shapes(self) -> "ObservedShapes":
-        """From now on the shape of each tool's first result is kept."""
+        """Record the shape of each tool's first result from now on."""
         from emceepee.search.shapes import ObservedShapes
 
         if self.shapes is None:
@@ -455,17 +455,17 @@ class Session:
             self._search.close()
             self._search = None
 
-    # At rest.
+    # Storage.
 
     @property
     def due_at(self) -> datetime | None:
-        """When something is to be done for it, whether anybody asks or not."""
+        """Return when the session needs work even if no caller asks, or None."""
         if self.calls.has_kept:
-            return self.profile.opened_at  # long ago: if this process ends, others are to go on with them at once
+            return self.profile.opened_at  # in the past: if this process ends, another must resume the calls at once
         return self.timers.next_firing
 
     def resume_call(self, task: Task, kept: KeptTask) -> "asyncio.Future[None] | None":
-        """Go on with what another process has begun; None if that server is no longer the same."""
+        """Resume a call that another process started. Return None if the server is gone or has another URL."""
         connection = self._connections.get(task.server)
         if connection is None or not kept.is_of(connection.spec):
             return None
@@ -474,7 +474,7 @@ class Session:
         return self.calls.resume(task, connection, params=kept.params, backend_task=kept.task).finished
 
     def resume_script(self, task: Task, record: bytes) -> "asyncio.Future[None] | None":
-        """Go on with a script that another process has begun; None if that is not possible here."""
+        """Resume a script that another process started. Return None if that is not possible here."""
         script = None if self.scripts is None else self.scripts.restore(self, task, record)
         return None if script is None else self.calls.resume(task, script, kept_as=RecordKind.SCRIPT).finished
 

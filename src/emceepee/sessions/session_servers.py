@@ -1,4 +1,4 @@
-"""The servers of one session, which its caller, other sessions of its principal and the operator add and remove."""
+"""The servers of one session. Its caller, the principal's other sessions, and the operator add and remove them."""
 
 import asyncio
 from contextlib import suppress
@@ -36,7 +36,7 @@ from emceepee.surface import call_to
 
 
 class ServersOwner(BackendEvents, Observer, Protocol):
-    """What they need of their session."""
+    """The parts of a session that `SessionServers` needs."""
 
     principal: str
     clock: Clock
@@ -54,7 +54,7 @@ class ServersOwner(BackendEvents, Observer, Protocol):
 
 
 class SessionServers:
-    """The registry knows which servers there are, and tells of changes; each has one connection here."""
+    """One connection per server. The registry supplies the list of servers and notifies the session of changes."""
 
     __slots__ = (
         *("_authorizers", "_dialer", "_has_left", "_logins", "_principal", "_registry", "_session", "_spread"),
@@ -67,26 +67,26 @@ class SessionServers:
         self._spread = parts.spread
         self._has_left = False
         self.connections: dict[str, Connection] = {}
-        self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of those that may log in
+        self._authorizers: dict[Connection, SessionAuthorizer] = {}  # of the connections that may log in
 
     async def open(self) -> None:
-        """Learn which there are. Nothing is connected yet."""
+        """Load the list of servers. Nothing is connected yet."""
         await self._registry.load(self._principal)
         for spec in self._registry.join(self._principal, self).values():
             self.connections[spec.name] = self._connection(spec)
 
     @property
     def are_unsaved(self) -> bool:
-        """Whether a change of the principal's servers could not be stored yet."""
+        """Whether a change of the principal's servers is not stored yet."""
         return self._registry.has_unsaved(self._principal)
 
     def leave(self) -> None:
-        """Hear of no more changes. What is being connected for the session is not kept."""
+        """Stop receiving changes. Discard connections that are still being made for the session."""
         self._has_left = True
         self._registry.leave(self._principal, self)
 
     def leave_logins(self) -> None:
-        """Nobody here waits for them any more."""
+        """Stop waiting for logins in this session."""
         for authorizer in self._authorizers.values():
             authorizer.leave()
 
@@ -98,7 +98,7 @@ class SessionServers:
         await asyncio.gather(*(connection.rest() for connection in self.connections.values()))
 
     def stop_idle_processes(self) -> None:
-        """Stop the stdio servers that nothing depends on until they are used again."""
+        """Stop stdio servers that nothing depends on, until they are used again."""
         for connection in self.connections.values():
             connection.stop_idle_process()
 
@@ -118,10 +118,10 @@ class SessionServers:
             raise DisabledBackend(name, remedy=remedy)
         raise UnknownBackend(name, known=self.connections, are_forgotten=self._registry.may_have_forgotten)
 
-    # What callers ask for.
+    # Requests from callers.
 
     async def add(self, spec: BackendSpec) -> Connection:
-        """Connect it, and only then add it for all sessions of the principal; or as soon as it wants a login.
+        """Connect the server, then add it for all sessions of the principal. A login request counts as connected.
 
         Raises:
             InvalidArguments: the name belongs to another configuration.
@@ -136,7 +136,7 @@ class SessionServers:
         if known is not None and known.spec == spec:
             with suppress(LoginNeeded):
                 if known.state.status in (ConnectionStatus.ERROR, ConnectionStatus.DISCONNECTED):
-                    await known.reconnect()  # a caller who adds it again wants it to work
+                    await known.reconnect()  # a caller who adds the server again wants it to work
                 await known.ready()
             return known
         with self._registry.reserve_name(self._principal, spec) as trial:
@@ -168,7 +168,7 @@ class SessionServers:
         return connection
 
     async def replace(self, spec: BackendSpec) -> Connection:
-        """Give a server that was added other settings, if it can be connected with them; it is enabled then.
+        """Change the settings of an added server and enable it, if it can be connected with them.
 
         Raises:
             UnknownBackend, NotAllowed: there is none, or it is the operator's.
@@ -201,24 +201,24 @@ class SessionServers:
 
     @property
     def disabled(self) -> list[BackendSpec]:
-        """Those that were added, and can be enabled again."""
+        """Return the added servers that are disabled and can be enabled again."""
         return self._registry.disabled_of(self._principal)
 
     @property
     def disabled_in_file(self) -> list[BackendSpec]:
-        """Those of the configuration file."""
+        """Return the disabled servers of the configuration file."""
         return self._registry.disabled_operators_of(self._principal)
 
     def is_configured(self, server: str) -> bool:
-        """Whether it is the operator's, and not one that was added."""
+        """Whether the operator configured the server. False for an added one."""
         return self._registry.is_operators(self._principal, server)
 
     def added(self, name: str) -> BackendSpec:
-        """Also one that is disabled. Raises: UnknownBackend, NotAllowed."""
+        """Return an added server, even if it is disabled. Raises: UnknownBackend, NotAllowed."""
         return self._registry.find_added(self._principal, name)
 
     async def disable(self, name: str) -> None:
-        """For all sessions of the principal, until it is enabled. Raises: UnknownBackend, NotAllowed."""
+        """Disable the server for all sessions of the principal. Raises: UnknownBackend, NotAllowed."""
         await self._registry.catch_up(self._principal)
         await self._registry.disable(self._principal, name)
 
@@ -228,7 +228,7 @@ class SessionServers:
         await self._registry.enable(self._principal, name)
 
     async def remove(self, name: str, *, is_remote: bool = False) -> None:
-        """Returns when its process tree is gone. Raises: UnknownBackend, NotAllowed."""
+        """Remove the server, and return when its process tree has ended. Raises: UnknownBackend, NotAllowed."""
         await self._registry.catch_up(self._principal)
         is_disabled = self._registry.is_disabled(self._principal, name)
         spec = self.added(name) if is_disabled else self.find(name).spec
@@ -237,7 +237,7 @@ class SessionServers:
             await self._logins.log_out(self._principal, spec)
 
     async def finish_login(self, name: str, url: str) -> Connection:
-        """The address at which a browser ended that could not come back here. Raises: EmceepeeError."""
+        """Finish a login with the redirect address that a browser could not deliver. Raises: EmceepeeError."""
         connection = self.find(name)
         authorizer = self._authorizers.get(connection)
         if authorizer is None:
@@ -249,20 +249,20 @@ class SessionServers:
         return connection
 
     def ask_for_login(self, name: str, asker: Asker | None) -> None:
-        """Put a login that is waited for to this caller by the protocol's own means, if it takes such questions."""
+        """Ask this caller natively to complete a pending login, if its client supports such questions."""
         authorizer = self._authorizers.get(self.find(name))
         if authorizer is not None and asker is not None:
             authorizer.ask_natively(asker)
 
-    # What the registry tells.
+    # Notifications from the registry.
 
     def on_server_added(self, spec: BackendSpec) -> None:
-        """Another session of the principal added it; it is connected when it is used."""
+        """Add a server that another session of the principal added. It connects on first use."""
         self.connections[spec.name] = self._connection(spec)
         self._session.activity.emit(EventType.SERVER_ADDED, spec.name, name=spec.name, url=spec.target.label)
 
     async def on_server_removed(self, name: str) -> None:
-        """Its calls fail, its questions are rejected, its process tree ends."""
+        """Fail the server's calls, reject its questions, and end its process tree."""
         connection = self.connections.pop(name, None)
         if connection is not None:
             self._session.fail_all_of(name, f'Server "{name}" was removed.')
@@ -270,7 +270,7 @@ class SessionServers:
             self._session.activity.emit(EventType.SERVER_REMOVED, name, name=name)
 
     async def on_server_configured(self, spec: BackendSpec) -> None:
-        """The operator's configuration has it now, or says something else of it. Its calls fail if it is another."""
+        """Apply a new or changed server of the operator's configuration. If its settings differ, its calls fail."""
         before = self.connections.get(spec.name)
         connection = await self._configure(spec)
         is_new = connection is not before and self.connections.get(spec.name) is connection
@@ -278,7 +278,7 @@ class SessionServers:
             connection.start()
 
     async def _configure(self, spec: BackendSpec) -> Connection:
-        """The connection of that server, with these settings from now on."""
+        """Return the server's connection with these settings. Replace the connection if the settings differ."""
         name, before = spec.name, self.connections.get(spec.name)
         if before is not None and before.spec == spec:
             before.spec = spec
@@ -306,11 +306,11 @@ class SessionServers:
         self._session.change_signal.notify()
 
     def configuration_problem(self, *, is_remote: bool) -> str | None:
-        """Why the operator's configuration, as it is now, is not used."""
+        """Return why the operator's current configuration is not in use, or None."""
         return self._registry.problem_for(is_remote=is_remote)
 
     def record(self, name: str) -> ServerRecord | None:
-        """What a caller asked of the server for all links to come; None if that is nothing."""
+        """Return the caller's settings that apply to each new link, or None if there are none."""
         connection = self.connections.get(name)
         if connection is None or not (connection.settings.log_level or connection.is_listening):
             return None
@@ -340,9 +340,9 @@ class SessionServers:
         return connection
 
     def _caller_id(self, server: str) -> str | None:
-        """An id of its own for each backend, so that they can keep state per caller and cannot compare notes.
+        """Return a separate caller id for each backend, for state per caller. Backends cannot correlate the ids.
 
-        None for a session that ends with its process: a server would keep state for an id that never comes back.
+        None for a session that ends with its process: a server would keep state for an id that it never sees again.
         """
         if not self._session.keys:
             return None

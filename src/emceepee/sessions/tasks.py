@@ -1,6 +1,6 @@
-"""The records of calls that became tasks: what callers see of them, until when they are kept, and the events they make.
+"""The records of calls that became tasks: their visible state, retention, and events.
 
-Which record comes next is decided by the call (`state/call.py`); only the time to live is looked after here.
+The call decides which record comes next (`state/call.py`). This module only enforces the time to live.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from emceepee.telemetry.spans import Span
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("calls")
-Resume = Callable[[Task], "asyncio.Future[None] | None"]  # resolved when it has ended; None: it cannot go on
+Resume = Callable[[Task], "asyncio.Future[None] | None"]  # resolved when the task has ended; None: not resumable
 _END_EVENTS = {
     TaskStatus.COMPLETED: EventType.TASK_COMPLETED,
     TaskStatus.FAILED: EventType.TASK_FAILED,
@@ -34,7 +34,7 @@ _END_EVENTS = {
 
 @dataclass(slots=True, eq=False)
 class _Kept:
-    """A record, and as long as it is working, when its call has finished and the span to show that on."""
+    """A task record. While the task works, also the future of its call's end and the span to report to."""
 
     task: Task
     finished: "asyncio.Future[None] | None"
@@ -55,12 +55,12 @@ class Tasks:
         self._kept: dict[str, _Kept] = {}
 
     def close(self) -> None:
-        """Keep nothing of the tasks but how they ended."""
+        """Drop the task results, and keep only how each task ended."""
         self._results.leave(self)
         for kept in self._kept.values():
             kept.task = kept.task.without_result()
 
-    # Looking.
+    # Queries.
 
     def find(self, task_id: str) -> Task | None:
         kept = self._kept.get(task_id)
@@ -84,11 +84,11 @@ class Tasks:
         return [task for task in self.all() if server in (None, task.server) and not task.has_ended]
 
     def id_for(self, question: Question) -> str | None:
-        """The task whose call asked, if it is known and has become one."""
+        """Return the task whose call asked the question, if the call is known and became a task."""
         return question.call_id if question.call_id in self._kept else None
 
     async def wait_until_finished(self, task_id: str, timeout: float | None) -> Task:
-        """The task once it has ended. Waits for the call itself, so nothing is polled.
+        """Return the task once it has ended. Wait for the call itself, without polling.
 
         Raises:
             TimedOut: it still works; the task goes on.
@@ -96,7 +96,7 @@ class Tasks:
         task, finished = self.get(task_id), self._kept[task_id].finished
         if finished is not None and not task.has_ended:
             left = (task.expires_at - self._clock.now()).total_seconds()
-            seconds = left + 1 if timeout is None else timeout  # it ends by then: it expires first
+            seconds = left + 1 if timeout is None else timeout  # the task ends within that time: it expires first
             try:
                 await within(self._clock, seconds, finished)
             except TimeoutError:
@@ -119,7 +119,7 @@ class Tasks:
         self._emit_created(task)
 
     def task_of(self, task_id: str, call: Call) -> Task:
-        """What the call would be if it became a task now."""
+        """Return the task that the call would become now."""
         now = self._clock.now()
         return Task(
             task_id=task_id,
@@ -163,7 +163,7 @@ class Tasks:
         self._end(self._kept[task_id].task.expired(self._clock.now()))
 
     def _end(self, task: Task) -> None:
-        """Keep the last record, say so, and make room for it."""
+        """Record the end of the task, emit its event, and make room for its result."""
         kept = self._kept[task.task_id]
         span = kept.span
         kept.task, kept.finished, kept.span = task, None, None
@@ -183,14 +183,14 @@ class Tasks:
         self._activity.emit(_END_EVENTS[task.status], task.server, **data)
         self._results.keep(self, task.task_id, weight_of(task))
 
-    # Time and room.
+    # Retention and memory.
 
     def overdue(self, now: datetime) -> list[str]:
-        """The working tasks whose time to live has passed."""
+        """Return the working tasks whose time to live has passed."""
         return [task.task_id for task in self.working() if task.is_due(now)]
 
     def tick(self, now: datetime) -> datetime | None:
-        """Forget what was kept long enough; the next deadline, if there is one."""
+        """Delete tasks whose retention has ended. Return the next deadline, if any."""
         for task in self.all():
             if task.has_ended and task.is_due(now):
                 del self._kept[task.task_id]
@@ -200,19 +200,19 @@ class Tasks:
         return min((task.next_deadline for task in self.all()), default=None)
 
     def drop_result(self, result_id: str) -> None:
-        """Keep nothing of a task but how it ended, to make room."""
+        """Drop the result of a task to free memory. Only how it ended stays."""
         kept = self._kept[result_id]
         log.warning("task_result_let_go", taskId=result_id, server=kept.task.server)
         kept.task = kept.task.without_result()
         self._unsaved.mark(RecordKind.TASK, result_id)
         self._notify_change()
 
-    # At rest.
+    # Storage.
 
     def restore(self, tasks: Iterable[Task], resume: Resume) -> None:
-        """Of a process that has ended: what worked then goes on with `resume`.
+        """Restore the tasks of a process that has ended, and continue working ones with `resume`.
 
-        What it cannot go on with has failed, and nobody knows how far it came.
+        A task that cannot be resumed fails, because its progress is unknown.
         """
         for task in sorted(tasks, key=lambda task: task.task_id):
             self._kept[task.task_id] = _Kept(task, None, None)
@@ -223,7 +223,7 @@ class Tasks:
                 self._resume_or_fail(task, resume)
 
     def restore_calls(self, calls: Iterable[Task], resume: Resume) -> None:
-        """Calls whose process ended with them: each is told of as a task."""
+        """Restore calls that were in flight when their process ended, and report each as a task."""
         for task in sorted(calls, key=lambda task: task.task_id):
             self._unsaved.mark(RecordKind.CALL, task.task_id)
             if task.task_id not in self._kept:

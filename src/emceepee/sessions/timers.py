@@ -10,11 +10,11 @@ from emceepee.state.events import EventType
 from emceepee.state.timer import Timer
 from emceepee.surface import call_to
 
-OWN_EVENTS = "emceepee"  # stands for the server in events that come from no backend
+OWN_EVENTS = "emceepee"  # the server name in events that come from no backend
 
 
 class Timers:
-    """Set, list, delete; a timer that fires is an event."""
+    """Set, list, and delete timers. A timer that fires emits an event."""
 
     def __init__(self, context: SessionContext) -> None:
         self._activity, self._wake_by, self._notify_change = (
@@ -76,7 +76,7 @@ class Timers:
         return deleted
 
     def _forget_oldest_done(self) -> None:
-        """As many may be done as may be active: whoever sets and deletes them in a row leaves no more behind."""
+        """Keep no more inactive timers than may be active: repeated set and delete calls must not fill the memory."""
         done = [timer for timer in self._timers.values() if not timer.is_active]
         for timer in done[: max(len(done) - self._limits.timers_per_session, 0)]:
             self._forget(timer)
@@ -89,7 +89,7 @@ class Timers:
         del self._timers[timer.timer_id]
         self._unsaved.mark(RecordKind.TIMER, timer.timer_id)
 
-    # At rest.
+    # Storage.
 
     def find(self, timer_id: str) -> Timer | None:
         return self._timers.get(timer_id)
@@ -102,7 +102,7 @@ class Timers:
         self._timers |= {timer.timer_id: timer for timer in timers}
 
     def tick(self, now: datetime) -> datetime | None:
-        """Fire what is due; the next deadline, if there is one."""
+        """Fire due timers. Return the next deadline, if any."""
         for timer in list(self._timers.values()):
             later = timer.tick(now)
             if later is None:

@@ -1,4 +1,4 @@
-"""Which records of a session are not as the store has them."""
+"""The records of a session that differ from the store."""
 
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from emceepee.store.store import RecordKey
 
 
 class Follower(Protocol):
-    """Whoever saves sessions."""
+    """The part that saves sessions."""
 
     @property
     def is_in_doubt(self) -> bool: ...
@@ -22,9 +22,9 @@ class Follower(Protocol):
 
 
 class Unsaved:
-    """The parts of a session mark what they change; whoever saves it (`follow`) takes the marks.
+    """The parts of a session mark their changes. The saver (see `follow`) takes the marks.
 
-    As long as nobody does, nothing is saved, and marks are not kept. True while anything is not in the store.
+    Without a saver, nothing is saved and marks are dropped. True while the store lacks any change.
     """
 
     __slots__ = ("_marks", "_owner", "_saver", "is_being_written")
@@ -44,21 +44,21 @@ class Unsaved:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether another process may have the session by now: what is unsaved may never be saved."""
+        """Whether another process may have taken over the session: unsaved changes may then be lost."""
         return self._saver is not None and self._saver.is_in_doubt
 
     @property
     def has_problem(self) -> bool:
-        """Whether the store could not take what was marked, and is tried again later."""
+        """Whether the store failed to save changes. The saver retries later."""
         return self._saver is not None and self._saver.problem is not None
 
     @property
     def is_followed(self) -> bool:
-        """Whether anybody saves it."""
+        """Whether a saver saves the session."""
         return self._saver is not None
 
     def follow(self, saver: "Follower", owner: object) -> None:
-        """`owner` is the session, as the saver knows it."""
+        """Send marks to `saver`. `owner` is the session, as the saver identifies it."""
         self._saver, self._owner = saver, owner
 
     def leave(self) -> None:
@@ -71,7 +71,7 @@ class Unsaved:
             self._saver.schedule(self._owner)
 
     async def save(self) -> None:
-        """Returns when all that was marked is in the store, or cannot be."""
+        """Return when all marked changes are in the store, or cannot be saved."""
         if self._saver is not None:
             await self._saver.save(self._owner)
 
@@ -80,5 +80,5 @@ class Unsaved:
         return list(marks)
 
     def put_back(self, keys: Iterable[RecordKey]) -> None:
-        """They could not be saved."""
+        """Mark records again that could not be saved."""
         self._marks = dict.fromkeys(keys) | self._marks

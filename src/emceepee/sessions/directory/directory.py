@@ -1,4 +1,4 @@
-"""All sessions of an installation: opened, found again, put to sleep when idle, ended when forgotten."""
+"""All sessions of an installation: open them, find them again, put idle ones to sleep, and end expired ones."""
 
 import asyncio
 import secrets
@@ -28,9 +28,9 @@ OnLoad = Callable[[Session, Mapping[RecordKey, bytes]], Awaitable[None]]
 log = EventLog("sessions")
 
 SWEEP_SECONDS = 60.0
-TAB_KEPT_SECONDS = 3600.0  # browser tabs are closed without a word
-CREATE_TRIES = 3  # for a session under a name that other replicas open, too
-HANDLE_BYTES = 24  # 192 random bits: whoever has the handle and is the same principal is in
+TAB_KEPT_SECONDS = 3600.0  # browser tabs close without notice
+CREATE_TRIES = 3  # for a session under a name that other replicas may open concurrently
+HANDLE_BYTES = 24  # 192 random bits: the handle and the same principal are enough for access
 
 
 class _KeyTaken(Exception):
@@ -38,7 +38,7 @@ class _KeyTaken(Exception):
 
 
 class SessionDirectory:
-    """One per installation. With a store whose state outlives the process, a session that is not here may be there."""
+    """One per installation. If the store outlives the process, a session that is not open here may be stored."""
 
     def __init__(self, parts: SessionParts, storage: SessionStorage | None = None) -> None:
         self._parts = parts
@@ -52,7 +52,7 @@ class SessionDirectory:
         self._next_sweep: Handle | None = None
         self._is_stopping = False
         self.on_end: Callable[[Session], Awaitable[None]] | None = None  # awaited before a session is closed
-        self.on_load: OnLoad | None = None  # awaited with what is stored for the connections of a session
+        self.on_load: OnLoad | None = None  # awaited with the stored records of a session's connections
         self._storage = storage
         self._stored: StoredSessions | None = None
         if storage is not None:
@@ -72,7 +72,7 @@ class SessionDirectory:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything works, or waits for an answer, in any session."""
+        """Whether any session has running work or waits for an answer."""
         return any(session.is_busy for session in self._sessions)
 
     @property
@@ -84,32 +84,32 @@ class SessionDirectory:
         return round(self._limits.session_kept_seconds * 1000)
 
     def write_records(self, kind: RecordKind, writer: Callable[[str], bytes | None]) -> None:
-        """Records of that kind are no part of a session; `writer` writes them by their ids."""
+        """Register `writer` for records of `kind`, which are no part of a session. It writes a record by its id."""
         if self._storage is not None:
             self._storage.saver.record_writers[kind] = writer
 
     @property
     def may_be_stored(self) -> bool:
-        """Whether a session that is not here may be in a store."""
+        """Whether a session that is not open here may be in a store."""
         return self._storage is not None
 
     @property
     def state_problem(self) -> str | None:
-        """Why sessions cannot be saved just now."""
+        """Return why sessions cannot be saved now, or None if they can."""
         return None if self._storage is None else self._storage.problem
 
     @property
     def unsaved_problem(self) -> str | None:
-        """Return why changes that a reply called unsaved may still be unsaved. Outlasts `state_problem` by a commit."""
+        """Return why changes that a reply reported as unsaved may be unsaved. Outlasts `state_problem` by a commit."""
         return None if self._storage is None else self._storage.saver.unsaved_problem
 
     @property
     def has_configuration_problem(self) -> bool:
-        """Whether the operator's configuration, as it is now, is not used."""
+        """Whether the operator's current configuration is not in use."""
         return self._parts.registry.problem is not None
 
     def set_notice_options(self, options: NoticeOptions) -> None:
-        """Apply them to every session, open or not."""
+        """Apply the options to every session, open or adopted, and to sessions opened later."""
         self._parts = replace(self._parts, notice_options=options)
         for session in self._sessions.with_adopted:
             session.notice_options = options
@@ -129,33 +129,33 @@ class SessionDirectory:
         return self._sessions.find(key)
 
     def mint(self, value: str) -> str:
-        """An id or a handle as callers get it: with the slot of this replica, where there are several."""
+        """Return an id or a handle for callers. With several replicas, it includes the slot of this replica."""
         return value if self._storage is None else self._storage.mint(value)
 
     @property
     def is_sure(self) -> bool:
-        """Whether no other process can have taken over what is here. If not, `confirm`."""
+        """Whether no other process can have taken over the sessions open here. If False, call `confirm`."""
         return self._storage is None or self._storage.is_sure
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether nothing that is here may be served until it is confirmed."""
+        """Whether the sessions open here must not be served until `confirm` succeeds."""
         return self._storage is not None and self._storage.is_in_doubt
 
     async def confirm(self) -> None:
-        """Let go of what others have taken over."""
+        """Drop sessions that other processes have taken over."""
         if self._storage is not None:
             await self._storage.confirm()
 
     def forget_holder(self, key: SessionKey) -> None:
-        """It was not where it was thought to be."""
+        """Forget the guessed holder of `key`: it does not have the session."""
         if self._storage is not None:
             self._storage.forget_guess(key)
 
     async def use(self, key: SessionKey, *, may_guess: bool = True) -> Session | None:
-        """Find a session for a request, here or in the store: from now on it counts as just used.
+        """Find the session for a request, here or in the store, and mark it as just used.
 
-        With `may_guess`, one whose id names another replica is taken to be there.
+        With `may_guess`, a session whose id names another replica is assumed to be there.
 
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
@@ -171,35 +171,35 @@ class SessionDirectory:
         return session
 
     def _find_by_any(self, key: SessionKey) -> Session | None:
-        """What is here is not asked for in the store: taking it anew would void the lease that a commit is made by."""
+        """Search the open sessions only: taking one from the store again would invalidate the lease of its commits."""
         return self._sessions.find(key) or self._sessions.find_by_connection(key)
 
-    # Who looks on.
+    # Observers.
 
     def sessions_of(self, principal: str) -> list[Session]:
-        """All that the principal has, adopted ones first."""
+        """Return all sessions of the principal, adopted ones first."""
         return self._sessions.of(principal)
 
     @property
     def sessions(self) -> list[Session]:
-        """All that are here, whosever they are."""
+        """Return all sessions open here, of all principals."""
         return list(self._sessions)
 
     def adopt(self, session: Session) -> None:
-        """List a session that lives elsewhere. It is never put to sleep, forgotten or closed from here."""
+        """List a session that lives elsewhere. This directory never puts it to sleep, expires it, or closes it."""
         self._sessions.adopt(session)
 
     def release(self, session: Session) -> None:
-        """An adopted session is about to end."""
+        """Stop listing an adopted session, which is about to end."""
         self._sessions.release(session)
 
     async def end(self, session: Session) -> bool:
-        """Close it. False if that is not ours to do: it is adopted, or gone already."""
+        """Close the session. Return False if it is adopted or already gone."""
         key = self._sessions.key_of(session)
         return key is not None and await self.close(key)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of every session that comes or goes; whether it is there, `sessions_of` says."""
+        """Call `watcher` whenever a session opens or closes. `sessions_of` shows whether the session is still open."""
         self._sessions.watch(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
@@ -208,18 +208,18 @@ class SessionDirectory:
     # Opening and closing.
 
     async def open(self, principal: str) -> tuple[SessionKey, Session]:
-        """A new session under a protocol session id."""
+        """Open a new session under a protocol session id."""
         return await self._open(SessionKey(principal, KeyKind.ID, self.mint(self._ids.unguessable())))
 
     async def open_handle(self, principal: str) -> tuple[SessionKey, Session]:
-        """A new session under a handle. Whoever asks for one means to use it, at any time."""
+        """Open a new session under a handle. It counts as used, because its caller may use it at any time."""
         handle = self.mint(secrets.token_urlsafe(HANDLE_BYTES))
         key, session = await self._open(SessionKey(principal, KeyKind.HANDLE, handle))
         session.update_profile(was_used=True, connects_on_use=True)
         return key, session
 
     async def find_or_open(self, key: SessionKey, *, may_guess: bool = True) -> Session:
-        """For names and principals, which exist as soon as they are used. A new one connects servers on use.
+        """Return the session of a name or a principal, or open one that connects servers on use.
 
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
@@ -245,7 +245,7 @@ class SessionDirectory:
             try:
                 if stored is not None and not store_fails and (loaded := await stored.load(key)) is not None:
                     return loaded
-                # Others may open it too, even if none is known yet: one may have started a moment ago.
+                # Race: another replica may open the session, even if none is known yet. One may have started just now.
                 is_shared = storage is not None and storage.is_shared and not store_fails
                 with suppress(_KeyTaken):
                     _, session = await self._open(key, is_shared=is_shared)
@@ -254,11 +254,11 @@ class SessionDirectory:
             except SessionsUnavailable:
                 if storage is None or storage.may_have_others or store_fails:
                     raise
-                store_fails = True  # nobody else can have it: a new one then, as long as that lasts
+                store_fails = True  # no other replica can hold it: open a new session while the store fails
         raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")
 
     async def close(self, key: SessionKey) -> bool:
-        """End it and everything it started. False if there is none."""
+        """End the session and everything it started. Return False if it does not exist."""
         await self.use(key)
         session = self._sessions.remove(key)
         if session is None:
@@ -272,16 +272,16 @@ class SessionDirectory:
         await self.close_here(session)
 
     async def close_here(self, session: Session) -> None:
-        """End what it has running; what is stored of it stays."""
+        """End the session's running work. Its stored state stays."""
         self._sessions.notify_watchers(session)
         try:
             if self.on_end is not None:
                 await self.on_end(session)
-        finally:  # who asked for it may hang up meanwhile, and nobody else would
+        finally:  # the caller may disconnect during `on_end`, and nothing else closes the session
             await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
 
     async def close_all(self) -> None:
-        """What outlives the process is saved, and left as it is."""
+        """Save the sessions that outlive the process, then close all sessions here. Stored state stays."""
         if self._next_sweep is not None:
             self._next_sweep.cancel()
         if self._stored is not None:
@@ -291,13 +291,13 @@ class SessionDirectory:
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
     async def _open(self, key: SessionKey, *, is_shared: bool = False) -> tuple[SessionKey, Session]:
-        """`is_shared`: other replicas may open one under the same key. Raises: _KeyTaken if one did."""
+        """Open a session. With `is_shared`, other replicas may open the same key. Raises: _KeyTaken if one did."""
         self._sessions.make_room(key.principal, self._limits, give_way=self._end_idle_session_of)
         if self._storage is not None:
             self._storage.check_room()
         session = self.make_session(self._ids.new(), key.principal)
         session.keys = frozenset({key})
-        if not is_shared:  # else nobody may find it before it is surely the only one
+        if not is_shared:  # otherwise hide it until the store confirms that the key is free
             self.put(key, session)
         try:
             await session.open()
@@ -307,7 +307,7 @@ class SessionDirectory:
                 raise _KeyTaken
         except BaseException:
             self._sessions.remove(key)
-            self._sessions.notify_watchers(session)  # someone may have seen it meanwhile
+            self._sessions.notify_watchers(session)  # a watcher may have seen it during the attempt
             await close_bounded(session.close(), within=CLOSE_SESSION_SECONDS, what="a session")
             raise
         if is_shared:
@@ -316,11 +316,11 @@ class SessionDirectory:
         return key, session
 
     def make_session(self, session_id: str, principal: str, profile: SessionProfile | None = None) -> Session:
-        """One that is neither open nor to be found yet."""
+        """Return a session that is not open yet and that `find` does not return yet."""
         return Session(session_id, principal, self._parts, profile)
 
     def put(self, key: SessionKey, session: Session) -> None:
-        """From now on it can be found."""
+        """Register the session, so that `find` returns it from now on."""
         self._sessions.put(key, session)
         if self._is_stopping:
             session.begin_stop()
@@ -331,12 +331,12 @@ class SessionDirectory:
             await self.on_load(session, stored)
 
     def sweep_later(self) -> None:
-        """Look after sessions and the store in a while."""
+        """Schedule the next sweep of the sessions and the store, unless one is scheduled."""
         if self._next_sweep is None:
             self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
     def _end_idle_session_of(self, principal: str) -> bool:
-        """End an idle session: one that was never used if there is one, else the one idle longest."""
+        """End an idle session: preferably one that was never used, otherwise the one idle longest."""
         if (key := self._sessions.most_idle(principal)) is None or (session := self._sessions.remove(key)) is None:
             return False
         log.info("session_gave_way", wasUsed=session.profile.was_used)
@@ -344,12 +344,12 @@ class SessionDirectory:
         return True
 
     def _sweep(self) -> None:
-        """Stop the processes of idle sessions, put these to sleep later, and forget them after a day."""
+        """Stop the processes of idle sessions, then put the sessions to sleep, and forget them after a day."""
         is_needed = self._sessions or self._storage is not None
         self._next_sweep = self._clock.call_later(SWEEP_SECONDS, self._sweep) if is_needed else None
         for key, session in self._sessions.by_key():
             if session.is_busy:
-                session.touch()  # it is idle from the end of that on
+                session.touch()  # its idle time starts when the work ends
             if self._storage is not None:
                 self._storage.saver.keep_longer(session)
             idle = session.idle_seconds

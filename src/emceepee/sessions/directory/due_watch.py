@@ -1,8 +1,8 @@
-"""Waits for the next moment at which time changes a session that nobody holds, and has it loaded then.
+"""Load sessions that no process holds when their next deadline is due.
 
-Where replicas share a store, one of them is enough for that. Each adds a delay of its own to every look (`turn_delay`),
-so that a moment which all of them know does not bring all of them to the store. In return none waits for longer than
-`at_most`: some replica looks all the time, whatever was let go of, and by whom.
+Where replicas share a store, one of them is enough for this work. Each replica adds a random delay to every check
+(`turn_delay`), so that all of them do not query the store at the same moment. In return, no replica waits longer than
+`at_most`: some replica keeps checking, whichever replica released a session.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -12,12 +12,12 @@ from typing import Any
 
 from emceepee.clock import Clock, Handle
 
-LEAST_SECONDS = 0.01  # a timer that is late is due now; but never in a loop without a pause
-NOT_YET_SECONDS = 0.5  # after a look that found nothing: what is due may not be for us to take yet
+LEAST_SECONDS = 0.01  # an overdue timer fires now, but a minimum pause prevents a busy loop
+NOT_YET_SECONDS = 0.5  # after a check that found nothing: another process may still hold the due session
 
 
 class DueWatch:
-    """One per process. `load` takes what is due from the store; None if it could not take up all of it."""
+    """One per process. `load` takes due sessions from the store. It returns None if it could not load all of them."""
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class DueWatch:
         self._is_hurried = False
 
     async def look(self) -> None:
-        """Have loaded what is due, and wait for the next one."""
+        """Load due sessions, and wait for the next one."""
         found = await self._load()
-        if found is None:  # the next sweep of the directory tries again
+        if found is None:  # the next sweep of the directory retries
             self.cancel()
         else:
             await self.wait(LEAST_SECONDS if found else NOT_YET_SECONDS)
@@ -50,7 +50,7 @@ class DueWatch:
             self._set(seconds + self._turn_delay())
 
     def hurry(self) -> None:
-        """A replica is gone, and what it had may be due. How many are, makes no difference."""
+        """Check soon: a replica is gone, and its sessions may be due. Several lost replicas cause one check."""
         if not self._is_hurried:
             self.cancel()
             self._is_hurried = True

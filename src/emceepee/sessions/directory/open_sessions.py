@@ -1,4 +1,4 @@
-"""The sessions that are open in this process, by their keys and by whose they are, and who wants to hear of them."""
+"""Sessions open in this process, indexed by key and principal, and the watchers to notify of changes."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,13 +12,13 @@ Watcher = Callable[[Session], None]
 
 
 class TooManySessions(EmceepeeError):
-    """The limit of this principal or of the whole installation is reached."""
+    """The limit of the principal or of the whole installation is reached."""
 
     code = ErrorCode.LIMIT_EXCEEDED
 
 
 class OpenSessions:
-    """Those that it has itself stand under a key. Adopted ones live elsewhere, and are only shown."""
+    """Sessions of this process are stored under a key. Adopted sessions live elsewhere and are only listed."""
 
     def __init__(self) -> None:
         self._by_key: dict[SessionKey, Session] = {}
@@ -30,7 +30,7 @@ class OpenSessions:
         return len(self._by_key)
 
     def __iter__(self) -> Iterator[Session]:
-        """Without the adopted. Also while it changes: over those that there were at the beginning."""
+        """Iterate over a snapshot without adopted sessions. Sessions may open and close during the iteration."""
         return iter(list(self._by_key.values()))
 
     def by_key(self) -> list[tuple[SessionKey, Session]]:
@@ -41,7 +41,7 @@ class OpenSessions:
         return [*self._by_key.values(), *self._adopted]
 
     def of(self, principal: str) -> list[Session]:
-        """All that the principal has, adopted ones first."""
+        """Return all sessions of the principal, adopted ones first."""
         adopted = [session for session in self._adopted if session.principal == principal]
         return adopted + list(self._of_principals.get(principal, {}).values())
 
@@ -49,7 +49,7 @@ class OpenSessions:
         return self._by_key.get(key)
 
     def find_by_connection(self, key: SessionKey) -> Session | None:
-        """The one that a connection's key leads to: it stands under another."""
+        """Return the session that a connection's key leads to. The session itself is stored under another key."""
         if key.kind is not KeyKind.CONNECTION:
             return None
         own = self._of_principals.get(key.principal, {})
@@ -71,7 +71,7 @@ class OpenSessions:
                 del self._of_principals[key.principal]
         return session
 
-    # Who has how many.
+    # Session counts per principal.
 
     def count_of(self, principal: str) -> int:
         return len(self._of_principals.get(principal, ()))
@@ -80,13 +80,13 @@ class OpenSessions:
         return max(self._of_principals, key=self.count_of)
 
     def most_idle(self, principal: str) -> SessionKey | None:
-        """One that was never used if there is one, else the one idle longest; None if all are busy."""
+        """Return an unused session if there is one, otherwise the one idle longest. None if all are busy."""
         own = self._of_principals.get(principal, {})
         idle = [(session.profile.was_used, session.touched, key) for key, session in own.items() if not session.is_busy]
         return min(idle, key=lambda found: found[:2])[2] if idle else None
 
     def make_room(self, principal: str, limits: Limits, *, give_way: Callable[[str], bool]) -> None:
-        """Where there are too many, an idle one gives way: the principal's own, or that of who has most.
+        """At the limit, remove an idle session: the principal's own, or one of the principal with the most sessions.
 
         Raises: TooManySessions
         """
@@ -105,14 +105,14 @@ class OpenSessions:
                     "This server has as many sessions as it may, and all are in use; try again later."
                 )
 
-    # Who looks on.
+    # Observers.
 
     def adopt(self, session: Session) -> None:
         self._adopted.append(session)
         self.notify_watchers(session)
 
     def release(self, session: Session) -> None:
-        """If it was adopted."""
+        """Stop listing the session if it was adopted."""
         if session in self._adopted:
             self._adopted.remove(session)
             self.notify_watchers(session)
@@ -125,6 +125,6 @@ class OpenSessions:
             self._watchers.remove(watcher)
 
     def notify_watchers(self, session: Session) -> None:
-        """It came or went: whether it is there, `of` says."""
+        """Notify watchers that the session opened or closed. `of` shows which."""
         for watcher in list(self._watchers):
             watcher(session)

@@ -1,4 +1,4 @@
-"""A session at rest: which records it is made of, and how it is made of them again."""
+"""Write a session as records, and restore it from them."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ _OF_CONNECTIONS = (RecordKind.CONNECTION, RecordKind.MESSAGE)
 
 
 def write_record(session: Session, key: RecordKey, others: RecordWriters) -> bytes | None:
-    """The record as it is now; None if there is none (any more). `others` write what is no part of the session."""
+    """Return the current record, or None if it no longer exists. `others` write records outside the session."""
     record_id = key.record_id
     match RecordKind(key.kind):
         case RecordKind.SESSION:
@@ -72,21 +72,21 @@ def _sealed_script(session: Session, call_id: str) -> bytes | None:
 
 
 def _place(session: Session, kind: RecordKind, call_id: str) -> tuple[str, ...]:
-    # With the principal: whoever can write the store could lead a key of another principal to this session.
+    # Bind the principal: an attacker with write access to the store could map another principal's key to this session.
     return (kind, session.principal, session.session_id, call_id)
 
 
 def stored_profile(stored: Mapping[RecordKey, bytes]) -> SessionProfile | None:
-    """What is known of the caller; None if that cannot be read."""
+    """Return what is known of the caller, or None if it cannot be read."""
     of_session = {key.record_id: data for key, data in stored.items() if key.kind == RecordKind.SESSION}
     return next(iter(_read_all(records.read_profile, of_session).values()), None)
 
 
 def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordKey, bytes]:
-    """Fill a session that was just opened with what is stored of it; returns what is the connections' to read.
+    """Restore the stored state of a session that was just opened. Return the records that its connections read.
 
-    What cannot have outlived its process ends here, each with its event: questions first, then tasks. Then late timers
-    fire.
+    Work that cannot have outlived its process ends here, each with its event: questions first, then tasks. Then overdue
+    timers fire.
     """
     by_kind: dict[str, dict[str, bytes]] = {kind: {} for kind in RecordKind}
     for key, data in stored.items():
@@ -116,12 +116,12 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
 
 
 def _kept_tasks(session: Session, stored: Mapping[str, bytes]) -> dict[str, KeptTask]:
-    """Those that can be gone on with. The others are deleted with the next commit."""
+    """Return the tasks that can be resumed. The next commit deletes the others."""
     return _read_all(KeptTask.from_bytes, _opened(session, RecordKind.BACKEND_TASK, stored))
 
 
 def _opened(session: Session, kind: RecordKind, stored: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What was sealed, as far as it is ours. What is not gone on with is deleted with the next commit."""
+    """Decrypt the sealed records of this session. The next commit deletes records that are not resumed."""
     sealer = session.sealing.sealer
     opened: dict[str, bytes] = {}
     for call_id in stored:
@@ -141,7 +141,7 @@ def _restore_events(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]
 
 
 def _continue_ids(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) -> None:
-    """Ids never go back within a session, though the clock may have been set back meanwhile."""
+    """Continue after the last id of the session: ids never decrease, even if the clock was set back."""
     known: list[str] = [session.activity.last_event_id or ""]
     for kind in (RecordKind.CALL, RecordKind.TASK, RecordKind.TIMER, RecordKind.QUESTION, RecordKind.RESULT):
         known += by_kind[kind]
@@ -150,7 +150,7 @@ def _continue_ids(session: Session, by_kind: Mapping[str, Mapping[str, bytes]]) 
 
 
 def _read_all(read: Callable[[bytes], T], stored: Mapping[str, bytes]) -> dict[str, T]:
-    """By id, in their order. What cannot be read is left out, and the log says so."""
+    """Return records by id, in id order. Skip unreadable records and log them."""
     found: dict[str, T] = {}
     for record_id in sorted(stored):
         try:

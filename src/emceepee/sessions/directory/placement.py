@@ -1,12 +1,13 @@
-"""Where a session may be that is not here: who is alive, whom its id names, and who had it last.
+"""Guess which replica holds a session: live replicas, the slot in its id, and its last known holder.
 
     id …-07 ──▶ slot 7, if it is alive ──┐
     key seen before ──▶ its last holder ─┴▶ ask there first; if it is not there, ask the store
 
-All of it is a guess, which saves asking the store: the holder itself says if it is wrong.
+All of this is a guess that saves a query to the store. The supposed holder reports a wrong guess.
 
-Up to fifty replicas each read the list of all as often as they renew their leases. More of them share that work:
-each reads more rarely, so that all together read as often as fifty would, and who finds one gone tells the others.
+Up to fifty replicas each read the replica list as often as they renew their leases. More replicas share that work: each
+reads less often, so that all together read as often as fifty would. A replica that finds another one gone notifies the
+rest.
 """
 
 from collections import OrderedDict
@@ -20,14 +21,14 @@ from emceepee.store.store import Store, StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("replicas")
-MOST_REMEMBERED = 10_000  # holders of sessions that were asked for here
-READERS = 50  # replicas that read the list of all as often as they renew their leases; more share that
-TURN_SECONDS = 0.1  # between two replicas, on average, where each waits for its turn
-_NAMING = frozenset({KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION})  # these say which replica made them
+MOST_REMEMBERED = 10_000  # remembered holders of requested sessions
+READERS = 50  # replicas that read the replica list at every lease renewal; more replicas share that work
+TURN_SECONDS = 0.1  # average interval between two replicas that take turns
+_NAMING = frozenset({KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION})  # these name the replica that made them
 
 
 class Placement:
-    """What this process knows of the others that share its store."""
+    """What this process knows about the other replicas that share its store."""
 
     def __init__(self, store: Store, clock: Clock, *, lease_seconds: float, random: Random | None = None) -> None:
         self._store, self._clock = store, clock
@@ -36,10 +37,10 @@ class Placement:
         store.on_replicas_gone = self._drop
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
-        self._gone: set[int] = set()  # epochs of those that were found gone of late
-        self.on_gone: list[Callable[[Replica], None]] = []  # called with each that is no longer alive
-        self.on_change: list[Callable[[], None]] = []  # called when others have come or gone
-        self.confirm: Callable[[], Awaitable[None]] | None = None  # called after this process was away itself
+        self._gone: set[int] = set()  # epochs of replicas found gone since the last read
+        self.on_gone: list[Callable[[Replica], None]] = []  # called with each replica that is no longer alive
+        self.on_change: list[Callable[[], None]] = []  # called when other replicas have joined or left
+        self.confirm: Callable[[], Awaitable[None]] | None = None  # called when the leases need confirmation
 
     @property
     def own(self) -> Replica | None:
@@ -47,28 +48,28 @@ class Placement:
 
     @property
     def count(self) -> int:
-        """How many replicas there are, this one among them."""
+        """Return the number of replicas, including this one."""
         return len(self._by_slot)
 
     @property
     def _shared_pause(self) -> float:
-        """Seconds by which the list of all may be read more rarely, on average, because so many read it."""
+        """Return the average extra pause between reads of the replica list, because many replicas read it."""
         return self._every * max(0.0, self.count / READERS - 1)
 
     def turn_delay(self) -> float:
-        """Seconds to wait before doing what one of all replicas should do soon, and the others then need not."""
+        """Random delay in seconds before work that only one replica needs to do."""
         return self._random.uniform(0, 2 * TURN_SECONDS * max(self.count - 1, 0))
 
     @property
     def others(self) -> Sequence[Replica]:
-        """Those that can be asked."""
+        """The other replicas that can be asked."""
         own = self.own
         if own is None:
             return []
         return [each for slot, each in self._by_slot.items() if slot != own.slot and each.address]
 
     def guess(self, key: SessionKey) -> Replica | None:
-        """Who probably has it; None if that is nobody else, or unknown."""
+        """Return the replica that probably holds the session, or None if it is this one or unknown."""
         known = self._holders.get(key)
         if known is None and key.kind in _NAMING and (slot := slot_in(key.value)) is not None:
             known = self._by_slot.get(slot)
@@ -79,11 +80,11 @@ class Placement:
         return bool(replica.address) and own is not None and replica.epoch != own.epoch
 
     def is_alive(self, replica: Replica) -> bool:
-        """As far as is known here."""
+        """Whether the replica is alive as far as this process knows."""
         return self._by_slot.get(replica.slot) == replica
 
     def learn(self, key: SessionKey, holder: Replica) -> None:
-        if holder.epoch in self._gone:  # the store was asked before that was known
+        if holder.epoch in self._gone:  # the caller queried the store before the replica was found gone
             return
         known = self._by_slot.get(holder.slot)
         if known is None or known.epoch < holder.epoch:
@@ -111,7 +112,7 @@ class Placement:
             await self._store.announce_gone(gone)
 
     def _drop(self, epochs: Collection[int]) -> None:
-        """They are gone."""
+        """Remove replicas that are gone, with the sessions they held, and notify listeners."""
         own = self.own
         self._gone |= set(epochs)
         gone = [each for each in self._by_slot.values() if each.epoch in epochs and each != own]
@@ -131,7 +132,7 @@ class Placement:
             report()
 
     async def run(self) -> None:
-        """Look who is alive, and whether this process still holds what it does."""
+        """Read the list of live replicas periodically, and confirm the leases of this process when needed."""
         read_at = 0.0
         while True:
             if not self._store.is_sure and self.confirm is not None:
@@ -141,5 +142,5 @@ class Placement:
                 try:
                     await self.refresh()
                 except StoreError as error:
-                    log.debug("replicas_not_read", error=str(error))  # whoever writes says so louder
+                    log.debug("replicas_not_read", error=str(error))  # failed writes are logged at a higher level
             await self._clock.sleep(self._every)

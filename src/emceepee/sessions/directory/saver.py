@@ -1,12 +1,12 @@
-"""Writes what sessions have changed, those of all together, and keeps trying while it cannot.
+"""Write the changes of all sessions in shared commits, and retry while the store fails.
 
     part of a session ── mark ──▶ unsaved ── within 5 ms ──┐
     reply, about to leave ── save ──────────── at once ─────┴▶ one commit of all that is unsaved ──▶ store
                                └───── waits until it is there ◀───────────────────────────────────────┘
 
-What the store can do at once is not waited for. While one commit is on its way, the next one collects. If the store
-fails, nobody waits for it: sessions go on in memory, and everything that is unsaved is tried again after a while, or as
-soon as the store says that it is back.
+A commit that the store can make at once needs no wait. While one commit is in flight, changes collect for the next one.
+If the store fails, callers do not wait for it: sessions continue in memory. The saver retries all unsaved changes after
+a pause, or as soon as the store reports that it is back.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, S
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
-SAVE_SECONDS = 0.005  # after the first change; promised are 100 ms. Whoever floods is written 200 times a second
+SAVE_SECONDS = 0.005  # after the first change; 100 ms are promised. A busy session is written up to 200 times a second
 RETRY_SECONDS = 1.0
 LONGEST_RETRY_SECONDS = 30.0
 FIRST_PAUSE = RETRY_SECONDS / 2  # it doubles with each failure
-EXPIRY_SLACK = timedelta(minutes=5)  # by which the store may forget a session too early
+EXPIRY_SLACK = timedelta(minutes=5)  # tolerated lag of the stored expiry: the store may forget a session that early
 NEW = Lease(0, 0)
 
 
 class _Saved:
-    """What the store has of one session."""
+    """The state of one session in the store."""
 
     __slots__ = ("_expires_at", "_known", "lease", "session")
 
@@ -43,7 +43,7 @@ class _Saved:
         self._expires_at = stored.head.expires_at if stored is not None else None
 
     def lags_behind(self, expires_at: datetime, by: timedelta) -> bool:
-        """Whether the store would forget it that much too early."""
+        """Whether the store would forget the session too early by more than `by`."""
         return self._expires_at is not None and expires_at - self._expires_at > by
 
     def commit(self, expires_at: datetime, writers: RecordWriters) -> Commit:
@@ -72,7 +72,7 @@ class _Saved:
 
 
 class _NotYet:
-    """Follows a session that is being created: what it changes meanwhile is written with the next commit."""
+    """Follow a session during its creation. The next commit writes changes made in that time."""
 
     is_in_doubt = False
     problem = None
@@ -90,49 +90,49 @@ class Saver:
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
-        self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory knows better
+        self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory replaces this
         self._saved: dict[Session, _Saved] = {}
-        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of what others keep with sessions
+        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of records outside a session
         self._dirty: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
-        self._current: asyncio.Future[None] | None = None  # resolved when what is being written is there
-        self._next: asyncio.Future[None] | None = None  # and when all that is unsaved now is
+        self._current: asyncio.Future[None] | None = None  # resolved when the current commit has ended
+        self._next: asyncio.Future[None] | None = None  # resolved when all changes unsaved now are stored
         self._timer: Handle | None = None
         self._tasks = TaskOwner("saver")
         self._runner: asyncio.Task[None] | None = None
-        self._pause = 0.0  # before the next try, while the store fails
+        self._pause = 0.0  # before the next attempt, while the store fails
         store.on_found_again = self.try_again
-        self.problem: str | None = None  # why nothing can be written just now
+        self.problem: str | None = None  # why nothing can be written now
         self.unsaved_problem: str | None = None  # why changes may be missing whose replies did not wait for a commit
-        self.on_lost: Callable[[Session], None] | None = None  # called when another process holds it now
-        self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store what is still held here
+        self.on_lost: Callable[[Session], None] | None = None  # called when another process has taken over the session
+        self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store which leases are still valid
 
     def follow(self, session: Session, stored: StoredSession | None = None) -> None:
-        """Write what it changes from now on."""
+        """Write the session's changes from now on."""
         self._saved[session] = _Saved(session, stored)
         session.unsaved.follow(self, session)
 
     def renew_lease(self, session: Session, lease: Lease) -> None:
-        """It was taken anew, by this process itself."""
+        """Replace the lease of a session that this process itself has taken again."""
         if (saved := self._saved.get(session)) is not None:
             saved.lease = lease
 
     def leases(self) -> dict[Session, Lease]:
-        """Those of all sessions that were ever written."""
+        """Return the leases of all sessions that were ever written."""
         return {session: saved.lease for session, saved in self._saved.items() if saved.lease != NEW}
 
     def lose(self, session: Session) -> None:
-        """Another process holds it now."""
+        """Stop following a session that another process now holds."""
         if self.leave(session) is not None and self.on_lost is not None:
             self.on_lost(session)
 
     @property
     def backlog(self) -> int:
-        """How many records wait to be written."""
+        """Return the number of records that wait to be written."""
         return sum(session.unsaved.count for session in self._dirty)
 
     async def create(self, session: Session) -> bool:
-        """Write a new session, if all its keys are free, and follow it then. Raises: StoreUnavailable."""
+        """Write a new session if all its keys are free, then follow it. Raises: StoreUnavailable."""
         session.unsaved.follow(_NOT_YET, session)
         session.unsaved.mark(RecordKind.SESSION)
         saved = _Saved(session, None)
@@ -153,22 +153,23 @@ class Saver:
         return True
 
     def leave(self, session: Session) -> Lease | None:
-        """Write no more of it; the lease it was held by, if it was ever written."""
+        """Stop writing the session. Return its lease, or None if it was never written."""
         session.unsaved.leave()
         self._dirty.pop(session, None)
         saved = self._saved.pop(session, None)
         return saved.lease if saved is not None and saved.lease != NEW else None
 
     def keep_longer(self, session: Session) -> None:
-        """It was used, and may have changed in nothing else: now and then the store must hear of that, too."""
+        """Renew the stored expiry of a session that was used but has not changed otherwise."""
         saved = self._saved.get(session)
         if saved is not None and saved.lags_behind(self.expires_at(session), EXPIRY_SLACK):
             session.unsaved.mark(RecordKind.SESSION)
 
     async def save(self, session: Session) -> None:
-        """Returns when all that it has changed is in the store, or cannot be.
+        """Return when all changes of the session are in the store, or cannot be saved.
 
-        A process that stood still may find its connection to the store lost, and its sessions too: then it asks first.
+        A suspended process may have lost its connection to the store, and its sessions to other processes. In that
+        case, confirm the leases, then save again.
         """
         await self._save(session)
         if self.is_in_doubt and self.confirm is not None:
@@ -179,7 +180,7 @@ class Saver:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether nobody knows if what is held here still is."""
+        """Whether it is unknown if this process still holds its sessions."""
         return self._store.is_in_doubt
 
     async def _save(self, session: Session) -> None:
@@ -195,13 +196,13 @@ class Saver:
             await asyncio.shield(self._current)
 
     async def save_all(self) -> None:
-        """Also if the last try failed: there may be no other."""
+        """Save all sessions, even if the last attempt failed: this may be the last chance."""
         self.problem = None
         for session in list(self._dirty) or list(self._writing):
             await self.save(session)
 
     def try_again(self) -> None:
-        """The store answers again: what waits is written now, and replies wait for what they tell again."""
+        """Write unsaved changes now that the store answers again. Replies wait for their commits again."""
         if self.problem is not None:
             self.problem, self._pause = None, FIRST_PAUSE
             if self._dirty:
@@ -213,7 +214,7 @@ class Saver:
         await self._tasks.close(within=CLOSE_TASKS_SECONDS)
 
     def schedule(self, session: Session) -> None:
-        """It has changed: write that within a moment."""
+        """Schedule a commit of the session's changes."""
         if session not in self._dirty:
             self._dirty[session] = None
             if self._timer is None and self._runner is None:
@@ -241,17 +242,17 @@ class Saver:
         finally:
             self._runner = None
         if not self._dirty:
-            self._end_wait()  # the session that someone waits for was lost with the last commit
+            self._end_wait()  # a caller may wait for a session that the last commit lost
 
     def _save_now(self) -> bool:
-        """All that is unsaved, if that takes no waiting; else nothing."""
+        """Write all unsaved changes if that needs no wait. Otherwise write nothing and return False."""
         if not self._store.is_quick:
             return False
         saved, commits = self._collect(self._dirty)
         try:
             leases = self._store.commit_now(commits)
         except StoreUnavailable:
-            leases = None  # whoever waits for it will hear of that
+            leases = None  # the caller falls back to `_commit_all`, which reports the failure
         if leases is None:
             self._put_back(saved, commits)
             return False
@@ -264,7 +265,7 @@ class Saver:
         self._writing, self._dirty = self._dirty, {}
         self._current, self._next = self._next or asyncio.get_running_loop().create_future(), None
         try:
-            # While there is a problem, replies leave without waiting for the commit after this one.
+            # While there is a problem, replies leave without waiting for the next commit.
             had_problem = self.problem is not None
             saved, commits = self._collect(self._writing)
             for session in self._writing:
@@ -307,7 +308,7 @@ class Saver:
             log.error("state_not_saved", error=why)
         self.problem = self.unsaved_problem = why
         self._pause = min(2 * max(self._pause, FIRST_PAUSE), LONGEST_RETRY_SECONDS)
-        self._end_wait()  # who waits for the commit after this one would wait for the retry
+        self._end_wait()  # callers that wait for the next commit would otherwise wait for the retry
 
     def _end_wait(self) -> None:
         if self._next is not None:

@@ -1,5 +1,7 @@
-"""The directory's way to the store: sessions are kept, taken up again, let go, forgotten. A store that fails is said so
-in the log, and counts as one that has nothing.
+"""The directory's access to the store: keep, take, release, and forget sessions.
+
+A store failure is logged. Taking or creating a session then raises `SessionsUnavailable`; other operations go on as if
+the store were empty.
 """
 
 import asyncio
@@ -23,17 +25,17 @@ from emceepee.store.store import HeldElsewhere, RecordKey, Store, StoredSession,
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
-MOST_DUE = 100  # sessions that are loaded at once because their time has come
+MOST_DUE = 100  # due sessions to load at once
 ASK_AGAIN_SECONDS = 0.5
 _UNREADABLE = "Stored sessions cannot be read just now. Try again later."
 
 
 class SessionsUnavailable(EmceepeeError):
-    """The session may be in the store, but that cannot be read; or there is no way to save a new one."""
+    """The store that may hold the session cannot be read, or a new session cannot be saved."""
 
 
 class SessionElsewhere(Exception):
-    """Another replica has the session, or will know who has: what was asked for here is to be passed on to it."""
+    """Another replica holds the session or can find its holder. Forward the request to that replica."""
 
     def __init__(self, key: SessionKey, holder: Replica) -> None:
         super().__init__(f"slot {holder.slot} has it")
@@ -41,22 +43,22 @@ class SessionElsewhere(Exception):
 
 
 class SessionStorage:
-    """`store` is one whose state outlives the process."""
+    """Wrap a `store` whose state outlives the process."""
 
     def __init__(
         self, store: Store, clock: Clock, placement: Placement | None = None, limits: Limits | None = None
     ) -> None:
-        """Without `placement`, what another process has counts as not there."""
+        """Without `placement`, sessions held by another process count as missing."""
         self._store, self._clock, self._placement = store, clock, placement
         self._limits = limits or Limits()
-        self._asks_again_at = 0.0  # while the store does not answer, not every request waits to find that out
+        self._asks_again_at = 0.0  # while the store fails, requests before this time fail at once instead of waiting
         self._confirming = asyncio.Lock()
         self.saver = Saver(store, clock)
         self.saver.confirm = self.confirm
 
     @property
     def problem(self) -> str | None:
-        """Why nothing can be saved just now."""
+        """Return why nothing can be saved now, or None."""
         return self.saver.problem
 
     @property
@@ -66,13 +68,13 @@ class SessionStorage:
 
     @property
     def may_have_others(self) -> bool:
-        """Whether any other one does, as far as that can be known."""
+        """Whether another replica is running, or may be running unseen."""
         if self._placement is None:
             return False
         return bool(self._placement.others) or not self._store.sees_others
 
     def mint(self, value: str) -> str:
-        """An id or a handle that says which replica made it."""
+        """Return an id or a handle that includes the slot of this replica."""
         return with_slot(value, self._store.replica)
 
     def check_room(self) -> None:
@@ -83,12 +85,12 @@ class SessionStorage:
             )
 
     def keep(self, session: Session) -> None:
-        """A new session: it is in the store within a moment."""
+        """Save a new session with the next commit."""
         self.saver.follow(session)
         session.unsaved.mark(RecordKind.SESSION)
 
     async def create(self, session: Session) -> bool:
-        """A new session under a key that others may use, too: False if one of them was first.
+        """Save a new session under a key that other replicas may use. Return False if one of them was first.
 
         Raises:
             SessionsUnavailable
@@ -100,7 +102,7 @@ class SessionStorage:
             raise self._unavailable(error) from None
 
     def guess(self, key: SessionKey) -> Replica | None:
-        """Which other replica probably has it."""
+        """Return the other replica that probably holds the session."""
         return None if self._placement is None else self._placement.guess(key)
 
     def forget_guess(self, key: SessionKey) -> None:
@@ -108,10 +110,11 @@ class SessionStorage:
             self._placement.forget(key)
 
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """None if there is none, or a process has it that lives and cannot be asked.
+        """Take the session from the store. Return None if it does not exist or its live holder cannot be asked.
 
-        Who has it is remembered, so that the next request for it need not ask the store. One that is gone may still
-        have it for a moment, until this process may take over: that is no reason to say that there is none.
+        Remember the holder, so that the next request for the session does not query the store. A replica that is gone
+        may still hold the session until this process may take it over. That case raises `SessionElsewhere`, because the
+        session exists.
 
         Raises:
             SessionsUnavailable, SessionElsewhere
@@ -140,7 +143,7 @@ class SessionStorage:
         self._asks_again_at = self._clock.monotonic() + ASK_AGAIN_SECONDS
         return SessionsUnavailable(_UNREADABLE)
 
-    # Whether what is held here still is.
+    # Lease checks.
 
     @property
     def is_sure(self) -> bool:
@@ -151,7 +154,7 @@ class SessionStorage:
         return self._store.is_in_doubt
 
     async def confirm(self) -> None:
-        """Let go of what others have taken over. If the store does not answer, nobody could: but see `is_in_doubt`."""
+        """Drop sessions that others have taken over. If the store does not answer, drop none: see `is_in_doubt`."""
         async with self._confirming:
             if not self.is_sure and self._clock.monotonic() >= self._asks_again_at:
                 await self._confirm()
@@ -191,7 +194,7 @@ class SessionStorage:
             return None  # the next sweep asks again
 
     async def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
-        """Returns what is stored for its connections."""
+        """Restore the session, and return the stored records of its connections."""
         if any(key.kind in (RecordKind.BACKEND_TASK, RecordKind.SCRIPT) for key in stored.records):
             await session.sealing.load()
         self.saver.follow(session, stored)
@@ -205,9 +208,10 @@ class SessionStorage:
                 log.warning("session_not_forgotten", error=str(error))
 
     async def forget_expired(self, most: int) -> None:
-        """A process that is alone keeps at most so many.
+        """Delete expired sessions. A process without other replicas keeps at most `most` sessions.
 
-        Each replica bounds what it holds itself. What a lost one held is for the others to take, however much it is.
+        Each replica bounds the sessions that it holds itself. The other replicas take over all sessions of a lost one,
+        however many there are.
         """
         bound = most if self._placement is None else sys.maxsize
         try:
@@ -219,7 +223,7 @@ class SessionStorage:
                 log.info("sessions_expired", count=forgotten)
 
     async def release(self, session: Session) -> None:
-        """The store keeps it, and any process may take it up."""
+        """Save the session and release its lease, so that any process can take it."""
         await self.saver.save(session)
         if (lease := self.saver.leave(session)) is not None:
             try:
@@ -228,14 +232,14 @@ class SessionStorage:
                 log.warning("session_not_released", error=str(error))
 
     async def give_back(self, stored: StoredSession) -> None:
-        """It was taken, and cannot be taken up just now."""
+        """Release a session that was taken but cannot be restored now."""
         try:
             await self._store.release({stored.head.session_id: stored.lease})
         except StoreUnavailable as error:
             log.warning("session_not_released", error=str(error))
 
     async def close(self, sessions: Iterable[Session]) -> None:
-        """Save them all, and let go of them: other replicas may take them before their servers have ended here."""
+        """Save and release all sessions. Other replicas can take them before their servers have ended here."""
         await self.saver.save_all()
         leases = {session.session_id: lease for session in sessions if (lease := self.saver.leave(session)) is not None}
         await self.saver.close()

@@ -1,5 +1,6 @@
-"""Sessions on their way between here and the store: taken up when they are asked for or due, left to it, or lost to
-another replica.
+"""Move sessions between this process and the store.
+
+They are loaded on request or when due, released to the store, or lost to another replica.
 """
 
 import asyncio
@@ -21,34 +22,34 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 
-HAND_OVER_SECONDS = 0.05  # between two looks for sessions that can be let go
-LAST_ANSWERS_SECONDS = 0.5  # for requests in a session that another replica has taken over
+HAND_OVER_SECONDS = 0.05  # between two checks for sessions that can be released
+LAST_ANSWERS_SECONDS = 0.5  # grace period for requests in a session that another replica has taken over
 
 
 class SessionHost(Protocol):
-    """Where a session is while it is here."""
+    """The directory that holds a session while it is open here."""
 
     def make_session(self, session_id: str, principal: str, profile: SessionProfile | None = None) -> Session: ...
 
     async def load_connections(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
-        """Take up what is stored for the connections of a session that was taken up."""
+        """Restore the stored connections of a session that was loaded."""
         ...
 
     def put(self, key: SessionKey, session: Session) -> None:
-        """From now on it can be found."""
+        """Register the session, so that requests can find it from now on."""
         ...
 
     async def close_here(self, session: Session) -> None:
-        """End what it has running; what is stored of it stays."""
+        """End the session's running work. Its stored state stays."""
         ...
 
     def sweep_later(self) -> None:
-        """Look after the store again in a while."""
+        """Schedule the next sweep of the store."""
         ...
 
 
 class StoredSessions:
-    """One per directory that has a store. `opening` is held while a session is opened or loaded: only one at a time."""
+    """One per directory with a store. `opening` allows only one session to be opened or loaded at a time."""
 
     def __init__(
         self,
@@ -68,10 +69,10 @@ class StoredSessions:
         self._due = storage.watch_due(load=self._load_due, spawn=partial(tasks.spawn, name="due"))
         storage.saver.on_lost = self.let_go
 
-    # From there to here.
+    # Load from the store.
 
     async def load(self, key: SessionKey) -> Session | None:
-        """As its last process left it. Raises: TooManySessions, SessionsUnavailable, SessionElsewhere."""
+        """Load the session from the store. Raises: TooManySessions, SessionsUnavailable, SessionElsewhere."""
         if (resting := self._resting.get(key)) is not None:
             await asyncio.wait({resting})
         loaded = await self._storage.take(key)
@@ -79,14 +80,14 @@ class StoredSessions:
             return None
         if key not in loaded.head.keys:
             await self._refuse(loaded)
-        for known in self._sessions:  # the store may lag behind with what leads to a session that is here
+        for known in self._sessions:  # the store may not know every key of a session that is open here
             if known.session_id == loaded.head.session_id:
                 self._storage.saver.renew_lease(known, loaded.lease)
                 return None
         return await self._restore(loaded)
 
     async def _refuse(self, stored: StoredSession) -> NoReturn:
-        """Raises: SessionsUnavailable."""
+        """Release the session and reject it. Raises: SessionsUnavailable."""
         await self._storage.give_back(stored)
         log.error("session_refused", reason="the keys that lead to it are not those of one principal")
         raise SessionsUnavailable(
@@ -109,26 +110,26 @@ class StoredSessions:
             await self._host.load_connections(session, await self._storage.restore(session, stored))
         except BaseException:
             await self._storage.release(session)
-            await self._storage.give_back(stored)  # if it came to nothing before it was followed
+            await self._storage.give_back(stored)  # if it failed before the saver followed the session
             await self._host.close_here(session)
             raise
-        self._host.put(key, session)  # not before: nobody is to find half of it
+        self._host.put(key, session)  # register it last, so that no request finds a half-restored session
         log.info("session_restored")
         self._sessions.notify_watchers(session)
         return session
 
     async def look_after(self) -> None:
-        """After those that are there and not here: some expire, and some have timers that fall due."""
+        """Delete expired sessions from the store, and load sessions with due timers."""
         await self._storage.forget_expired(self._limits.sessions_in_all)
         await self._due.look()
 
     def handle_lost_replica(self) -> None:
-        """The timers of its sessions are for others to fire now."""
+        """Check for due timers soon: other replicas now fire those of the lost replica's sessions."""
         if not self._is_stopping:
             self._due.hurry()
 
     async def _load_due(self) -> int | None:
-        """Load the sessions that time changes now: how many, or None if the next sweep has to try some again."""
+        """Load due sessions. Return their number, or None if the next sweep has to retry some."""
         is_any_left = False
         async with self._opening:
             taken = await self._storage.take_due()
@@ -138,14 +139,14 @@ class StoredSessions:
                 except TooManySessions:
                     is_any_left = True
                     log.warning("session_not_loaded", reason="there are as many as there may be")
-                except Exception as error:  # whatever is wrong with one, the others are loaded, and the process starts
+                except Exception as error:  # a broken session must not keep the others or the process from starting
                     is_any_left = True
                     log.error("session_not_loaded", error=f"{type(error).__name__}: {error}")
         if is_any_left:
             self._host.sweep_later()
         return None if is_any_left else len(taken)
 
-    # From here to there.
+    # Release to the store.
 
     def begin_stop(self) -> None:
         self._is_stopping = True
@@ -153,16 +154,16 @@ class StoredSessions:
             self._tasks.spawn(self._hand_over(), name="hand over")
 
     async def _hand_over(self) -> None:
-        """Let go of each session as soon as nothing is at work in it: other replicas wait for it."""
+        """Release each session as soon as no work runs in it: other replicas wait for it."""
         while self._sessions:
             for key, session in self._sessions.by_key():
-                is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events were told twice
+                is_at_work = session.is_busy or session.activity.is_on_the_way  # else its events would be sent twice
                 if not is_at_work and self._can_rest(session) and self._sessions.remove(key) is not None:
                     self._begin_rest(key, session)
             await self._clock.sleep(HAND_OVER_SECONDS)
 
     def _rest_idle_session_of(self, principal: str) -> bool:
-        """Leave an idle session to the store."""
+        """Release an idle session to the store."""
         key = self._sessions.most_idle(principal)
         session = None if key is None else self._sessions.find(key)
         if key is None or session is None or not self._can_rest(session):
@@ -172,7 +173,7 @@ class StoredSessions:
         return True
 
     def _can_rest(self, session: Session) -> bool:
-        """Whether letting go of it would lose nothing that the store cannot take just now."""
+        """Whether releasing the session would lose no unsaved changes."""
         return self._storage.problem is None or not session.unsaved
 
     def _begin_rest(self, key: SessionKey, session: Session) -> None:
@@ -180,14 +181,14 @@ class StoredSessions:
         resting.add_done_callback(lambda _: self._resting.pop(key, None))
 
     async def _rest(self, session: Session) -> None:
-        """Let it go from here; the store keeps it."""
+        """Release the session from this process. The store keeps it."""
         await self._storage.release(session)
         await self._host.close_here(session)
         if not self._is_stopping:
             await self._due.wait()
 
     def let_go(self, session: Session) -> None:
-        """Another process holds it now."""
+        """Drop a session that another process now holds."""
         session.lose()
         key = self._sessions.key_of(session)
         if key is not None and self._sessions.remove(key) is not None:
@@ -195,14 +196,14 @@ class StoredSessions:
             self._tasks.spawn(self._close_lost(session), name="let go")
 
     async def _close_lost(self, session: Session) -> None:
-        """Who waits for an answer in it has a moment to get the one that says so."""
+        """Close a lost session after a grace period, in which waiting callers receive the error."""
         try:
             await self._clock.sleep(LAST_ANSWERS_SECONDS)
         finally:
             await self._host.close_here(session)
 
     async def close(self) -> None:
-        """What is here is saved, and left as it is."""
+        """Save all open sessions and release them. Stored state stays."""
         self._due.cancel()
         if self._resting:
             await asyncio.wait(list(self._resting.values()), timeout=CLOSE_SESSION_SECONDS)

@@ -1,4 +1,4 @@
-"""The events of a session, kept until they are delivered, and the one signal that wakes whoever waits for them."""
+"""The events of a session, kept until delivery, and the signal that wakes waiting requests."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,21 +18,21 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("sessions")
-EVENT_BYTES = 500  # that an event takes besides its data, about
+EVENT_BYTES = 500  # approximate size of an event besides its data
 
-EVICTION_LOG_INTERVAL = 1.0  # seconds: a backend that floods is not to flood the log too
+EVICTION_LOG_INTERVAL = 1.0  # seconds; a backend that floods events must not flood the log
 
 
 @dataclass(slots=True)
 class Wake:
-    """One wake-up: `next_event` is resolved by the next event; `events` are those of that turn of the loop."""
+    """One wake-up: the next event resolves `next_event`. `events` has all events of that turn of the event loop."""
 
     next_event: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     events: list[Event] = field(default_factory=list)
 
 
 class Activity:
-    """The session's events. `emit` is synchronous: who emits never waits for who listens."""
+    """The session's events. `emit` is synchronous: it never waits for listeners."""
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, budget: EventBudget, unsaved: Unsaved) -> None:
         self._clock, self._ids, self._limits, self._budget, self._unsaved = clock, ids, limits, budget, unsaved
@@ -41,14 +41,14 @@ class Activity:
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
         self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)
         self._wake: Wake | None = None
-        self._evicted = 0  # and not yet in the log
+        self._evicted = 0  # evictions that are not in the log yet
         self._quiet_until = 0.0
         self._outbox.on_forgotten = self._mark_all
         budget.join(self._outbox)
 
     def close(self) -> None:
         self._budget.leave(self._outbox)
-        self._outbox.on_forgotten = None  # what is stored stays
+        self._outbox.on_forgotten = None  # stored events stay
         self._outbox.evict(len(self._outbox))
 
     @property
@@ -86,18 +86,18 @@ class Activity:
             self._evicted, self._quiet_until = 0, now + EVICTION_LOG_INTERVAL
 
     def next_wake(self) -> Wake:
-        """Await its `next_event`; many may await the same one."""
+        """Return the current wake-up. Await its `next_event`; many waiters may share it."""
         if self._wake is None or self._wake.next_event.done():
             self._wake = Wake()
         return self._wake
 
     def end_waits(self) -> None:
-        """Whoever waits goes on, though nothing has happened."""
+        """Wake all waiters without an event."""
         if self._wake is not None:
             resolve(self._wake.next_event, None)
 
     def seen_since(self, number: int) -> tuple[list[Event], int]:
-        """The events kept from that number on, and the next number; looking delivers nothing."""
+        """Return the kept events from that number on, and the next number. This delivers nothing."""
         return self._outbox.peek(number)
 
     def undelivered(self) -> Delivery:
@@ -107,26 +107,26 @@ class Activity:
         return self._outbox.after(event_id)
 
     def deliver(self, found: Delivery, count: int) -> Taken:
-        """The first `count` events of `found` go out with a reply; if nobody reads it, take them back."""
+        """Put the first `count` events of `found` into a reply. If nobody reads it, call `take_back`."""
         return self._outbox.deliver(found, count)
 
     def confirm(self, taken: Taken) -> None:
-        """The reply was written: its events count as delivered, also after a restart."""
+        """Record that the reply was written. Its events count as delivered, even after a restart."""
         if self._outbox.confirm(taken):
             self._unsaved.mark(RecordKind.DELIVERY)
 
     def take_back(self, taken: Taken) -> None:
-        """Nobody read the reply: its events come again, to whoever waits or asks next."""
+        """Redeliver the events of an unread reply to the next waiter or request."""
         if events := self._outbox.take_back(taken):
             self._unsaved.mark(RecordKind.DELIVERY)
             self._wake_waiters(*events)
 
     @property
     def is_on_the_way(self) -> bool:
-        """Whether a reply carries events, and it is not known yet that it was written."""
+        """Whether a reply carries events and has not been confirmed as written."""
         return self._outbox.is_on_the_way
 
-    # At rest.
+    # Storage.
 
     @property
     def delivery_mark(self) -> OutboxMark:
@@ -149,7 +149,7 @@ class Activity:
             self._wake.events += events
             if not self._wake.next_event.done():
                 self._wake.next_event.set_result(None)
-                # Those who waited resume in the next turn of the loop; what happens until then is theirs to see.
+                # Waiters resume in the next turn of the loop, and also see events emitted until then.
                 asyncio.get_running_loop().call_soon(self._renew, self._wake)
 
     def _renew(self, wake: Wake) -> None:

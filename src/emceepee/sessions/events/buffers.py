@@ -10,8 +10,8 @@ from emceepee.state.ring import Ring, Tail
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject, JsonValue
 
-LONGEST_LABEL = 1000  # bytes of the name of a method or a logger
-BYTES_PER_VALUE = 64  # that a value takes in memory besides its text, about
+LONGEST_LABEL = 1000  # bytes of a method's or logger's name
+BYTES_PER_VALUE = 64  # approximate memory of a value besides its text
 
 
 class LogLevel(StrEnum):
@@ -41,7 +41,7 @@ class LogSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendNotification:
-    """A notification of a backend, as it came."""
+    """A notification of a backend, as received."""
 
     server: str
     method: str
@@ -51,7 +51,7 @@ class BackendNotification:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogLine:
-    """One line of a backend's log, whatever its source. Two lines are never the same one."""
+    """One line of a backend's log from any source. Equal lines remain distinct."""
 
     server: str
     at: datetime
@@ -59,17 +59,17 @@ class LogLine:
     source: LogSource
     data: JsonValue
     logger: str | None = None
-    request: int | None = None  # that it is about, by its number in the journal, if the transport says so
+    request: int | None = None  # its request's number in the journal, if the transport identifies it
 
 
 class BufferBudget:
-    """What all buffers of a session may hold. When it is too much, the fullest lets go of its oldest."""
+    """The memory limit for all buffers of a session. Above it, the fullest buffer drops its oldest items."""
 
     def __init__(self, most_bytes: int, buffers: "Mapping[str, ServerBuffers]") -> None:
         self._most_bytes, self._buffers = most_bytes, buffers
 
     def enforce(self, grown: "ServerBuffers") -> None:
-        """Cheap first: as long as none has more than its share, all together have not too much."""
+        """Check the cheap bound first: if no buffer exceeds its share, the total is within the limit."""
         if grown.bytes * len(self._buffers) <= self._most_bytes:
             return
         while sum(buffer.bytes for buffer in self._buffers.values()) > self._most_bytes:
@@ -86,7 +86,7 @@ class ServerBuffers:
     budget: BufferBudget | None = None
     notifications: Ring[BackendNotification] = field(init=False)
     logs: Ring[LogLine] = field(init=False)
-    tail: Tail[LogLine] = field(init=False)  # the same lines, for those who only look
+    tail: Tail[LogLine] = field(init=False)  # the same lines, for observers that do not consume them
 
     def __post_init__(self) -> None:
         half = self.limits.buffered_bytes_per_server // 2
@@ -96,11 +96,11 @@ class ServerBuffers:
 
     @property
     def bytes(self) -> int:
-        """Of what waits to be read, about."""
+        """Return the approximate size of the unread items."""
         return self.notifications.bytes + self.logs.bytes
 
     def drop_oldest(self) -> None:
-        """Of the kind that takes more."""
+        """Drop the oldest item of the kind that uses more memory."""
         if self.notifications.bytes >= self.logs.bytes:
             self.notifications.drop_oldest()
         else:
@@ -114,7 +114,7 @@ class ServerBuffers:
         self._check_budget()
 
     def add_log_message(self, params: JsonObject, at: datetime, request: int | None = None) -> None:
-        """A `notifications/message`. A level nobody knows counts as info: the line matters more than its label."""
+        """Add a `notifications/message`. An unknown level counts as info: the line matters more than its label."""
         level, logger = params.get("level"), params.get("logger")
         data, size = measured(params.get("data"), self.limits.buffered_item_bytes)
         self._keep(
@@ -148,7 +148,7 @@ class ServerBuffers:
 def read_logs(
     buffers: list[ServerBuffers], wanted: Callable[[LogLine], bool], *, limit: int, clear: bool
 ) -> tuple[list[LogLine], int]:
-    """The newest `limit` lines that are wanted, oldest first, and how many were lost. Clears only what it returns."""
+    """Return the newest `limit` matching lines, oldest first, and the number lost. `clear` removes those lines."""
     found = sorted((line for buffer in buffers for line in buffer.logs if wanted(line)), key=lambda line: line.at)
     found = found[-limit:]
     dropped = sum(buffer.logs.take_dropped() for buffer in buffers)
@@ -158,19 +158,19 @@ def read_logs(
 
 
 def clear_logs(buffers: list[ServerBuffers], lines: list[LogLine]) -> None:
-    """Forget these lines, and no others."""
+    """Remove these lines, and no others."""
     taken = {id(line) for line in lines}
     for buffer in buffers:
         buffer.logs.remove(lambda line: id(line) in taken)
 
 
 def cut(value: JsonValue, limit: int) -> JsonValue:
-    """The value, or if it is larger than `limit` its beginning as text, with a mark that says so."""
+    """Return the value. If it is larger than `limit`, return its beginning as text with a mark."""
     return measured(value, limit)[0]
 
 
 def measured(value: JsonValue, limit: int) -> tuple[JsonValue, int]:
-    """The same, and about how many bytes of memory what is kept of it takes."""
+    """Return the value, cut like `cut`, and the approximate bytes of memory that it uses."""
     if isinstance(value, str) and len(value) * 4 <= limit:
         return value, len(value)
     text = value.encode("utf-8", "replace") if isinstance(value, str) else encode(value)

@@ -1,10 +1,10 @@
-"""The one signal of a session: something about it is different now."""
+"""The signal that a session's state has changed."""
 
 from collections.abc import Callable
 
 
 class ChangeSignal:
-    """Watchers must be quick and not raise. They are not told what is different: they look."""
+    """Watchers must be quick and not raise. They are not told what has changed: they check the state."""
 
     __slots__ = ("_watchers",)
 

@@ -1,4 +1,4 @@
-"""The search of one session: an index made at the first question, and brought up to date at every other."""
+"""The search of one session: an index built by the first query and updated by every later one."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -26,15 +26,15 @@ KINDS = {
     EntryType.TEMPLATE: Kind.TEMPLATES,
     EntryType.PROMPT: Kind.PROMPTS,
 }
-STEPS_PER_TURN = 20  # entries, some milliseconds of work, between which others run
+STEPS_PER_TURN = 20  # entries, some milliseconds of work, before other tasks run
 
 
 @dataclass(slots=True)
 class Refreshed:
-    """What could not be had."""
+    """Errors and omissions of a refresh."""
 
     errors: list[JsonObject] = field(default_factory=list)
-    left_out: int = 0  # entries for which there was no room
+    left_out: int = 0  # entries dropped because of the size limit
 
 
 class SharedVectors:
@@ -45,7 +45,7 @@ class SharedVectors:
         self._vectors: Vectors | None = None
 
     def get(self) -> "Vectors | None":
-        """None without a file, or with one that cannot be used: the log says so, and words alone are searched."""
+        """Return the vectors, or None without a usable file: the search then uses words alone, and logs the error."""
         if self._vectors is None and self._path is not None:
             from emceepee.search.vectors import Vectors
 
@@ -61,13 +61,13 @@ NO_VECTORS = SharedVectors()
 
 
 class EntrySearch:
-    """Belongs to a session that has searched, and goes when that sleeps."""
+    """The search of one session. It is created on the first search, and closed when the session sleeps."""
 
     def __init__(self, limits: Limits, vectors: SharedVectors = NO_VECTORS) -> None:
         self.index = SearchIndex(vectors=vectors.get())
         self._limits = limits
         self._refreshing = asyncio.Lock()
-        self._listed: dict[tuple[EntryType, str], list[JsonObject]] = {}  # as it is in the index
+        self._listed: dict[tuple[EntryType, str], list[JsonObject]] = {}  # as indexed
         self._is_closed = False
 
     def close(self) -> None:
@@ -78,9 +78,9 @@ class EntrySearch:
     async def refresh(
         self, known: Sequence[Connection], asked: Sequence[Connection], types: Collection[EntryType]
     ) -> Refreshed:
-        """Bring entries of these types of the `asked` servers up to date; what is not `known` any more goes.
+        """Update entries of these types for the `asked` servers. Remove servers that are no longer `known`.
 
-        What a server that cannot be asked now once listed is still found: a call may bring it back.
+        Entries of a server that cannot be asked now stay searchable: a call may reconnect it.
         """
         async with self._refreshing:
             try:
@@ -121,7 +121,7 @@ class EntrySearch:
         if len(entries) > room:
             refreshed.left_out += len(entries) - room
             entries = entries[:room]
-        if self._listed.get((entry_type, server)) == entries:  # quick, since they are mostly the very same objects
+        if self._listed.get((entry_type, server)) == entries:  # quick, since the entries are mostly the same objects
             return
         self._listed.pop((entry_type, server), None)
         for step, _ in enumerate(self.index.replace(entry_type, server, entries), 1):
@@ -131,7 +131,7 @@ class EntrySearch:
 
 
 def _described(connection: Connection) -> JsonObject:
-    """A server as an entry: what the configuration says of it, else what it says of itself."""
+    """Return a server as an entry, described by its configuration or else by the server itself."""
     facts = connection.facts
     info = facts.server_info if facts else {}
     told = info.get("description") or (facts.instructions if facts else None)
@@ -140,6 +140,6 @@ def _described(connection: Connection) -> JsonObject:
 
 
 def _note_error(refreshed: Refreshed, server: str, message: str) -> None:
-    """Once per server, however many of its lists fail."""
+    """Record one error per server, even if several of its lists fail."""
     if all(error["server"] != server for error in refreshed.errors):
         refreshed.errors.append({"server": server, "message": message})

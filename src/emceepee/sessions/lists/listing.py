@@ -1,4 +1,4 @@
-"""One list over many backends: in parallel, and no backend hides or delays another."""
+"""List entries of many backends in parallel. No backend hides or delays another."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(slots=True)
 class Listing:
-    """Entries with the name of their server in front, and what could not be had."""
+    """Entries labeled with their server's name, and errors of servers without a list."""
 
     entries: list[JsonObject] = field(default_factory=list)
     errors: list[JsonObject] = field(default_factory=list)
 
 
 async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> Listing:
-    """One list of all."""
+    """Return the entries of all servers in one list."""
     listing = Listing()
     for name, outcome in (await ask_everywhere(connections, kind, patience=patience)).items():
         if isinstance(outcome, str):
@@ -33,9 +33,10 @@ async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, pati
 async def ask_everywhere(
     connections: Sequence[Connection], kind: Kind, *, patience: float
 ) -> dict[str, list[JsonObject] | str]:
-    """Each server's entries as it sent them, or why there are none, by its name.
+    """Return each server's entries as received, or an error message, by server name.
 
-    All are asked at once. Of several, those not ready within `patience` seconds are given up; one is waited for.
+    All servers are asked at once. With several servers, those not ready within `patience` seconds are skipped. A single
+    server has no such timeout.
     """
     owner = TaskOwner("listing")
     asking = [owner.spawn(_list_one(connection, kind), name=connection.spec.name) for connection in connections]

@@ -1,4 +1,4 @@
-"""What one session's connection to one server asks of the logins, and how its caller is asked for one."""
+"""Connect one session's connection to one server with the logins, and ask the session's caller to log in."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ OR_A_TOKEN = (
 )
 
 
-TURN_SECONDS = 20.0  # for authorization servers to answer until a person can be asked
+TURN_SECONDS = 20.0  # for authorization servers to answer before a person can be asked
 
 
 class SessionAuthorizer:
-    """`Authorizer` to the connection, `LoginWatcher` to the login."""
+    """Implement `Authorizer` for the connection and `LoginWatcher` for the login."""
 
     def __init__(
         self, logins: ServerLogins, key: ServerKey, target: HttpTarget, questions: Questions, calls: Calls
@@ -41,10 +41,10 @@ class SessionAuthorizer:
         self._logins, self._key, self._target = logins, key, target
         self._questions, self._calls = questions, calls
         self.on_end: Callable[[str | None], None] = lambda _: None
-        self._waiting: tuple[Call, ...] = ()  # for the login
+        self._waiting: tuple[Call, ...] = ()  # calls that wait for the login
         self._is_asked = False  # whether the person was asked to log in
-        self._question: Question | None = None  # by this, unless there was no room for it
-        self._asked_by: Asker | None = None  # and by this caller, by the protocol's own means
+        self._question: Question | None = None  # the open question, unless there was no room for it
+        self._asked_by: Asker | None = None  # the caller that was asked natively
         self.on_trouble: Callable[[], None] = lambda: None
         self._told_trouble: LoginTrouble | None = None
         self._not_renewed: TokenSet | None = None
@@ -59,7 +59,7 @@ class SessionAuthorizer:
 
     @property
     def asked_person(self) -> AskPerson | None:
-        """Only where it was asked for here: who waits for no login is not told of its end either."""
+        """Return the question if it was asked here. A session that waits for no login is not told of its end."""
         login = self._running if self._is_asked else None
         return login.asked if login is not None else None
 
@@ -69,7 +69,7 @@ class SessionAuthorizer:
 
     @property
     def trouble(self) -> str | None:
-        """Tokens that another session has renewed since are no trouble any more."""
+        """Return the current problem, or None. A renewal by another session clears it."""
         if self._told_trouble is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
             return None
         return self._told_trouble.words
@@ -84,7 +84,7 @@ class SessionAuthorizer:
     def _running(self) -> RunningLogin | None:
         return self._logins.running(self._key)
 
-    # What the connection asks.
+    # Requests from the connection.
 
     async def load(self) -> None:
         await self._logins.load(self._key)
@@ -126,7 +126,7 @@ class SessionAuthorizer:
         """Raises: LoginNeeded."""
         login = self._running
         if login is None:
-            return  # it is over, and the next try shows how
+            return  # the login is over, and the next attempt shows its outcome
         login.join(self)
         await login.turn.wait()
         calls = (origin,) if isinstance(origin, Call) else ()
@@ -144,10 +144,10 @@ class SessionAuthorizer:
         if reason is not None:
             raise self._not_logged_in(reason)
 
-    # What the caller does.
+    # Actions of the caller.
 
     async def finish(self, url: str) -> None:
-        """Take the address that a browser ended at. Returns when the login is over. Raises: EmceepeeError."""
+        """Accept the redirect address that a browser reached. Return when the login is over. Raises: EmceepeeError."""
         login = self._running
         if login is None:
             raise InvalidArguments(
@@ -160,13 +160,13 @@ class SessionAuthorizer:
             raise self._not_logged_in(reason)
 
     def leave(self) -> None:
-        """Nobody here wants the login any more."""
+        """Leave the login, because nothing in this session wants it any more."""
         self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
 
     def give_up(self) -> None:
-        """The server is not here any more. The login ends, unless another session wants it."""
+        """Leave the login of a removed server. End the login unless another session wants it."""
         self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
@@ -179,7 +179,7 @@ class SessionAuthorizer:
             f'Server "{server}" was not logged in to, so nothing ran there: {reason}.', details={"server": server}
         )
 
-    # What the login asks.
+    # Requests from the login.
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
         server = self._key.server
@@ -203,7 +203,7 @@ class SessionAuthorizer:
             question = self._questions.ask(server, QuestionKind.ELICITATION, params, call_id=None, seconds=seconds)
         except TooManyQuestions:
             self._ask_callers_of(self._waiting)
-            return True  # list_servers has the address
+            return True  # `list_servers` shows the address
         self._question = question
         self._ask_callers_of(self._waiting)
         try:
@@ -213,14 +213,14 @@ class SessionAuthorizer:
         return answer.get("action") == "accept"
 
     def ask_natively(self, asker: Asker | None, call: Call | None = None) -> None:
-        """Put the login to this caller by the protocol's own means, unless one was asked already."""
+        """Ask this caller natively to log in, unless one was asked already."""
         native, question = self._questions.native, self._question
         if native is None or asker is None or question is None or self._is_answered or self._is_at_caller:
             return
         self._asked_by = asker if native.ask_at(asker, question, call) else None
 
     def _ask_callers_of(self, calls: Sequence[Call]) -> None:
-        """They wait for the login. A call waits on if its caller asks the person, else it is a task from now on."""
+        """Ask the callers of waiting calls. A call keeps waiting if its caller asks the person, or becomes a task."""
         for call in calls:
             self.ask_natively(call.asker, call)
             asked_by = self._asked_by if self._is_answered or self._is_at_caller else None
@@ -228,7 +228,7 @@ class SessionAuthorizer:
 
     @property
     def _is_answered(self) -> bool:
-        """Whether the person agreed to log in, and has not come back yet."""
+        """Whether the person agreed to log in and has not finished yet."""
         return self._question is not None and self._questions.find(self._question.request_id) is None
 
     @property

@@ -1,9 +1,9 @@
 """Links of emceepee's own that begin a login, so that it ends in the browser that began it.
 
-Several people may use one emceepee, each as a principal. The address of an authorization server could be opened by
-anyone: a person who is logged in there, and has agreed to emceepee before, would log in another principal with one
-click. So each login has a link here. Its page names the principal; who goes on is given a cookie, and the answer of the
-authorization server is accepted from the browser with that cookie only.
+Several people may use one emceepee, each as a principal. Without these links, anyone could open the address of an
+authorization server: a person who is logged in there, and has agreed to emceepee before, would log in another principal
+with one click. So each login has a link here. Its page names the principal. A person who continues gets a cookie, and
+emceepee accepts the authorization server's answer only from the browser with that cookie.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ LINK = "link"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginLink:
-    """What the page shows. `browser` is the digest of the cookie of the browser in which a person went on."""
+    """The content of the link's page. `browser` is the digest of the cookie of the browser that continued."""
 
     principal: str
     server: str
@@ -31,7 +31,7 @@ class LoginLink:
 
 
 class LoginLinks:
-    """Every method may raise StoreUnavailable."""
+    """Store and check login links. Every method may raise StoreUnavailable."""
 
     def __init__(self, secrets: SecretRecords) -> None:
         self._secrets = secrets

@@ -1,4 +1,4 @@
-"""What can be told of a principal's logins without showing any of them."""
+"""List a principal's logins without revealing their tokens."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ class LoginState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginView:
-    """`record` is where the tokens are, if there are any. `is_known` is false where only they are left of a server."""
+    """`record` names the stored tokens, if any. `is_known` is False if only tokens are left of a server."""
 
     server: str
     url: str
@@ -48,12 +48,12 @@ def login_overview(
     begun: Collection[str],
     now: datetime,
 ) -> Sequence[LoginView]:
-    """`held` has the tokens, and `begun` the logins that are not over, by the names of their records."""
+    """List logins per server. `held` maps record names to tokens. `begun` has the record names of unfinished logins."""
     views: list[LoginView] = []
     left = dict(held)
     for spec in specs:
         target = spec.target
-        if isinstance(target, UnusableTarget):  # what was kept for it is shown as that of an unknown server
+        if isinstance(target, UnusableTarget):  # its stored tokens are listed as those of an unknown server
             continue
         if not isinstance(target, HttpTarget) or not target.may_log_in:
             views.append(LoginView(server=spec.name, url=target.label, state=LoginState.NO_LOGIN))
@@ -82,7 +82,7 @@ def _held(
     is_known: bool = True,
     needs_nobody: bool = False,
 ) -> LoginView:
-    """`needs_nobody`: emceepee gets the next token without a person."""
+    """With `needs_nobody`, emceepee gets the next token without a person."""
     is_renewable = needs_nobody or tokens.refresh_token is not None
     is_good = is_renewable or not tokens.is_expired(now)
     return LoginView(

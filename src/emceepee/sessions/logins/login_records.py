@@ -1,4 +1,4 @@
-"""What is kept of logins besides tokens: who emceepee is to which authorization server, and what is not over."""
+"""Stored login data besides tokens: client registrations, unfinished logins, and pinned issuers."""
 
 import json
 from collections.abc import Mapping
@@ -17,13 +17,13 @@ from emceepee.sessions.secret_records import CLIENT, LOGIN, PIN, SecretRecords, 
 
 
 class LoginRecords:
-    """Every method may raise StoreUnavailable."""
+    """Store and read login records. Every method may raise StoreUnavailable."""
 
     def __init__(self, records: SecretRecords) -> None:
         self._records = records
 
     async def registrations(self, principal: str) -> Mapping[str, Registration]:
-        """By their issuers."""
+        """Return registrations by issuer."""
         found: dict[str, Registration] = {}
         for record in await self._records.read_all(principal):
             if record_kind(record.name) == CLIENT:
@@ -37,7 +37,7 @@ class LoginRecords:
         await self._records.replace(principal, name, write_registration(registration))
 
     async def forget_registration(self, principal: str, issuer: str, client_id: str) -> None:
-        """Unless another has been made meanwhile."""
+        """Delete the registration, unless a newer one has replaced it."""
         found = await self._records.read(principal, _client_record(issuer))
         if found is None:
             return
@@ -50,14 +50,14 @@ class LoginRecords:
         await self._records.replace(key.principal, key.record(LOGIN), write_login(state))
 
     async def kept_login(self, key: ServerKey) -> KeptState | None:
-        """One that a person was asked for, and that was not finished."""
+        """Return an unfinished login that a person was asked for, or None."""
         found = await self._records.read(key.principal, key.record(LOGIN))
         with suppress(UnreadableLogin):
             return None if found is None else read_login(found.data)
         return None
 
     async def begun_logins(self, principal: str) -> frozenset[str]:
-        """The names of their records."""
+        """Return the record names of unfinished logins."""
         names = [record.name for record in await self._records.read_all(principal)]
         return frozenset(name for name in names if record_kind(name) == LOGIN)
 
@@ -65,7 +65,7 @@ class LoginRecords:
         await self._records.forget(key.principal, key.record(LOGIN))
 
     async def pinned_issuer(self, key: ServerKey, client_id: str) -> str | None:
-        """Where a client that is configured for the server was used first: it is shown to nobody else."""
+        """Return the issuer for which a configured client was first used. No other issuer sees the client."""
         found = await self._records.read(key.principal, _pin_record(key, client_id))
         return None if found is None else found.data.decode() or None
 
@@ -73,7 +73,7 @@ class LoginRecords:
         await self._records.put(key.principal, _pin_record(key, client_id), issuer.encode(), revision=0)
 
     async def unpin_issuer(self, key: ServerKey, client_id: str) -> None:
-        """The server was removed: whoever adds it again decides anew."""
+        """Forget the pinned issuer of a removed server, so that adding the server again decides from scratch."""
         await self._records.forget(key.principal, _pin_record(key, client_id))
 
 

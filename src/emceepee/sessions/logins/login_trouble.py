@@ -1,15 +1,15 @@
-"""Which authorization server a connection waits for, or could not get an answer from: for whoever looks at it."""
+"""The authorization server that a connection waits for or could not reach, shown in its status."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from emceepee.clock import Clock
 
-SLOW_SECONDS = 1.0  # after which it is worth telling that someone is waited for
+SLOW_SECONDS = 1.0  # a longer wait is reported
 
 
 class LoginTrouble:
-    """One for each connection. `on_change` is called when `words` are others, outside of any step of the connection."""
+    """One per connection. `on_change` is called when `words` changes, outside of any step of the connection."""
 
     def __init__(self, clock: Clock, on_change: Callable[[], None]) -> None:
         self._clock, self._on_change = clock, on_change
@@ -21,14 +21,14 @@ class LoginTrouble:
         return self._waiting[0]() if self._waiting else self._words
 
     def note(self, words: str | None) -> None:
-        """What came of the last attempt; None if it was good."""
+        """Record the problem of the last attempt, or None if it succeeded."""
         if words != self._words:
             self._words = words
             self._on_change()
 
     @contextmanager
     def while_waiting(self, words: Callable[[], str]) -> Iterator[None]:
-        """For an authorization server. It is told if that takes long."""
+        """Report a slow wait for an authorization server while the context is open."""
         alarm = self._clock.call_later(SLOW_SECONDS, lambda: self._begin(words))
         try:
             yield

@@ -1,7 +1,7 @@
-"""One login of one principal to one server, from the demand to stored tokens; sessions that want it look on.
+"""One login of one principal to one server, from the demand to stored tokens. Sessions that want it watch it.
 
-Whoever comes while it runs joins it. A person is asked in every session that looks on, and answers in one of them, or
-only in the browser.
+A session that needs the login while it runs joins it. The person is asked in every watching session, and answers in one
+of them or only in the browser.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from emceepee.store.store import StoreError
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
-LOGIN_SECONDS = 3600.0  # that a person has; after it, the next call begins again
+LOGIN_SECONDS = 3600.0  # time limit for the person; after it, the next call begins again
 DECLINED = "The login was declined"
 TOO_LATE = f"Nobody logged in within {LOGIN_SECONDS / 60:g} minutes"
 
@@ -29,19 +29,19 @@ log = EventLog("sessions")
 
 
 class LoginWatcher(Protocol):
-    """A session's connection that waits for a login, and shows its question to the person."""
+    """A session's connection that waits for a login and asks the person."""
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
-        """Ask the person there. False if they decline; if they never say anything, it is cancelled."""
+        """Ask the person in this session. Return False if they decline. An unanswered question is cancelled."""
         ...
 
     def on_login_ended(self, reason: str | None) -> None:
-        """`reason` is why there are no tokens, if there are none."""
+        """Handle the end of the login. `reason` explains missing tokens; None means success."""
         ...
 
 
 class RunningLogin:
-    """`turn` is set once a person is asked, or it is over; `outcome` is resolved when it is: with None, or a reason."""
+    """`turn` is set once a person is asked or the login is over. `outcome` resolves to None or a failure reason."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class RunningLogin:
         self._questions = TaskOwner("login-questions")
         self._watchers: dict[LoginWatcher, asyncio.Task[None] | None] = {}
         self.asked: AskPerson | None = None
-        self.is_ending = False  # whether it is decided how it ends: who wants one then waits for that, and begins anew
-        self.has_distant_browser = False  # whether another process shows the browser how it ended
-        self.link: str | None = None  # that begins the login, instead of the authorization server's address
-        self._received: str | None = None  # the address that the browser came back with
+        self.is_ending = False  # whether the outcome is decided; a new request then waits for it and begins again
+        self.has_distant_browser = False  # whether another process shows the outcome to the browser
+        self.link: str | None = None  # link that begins the login, in place of the authorization server's address
+        self._received: str | None = None  # the address with which the browser returned
         self.turn = asyncio.Event()
         self.outcome: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
 
@@ -73,12 +73,12 @@ class RunningLogin:
 
     @property
     def waits_for(self) -> str:
-        """Who is asked something just now."""
+        """Return the name of the server that the login currently asks."""
         return self._login.asks or "the authorization server"
 
     @property
     def is_wanted(self) -> bool:
-        """Whether any session looks on."""
+        """Whether any session watches the login."""
         return bool(self._watchers)
 
     @property
@@ -87,7 +87,7 @@ class RunningLogin:
         return self._adopted is not None
 
     async def run(self, kept: KeptState | None, begin: Callable[[], Awaitable[LoginTerms]]) -> TokenSet:
-        """Go on with what was `kept`; if that leads nowhere, or nothing was, begin. Raises: LoginFailed."""
+        """Resume the `kept` login. If there is none, or it fails before asking a person, begin. Raises: LoginFailed."""
         deadline = self._clock.call_later(LOGIN_SECONDS, lambda: self.abandon(_ask_again(TOO_LATE)))
         try:
             if kept is not None:
@@ -110,7 +110,7 @@ class RunningLogin:
             deadline.cancel()
 
     async def end(self, reason: str | None) -> None:
-        """Everyone is told: first that it is over, then those who wait for it."""
+        """End the login: publish the outcome, then notify the watchers."""
         if self.is_over:
             return
         self.outcome.set_result(reason)
@@ -120,7 +120,7 @@ class RunningLogin:
         await self._questions.close()
 
     def receive(self, url: str) -> str | None:
-        """Return what is wrong with that address, or None if it is the one awaited. A page may be loaded twice."""
+        """Return the problem with that address, or None if it is the awaited one. A browser may load the page twice."""
         if url == self._received and not self.is_over:
             return None
         problem = self._login.receive(url)
@@ -129,7 +129,7 @@ class RunningLogin:
         return problem
 
     def adopt(self, tokens: TokenSet) -> None:
-        """Another process was quicker."""
+        """Use tokens that another process got first."""
         self._adopted = tokens
         self.abandon("another process has logged in")
 
@@ -137,7 +137,7 @@ class RunningLogin:
         self.is_ending = True
         self._login.abandon(reason)
 
-    # Who looks on.
+    # Watchers.
 
     def join(self, watcher: LoginWatcher) -> None:
         if watcher not in self._watchers and not self.is_over:
@@ -157,10 +157,10 @@ class RunningLogin:
         if not await watcher.put_question(asked, seconds=LOGIN_SECONDS):
             self.abandon(_ask_again(DECLINED))
 
-    # What the login needs (`LoginHost`).
+    # Callbacks of the login (`LoginHost`).
 
     async def keep_login(self, state: KeptState) -> None:
-        """A store in trouble costs no login: it is only not known after a restart."""
+        """Store the login's state. If the store fails, the login continues, but a restart loses it."""
         try:
             if isinstance(state, AwaitingBrowser):
                 await self._register_state(state, self)

@@ -1,6 +1,6 @@
-"""Logins to servers: the tokens of all principals as links use them, the logins that run, and where browsers return.
+"""Logins to servers: the tokens of all principals, running logins, and returning browsers.
 
-A browser may come back to another process than the one that waits for it: see `redirect_inbox.py`.
+A browser may return to another process than the one that waits for it: see `redirect_inbox.py`.
 """
 
 import json
@@ -36,30 +36,30 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.web.callback import OTHER_BROWSER, STORED, UNFINISHED, CallbackOutcome, ended_login, not_awaited
 from emceepee.wire.json_types import JsonObject
 
-OUTCOME_SECONDS = 20.0  # that a browser waits for the end of its login: more than one exchange may take
-TAKE_SECONDS = 5 * LOOK_SECONDS  # after which no process runs the login that a browser came back from
+OUTCOME_SECONDS = 20.0  # how long a browser waits for the outcome: more than one exchange may take
+TAKE_SECONDS = 5 * LOOK_SECONDS  # after that, no process runs the browser's login
 STOPPING = "emceepee is stopping, and the login is not over"
-CHANGES = json.dumps(["changes"])  # the record that is written with each login and logout
+CHANGES = json.dumps(["changes"])  # the record that each login and logout writes
 REMOVED = "The server was removed"
 
 log = EventLog("sessions")
 
 
 class CallbackPlace(Protocol):
-    """Where browsers come back to."""
+    """The redirect target for browsers."""
 
     @property
     def advice(self) -> str:
-        """Which browsers cannot come back, as a sentence for the person; often empty."""
+        """Return a sentence for the person about browsers that cannot return here, or an empty string."""
         ...
 
     async def address(self, preferred: str | None = None) -> str:
-        """A redirect address that leads here: the preferred one, if that is possible."""
+        """Return a redirect address that leads here: the preferred one if possible."""
         ...
 
 
 class FixedCallback:
-    """One that is known, once emceepee listens."""
+    """A callback address that is known once emceepee listens."""
 
     def __init__(self, url: str = "", advice: str = "") -> None:
         self.url, self.advice = url, advice
@@ -70,14 +70,14 @@ class FixedCallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedOut:
-    """`was_told`: the authorization server was, so that nobody can use the tokens any more."""
+    """`was_told` is True if the authorization server revoked the tokens, so that nobody can use them any more."""
 
     had_tokens: bool
     was_told: bool = False
 
 
 class ServerLogins:
-    """One for all sessions of a process."""
+    """One per process, for all its sessions."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class ServerLogins:
         client_metadata_url: str | None = None,
         public_url: str | None = None,
     ) -> None:
-        """With `public_url`, each login begins with a link there, and ends in the same browser."""
+        """With `public_url`, each login begins with a link there and ends in the same browser."""
         self._dialer, self.clock, self.callback = dialer, clock, callback
         self._public_url = public_url
         self._client_metadata_url, self._is_shared = client_metadata_url, place.is_durable
@@ -102,12 +102,12 @@ class ServerLogins:
         self._running: dict[ServerKey, RunningLogin] = {}
         self._states: dict[str, RunningLogin] = {}
         self._renewing: set[ServerKey] = set()
-        self._seen_changes = 0  # the revision of that record
+        self._seen_changes = 0  # the last seen revision of the changes record
         self._failed_watchers: dict[ServerKey, WeakSet[LoginWatcher]] = {}
         self._tasks = TaskOwner("logins")
 
     async def close(self) -> None:
-        """Logins that run are known after a restart."""
+        """Stop running logins. They resume after a restart."""
         await self._tasks.close()
         await self._repository.close()
 
@@ -144,7 +144,7 @@ class ServerLogins:
             renewing.add_done_callback(lambda _: self._renewing.discard(key))
 
     async def log_out(self, principal: str, spec: BackendSpec) -> None:
-        """Forget everything about that server, and tell whoever gave the tokens."""
+        """Delete all login data of that server, and revoke its tokens in the background."""
         if not isinstance(target := spec.target, HttpTarget):
             return
         tokens = await self._forget_server(ServerKey(principal, spec.name, target.url), target)
@@ -153,14 +153,14 @@ class ServerLogins:
             self._tasks.spawn(revoke(tokens, sender), name=f"revoke {spec.name}")
 
     async def log_out_now(self, principal: str, name: str, target: HttpTarget) -> LoggedOut:
-        """The same, and returns when that is done."""
+        """Delete all login data of that server, revoke its tokens, and return when that is done."""
         tokens = await self._forget_server(ServerKey(principal, name, target.url), target)
         if tokens is None:
             return LoggedOut(had_tokens=False)
         return LoggedOut(had_tokens=True, was_told=await revoke(tokens, self._dialer.login_sender(target, principal)))
 
     async def log_out_forgotten(self, principal: str, record: str, *, is_public: bool) -> LoggedOut:
-        """Of a server that nobody has any more, by the record that its tokens are in."""
+        """Revoke and delete the tokens of a server that no longer exists, by their record."""
         tokens = await self._repository.clear_record(principal, record)
         if tokens is None:
             return LoggedOut(had_tokens=False)
@@ -169,18 +169,18 @@ class ServerLogins:
         return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
 
     async def overview(self, principal: str, specs: Iterable[BackendSpec]) -> Sequence[LoginView]:
-        """Of these servers, and of those that tokens are held for besides. Raises: StoreUnavailable."""
+        """List the logins of these servers, and of other servers with stored tokens. Raises: StoreUnavailable."""
         held, begun = await self._repository.tokens_of(principal), await self._records.begun_logins(principal)
         return login_overview(principal, specs, held, begun, self.clock.now())
 
     async def give_up(self, key: ServerKey, reason: str) -> None:
-        """Returns when the login is over, if one runs."""
+        """End a running login, and return when it is over."""
         if (running := self._running.get(key)) is not None:
             running.abandon(reason)
             await running.outcome
 
     async def _forget_server(self, key: ServerKey, target: HttpTarget) -> TokenSet | None:
-        """What there was."""
+        """Delete the server's login data, and return its tokens."""
         if (running := self._running.get(key)) is not None:
             running.abandon(REMOVED)
         known = self._known.pop(key, None)
@@ -196,7 +196,7 @@ class ServerLogins:
             return known
         return tokens
 
-    # What other processes do.
+    # Changes by other processes.
 
     async def _tell_of_change(self) -> None:
         if self._is_shared:
@@ -204,7 +204,7 @@ class ServerLogins:
             await self._secrets.announce_change()
 
     async def reload(self) -> None:
-        """Forget the tokens that another process has logged out of, and use those that it got. Raises: StoreError."""
+        """Drop tokens that another process logged out of, and use tokens that it got. Raises: StoreError."""
         if not self._known and not self._failed_watchers:
             return
         found = await self._secrets.read(NO_OWNER, CHANGES)
@@ -221,7 +221,7 @@ class ServerLogins:
         self._seen_changes = found.revision
 
     def watch_later_logins(self, key: ServerKey, watcher: LoginWatcher) -> None:
-        """Notify a connection whose login failed as soon as somebody logs in to that server."""
+        """Notify a connection whose login failed once a later login to that server succeeds."""
         self._failed_watchers.setdefault(key, WeakSet()).add(watcher)
 
     def _notify_failed_watchers(self, key: ServerKey) -> None:
@@ -236,7 +236,7 @@ class ServerLogins:
     def begin(
         self, key: ServerKey, target: HttpTarget, demand: Demand, stale: TokenSet | None, *, is_new: bool = False
     ) -> RunningLogin:
-        """Or join the one that runs. `is_new`: what another process asked a person is not gone on with."""
+        """Begin a login, or join the running one. With `is_new`, do not resume a login that another process began."""
         login = self._running.get(key)
         if login is None:
             sender = self._dialer.login_sender(target, key.principal)
@@ -265,7 +265,7 @@ class ServerLogins:
         except LoginFailed as error:
             reason = str(error)
             log.warning("login_failed", server=key.server, error=reason)
-        except (StoreError, OSError) as error:  # nothing stored, or no port for the browser to come back to
+        except (StoreError, OSError) as error:  # the store failed, or no port is free for the browser's return
             reason = str(error)
         except BaseException:
             is_kept, reason = True, STOPPING
@@ -278,11 +278,11 @@ class ServerLogins:
                     if login.has_distant_browser:
                         await self._inbox.put_outcome(key, reason)
             self._states = {state: other for state, other in self._states.items() if other is not login}
-            del self._running[key]  # not before: the next one is of the same sessions, and is kept in the same place
+            del self._running[key]  # remove it last: the next login has the same sessions and the same record
             await login.end(reason)
 
     async def _forget(self, login: RunningLogin) -> None:
-        """Whoever comes with an answer to it now is too late."""
+        """Delete the stored state of the login, so that later answers are rejected."""
         key, states = login.key, [state for state, other in self._states.items() if other is login]
         await self._records.drop_login(key)
         await self._inbox.clear(key, *states)
@@ -291,7 +291,7 @@ class ServerLogins:
                 await self.links.forget(state)
 
     async def _kept_login(self, key: ServerKey) -> KeptState | None:
-        """What a person was asked before a restart, if their answer can still come here."""
+        """Return the login that was pending before a restart, if the browser's answer can still reach this process."""
         kept = await self._records.kept_login(key)
         if isinstance(kept, AwaitingBrowser):
             address = without_digest(kept.request.redirect_uri)
@@ -322,7 +322,7 @@ class ServerLogins:
         )
 
     async def _keep(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
-        """They are used whether they can be stored or not."""
+        """Store the tokens. A store failure does not keep the process from using them."""
         try:
             await self._repository.save(key, tokens)
             await self._tell_of_change()
@@ -333,13 +333,13 @@ class ServerLogins:
         log.info("logged_in", server=key.server, issuer=tokens.issuer)
 
     async def client_document(self, digest: str = "") -> JsonObject | None:
-        """Return who emceepee is to authorization servers, or to the one with this digest; None if they cannot ask."""
+        """Return the client metadata for all authorization servers or the one with this digest. None without a URL."""
         url = self._client_metadata_url
         if url is None:
             return None
         return client_document(with_digest(url, digest), (with_digest(await self.callback.address(), digest),))
 
-    # Browsers that come back.
+    # Returning browsers.
 
     @property
     def is_secure(self) -> bool:
@@ -347,9 +347,9 @@ class ServerLogins:
         return (self._public_url or "").startswith("https://")
 
     async def receive(self, url: str, cookie: str | None = None) -> CallbackOutcome:
-        """Take the address that a browser came back with. Return how the login ended, or that it has not ended yet.
+        """Accept the address with which a browser returned. Return the login's outcome, or that it is unfinished.
 
-        `cookie` tells the browser from others, where logins are bound to one.
+        `cookie` identifies the browser, where logins are bound to one.
         """
         state = state_in(url)
         if state is None:
@@ -370,7 +370,7 @@ class ServerLogins:
             return not_awaited(str(error))
 
     async def _distant_outcome(self, key: ServerKey) -> CallbackOutcome:
-        """Raises: TimeoutError, StoreError."""
+        """Wait for the outcome of a login in another process. Raises: TimeoutError, StoreError."""
         try:
             async with give_up_after(self.clock, TAKE_SECONDS):
                 await self._inbox.wait_until_taken(key)
@@ -390,7 +390,7 @@ class ServerLogins:
             login.link = self._public_url.rstrip("/") + await self.links.make(login.key, waiting)
 
     async def _look_elsewhere(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
-        """For a browser that came back to another process, and for a login that was finished there."""
+        """Check for a browser that returned to another process, and for a login that another process finished."""
         key = login.key
         await login.turn.wait()
         while not login.is_over:
@@ -407,7 +407,7 @@ class ServerLogins:
 
 
 def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
-    """Whether these are other tokens than those that did not do; where these may do too little, for more scopes."""
+    """Whether these tokens may satisfy the demand: they differ from the stale ones, or were asked for other scopes."""
     if stale is None or demand.want is not Want.SCOPES:
         return stale is None or tokens.access_token != stale.access_token
     return tokens.asked != stale.asked

@@ -5,8 +5,8 @@
        ├─────▶ another process has the lock: look again until it has stored them, or is gone
        └─────▶ take the lock, look once more, ask the authorization server, store
 
-Refresh tokens rotate: one that is used twice is worth nothing, and may cost the person another login. So nobody uses
-one without the lock; and only the authorization server's `invalid_grant` clears what is stored.
+Refresh tokens rotate: a second use of one fails, and may cost the person another login. So no process uses one without
+the lock, and only the authorization server's `invalid_grant` clears the stored tokens.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey, r
 from emceepee.store.store import StoredSecret, StoreError
 from emceepee.telemetry.logs import EventLog
 
-LOCK_SECONDS = 60.0  # more than a refresh can take; after it, a process that lives and has the lock stands still
-LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between looks at what another process does, the last for ever
-PAUSE_AFTER_TROUBLE = 5.0  # seconds in which an authorization server that could not be asked is not asked again
+LOCK_SECONDS = 60.0  # longer than any refresh; a live process that holds the lock for longer is stuck
+LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between checks of another process's refresh; the last value repeats
+PAUSE_AFTER_TROUBLE = 5.0  # seconds before an authorization server that could not be reached is asked again
 GONE = Rejected(OAuthError("logged_out", "there is no login any more"))
 
 log = EventLog("sessions")
@@ -42,7 +42,7 @@ class HeldTokens:
 
 
 class TokenRepository:
-    """Every method but `refresh` may raise StoreUnavailable."""
+    """Store and refresh tokens. Every method but `refresh` may raise StoreUnavailable."""
 
     def __init__(self, records: SecretRecords, clock: Clock) -> None:
         self._records, self._clock = records, clock
@@ -61,13 +61,13 @@ class TokenRepository:
         return None if held is None else held.tokens
 
     async def save(self, key: ServerKey, tokens: TokenSet) -> None:
-        """After a login: in place of whatever was there."""
+        """Store the tokens of a new login, replacing any others."""
         self._troubles.pop(key, None)
         self._unsaved.pop(key, None)
         await self._records.replace(key.principal, key.record(TOKENS), write_tokens(tokens))
 
     async def clear(self, key: ServerKey) -> TokenSet | None:
-        """After a logout; what was there, so that it can be revoked."""
+        """Delete the tokens after a logout, and return them for revocation."""
         self._unsaved.pop(key, None)
         return await self.clear_record(key.principal, key.record(TOKENS))
 
@@ -76,7 +76,7 @@ class TokenRepository:
         return None if found is None else _read_tokens(found)
 
     async def refresh(self, key: ServerKey, stale: TokenSet, renew: Renew) -> Renewal:
-        """Newer tokens than those, however they are come by; or why there are none."""
+        """Return tokens newer than `stale`, refreshed here or by another process, or the reason why there are none."""
         if (trouble := self._trouble(key)) is not None:
             return trouble
         running = self._refreshes.get(key)
@@ -89,7 +89,7 @@ class TokenRepository:
         await self._tasks.close()
 
     async def tokens_of(self, principal: str) -> Mapping[str, TokenSet]:
-        """By the names of their records."""
+        """Return the principal's tokens by record name."""
         found = [record for record in await self._records.read_all(principal) if record_kind(record.name) == TOKENS]
         read = {record.name: _read_tokens(record) for record in found}
         return {name: tokens for name, tokens in read.items() if tokens is not None}
@@ -104,13 +104,13 @@ class TokenRepository:
             try:
                 return await self._refresh_locked(key, stale, renew)
             finally:
-                with suppress(StoreError):  # it lapses
+                with suppress(StoreError):  # the lock lapses
                     await self._records.unlock(key.lock, self._holder)
-        except StoreError as error:  # who cannot have the lock must not use the refresh token
+        except StoreError as error:  # without the lock, the refresh token must not be used
             return self._note(key, Unavailable(str(error)))
 
     async def _wait_for_lock(self, key: ServerKey, stale: TokenSet) -> Renewal | None:
-        """None: this process has it. Else what another did meanwhile."""
+        """Return None once this process has the lock, or the result that another process got first."""
         pauses, began = iter(LOOK_AGAIN), self._clock.monotonic()
         pause = next(pauses)
         while not await self._records.lock(key.lock, self._holder, seconds=LOCK_SECONDS):
@@ -126,7 +126,7 @@ class TokenRepository:
         held = await self._load(key)
         if (adopted := self._adopt(held, stale)) is not None:
             return adopted
-        assert held is not None  # else it was gone, and so adopted
+        assert held is not None  # `_adopt` returns GONE if nothing is stored
         outcome = await renew(held.tokens)
         match outcome:
             case TokenSet():
@@ -140,14 +140,14 @@ class TokenRepository:
         return outcome
 
     def _adopt(self, held: HeldTokens | None, stale: TokenSet) -> Renewal | None:
-        """What another has stored, if it is not what is to be replaced."""
+        """Return the stored tokens if they are valid and differ from `stale`, GONE if there are none, or None."""
         if held is None:
             return GONE
         is_same = held.tokens.access_token == stale.access_token
         return None if is_same or held.tokens.is_expired(self._clock.now()) else held.tokens
 
     async def _store(self, key: ServerKey, new: HeldTokens) -> Renewal:
-        """They are good whether they can be stored or not: the old ones are not any more."""
+        """Store the refreshed tokens, and use them even if that fails: the old ones are invalid now."""
         self._unsaved[key] = new
         try:
             held = await self._load(key)
@@ -164,7 +164,7 @@ class TokenRepository:
     # Reading and writing.
 
     async def _load(self, key: ServerKey) -> HeldTokens | None:
-        """What is stored; what could not be stored before is, now, unless someone else has changed it since."""
+        """Store earlier unsaved tokens, unless the record has changed since. Return the stored tokens."""
         if (unsaved := self._unsaved.get(key)) is not None:
             name, data = key.record(TOKENS), write_tokens(unsaved.tokens)
             revision = await self._records.put(key.principal, name, data, revision=unsaved.revision)

@@ -1,4 +1,4 @@
-"""Questions that are put to callers by the protocol's own means, besides waiting for whoever answers with a tool."""
+"""Ask callers natively through the protocol, in addition to waiting for an answer by tool."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,31 +8,31 @@ from emceepee.state.question import ElicitationStatus, Question, QuestionKind
 
 
 class NativeAsking:
-    """Of one session, in which a caller has said that it takes such questions. Whichever answer is first counts.
+    """One per session with a caller that supports native questions. The first answer counts.
 
-    A question goes to one caller: the one whose call asked. A link has two ends: the user agrees to open it, which
-    answers the question, and later the server may say that what the user was to do there is done.
+    A question goes to one caller: the caller whose call asked. A link ends in two steps: the user agrees to open it,
+    which answers the question, and later the server may report that the user has finished there.
     """
 
     __slots__ = ("_asked", "_askers", "_links", "_most_links")
 
     def __init__(self, *, most_links: int) -> None:
         self._askers: list[Asker] = []
-        self._asked: dict[str, Asker] = {}  # who was asked, by the question's id
-        self._links: dict[tuple[str, str], tuple[Asker, str]] = {}  # by server and the id that it gave
+        self._asked: dict[str, Asker] = {}  # the caller that was asked, by question id
+        self._links: dict[tuple[str, str], tuple[Asker, str]] = {}  # by server and the server's elicitation id
         self._most_links = most_links
 
     def add(self, asker: Asker) -> None:
         self._askers.append(asker)
 
     def remove(self, asker: Asker) -> None:
-        """Its connection is over. What it was asked can still be answered by tools."""
+        """Remove a caller whose connection has closed. Tools can still answer its questions."""
         self._askers = [other for other in self._askers if other is not asker]
         self._asked = {key: other for key, other in self._asked.items() if other is not asker}
         self._links = {key: link for key, link in self._links.items() if link[0] is not asker}
 
     def ask(self, question: Question, calls: Sequence[Call]) -> Asker | None:
-        """Ask the caller of one of these calls, or without any whoever can be reached. None: nobody was asked."""
+        """Ask the caller of one of these calls, or any caller if there are none. Return the asked caller, if any."""
         callers: Iterable[tuple[Asker | None, Call | None]]
         callers = (
             ((call.asker, call) for call in reversed(calls)) if calls else ((asker, None) for asker in self._askers)
@@ -42,7 +42,7 @@ class NativeAsking:
         )
 
     def ask_at(self, asker: Asker, question: Question, call: Call | None = None) -> bool:
-        """Ask this caller. False if it does not take such a question, or cannot be reached now."""
+        """Ask this caller. Return False if it does not support the question or cannot be reached now."""
         if question.kind is not QuestionKind.ELICITATION or not asker.ask(question, call):
             return False
         self._asked[question.request_id] = asker
@@ -60,11 +60,11 @@ class NativeAsking:
         return question.request_id in self._asked
 
     def give_up(self, request_id: str) -> None:
-        """Its caller gave no answer that can be used: from now on only tools can answer."""
+        """Stop waiting for the native answer after an unusable one. From now on only tools can answer."""
         self._asked.pop(request_id, None)
 
     def on_closed(self, question: Question) -> None:
-        """It was answered, here or elsewhere, or waits no more."""
+        """Forget a closed question, and withdraw it from the caller that was asked."""
         asker = self._asked.pop(question.request_id, None)
         if asker is None:
             return
@@ -73,7 +73,7 @@ class NativeAsking:
             self._links = {key: link for key, link in self._links.items() if link[1] != question.request_id}
 
     def complete(self, server: str, elicitation_id: object) -> None:
-        """What the server sent a user to is done."""
+        """Notify the caller that the user has completed a link."""
         link = self._links.pop((server, elicitation_id), None) if isinstance(elicitation_id, str) else None
         if link is not None:
             asker, request_id = link

@@ -1,4 +1,4 @@
-"""Which calls a question may be of, where the transport does not say which one asked."""
+"""Track which calls may have asked a question if the transport does not identify the call."""
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -9,7 +9,7 @@ from emceepee.telemetry.spans import Phase, PhaseKind, open_phase
 
 
 class QuestionOrigins:
-    """While it is entered, its calls show as waiting; those that end before the question has its answer did not ask.
+    """Show the calls as waiting inside the context. A call that ends before the question is answered did not ask it.
 
     question opens: A, B, C ── B answered ──▶ A, C ── A answered ──▶ C, surely
     """
@@ -19,7 +19,7 @@ class QuestionOrigins:
     def __init__(self, server: str, calls: Iterable[Call] = ()) -> None:
         self._server = server
         self._phases: dict[Call, Phase | None] = dict.fromkeys(calls)
-        self.conversations = _conversations(self._phases)  # which see it in full; empty: all of the session
+        self.conversations = _conversations(self._phases)  # that see the question in full; empty: all of the session
 
     def __repr__(self) -> str:
         return f"<QuestionOrigins {list(self._phases)}>"
@@ -48,7 +48,7 @@ class QuestionOrigins:
         self._phases.clear()
 
     def rule_out(self, call: Call) -> None:
-        """Forget a call that ended while the question waits: it is not the one that asked."""
+        """Remove a call that ended while the question is open: it did not ask."""
         if call not in self._phases:
             return
         phase = self._phases.pop(call)
@@ -66,6 +66,6 @@ class QuestionOrigins:
 
 
 def _conversations(calls: Iterable[Call]) -> frozenset[object]:
-    """Return the conversations of the calls, or none if that of any of them is unknown."""
+    """Return the conversations of the calls, or an empty set if one of them is unknown."""
     found = frozenset(call.conversation for call in calls)
     return frozenset() if None in found else found

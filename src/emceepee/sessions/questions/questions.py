@@ -1,4 +1,4 @@
-"""What backends ask and someone must answer. Each question gets exactly one answer, or one reason why there is none."""
+"""Questions from backends. Each question gets exactly one answer, or one reason why there is none."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
@@ -22,11 +22,11 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("questions")
-MOST_CLIENTS = 100  # of a session, whose attendance is remembered
+MOST_CLIENTS = 100  # clients per session whose attendance is remembered
 
 
 class QuestionClosed(Exception):
-    """There will be no answer; `why` says for which reason."""
+    """The question is closed without an answer; `why` is the reason."""
 
     def __init__(self, why: Gone, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class QuestionClosed(Exception):
 
 
 class TooManyQuestions(Exception):
-    """There is no room for another one."""
+    """A limit leaves no room for another question."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,8 +42,8 @@ class _Open:
     question: Question
     size: int  # of its parameters, in bytes
     answer: "asyncio.Future[JsonObject]"
-    origins: QuestionOrigins | None = None  # None: it concerns every call of its server, as a login does
-    is_awaited: bool = False  # whether the server, or a login, waits for the answer
+    origins: QuestionOrigins | None = None  # None: the question concerns every call of its server, as a login does
+    is_awaited: bool = False  # whether the server or a login waits for the answer
 
 
 class Questions:
@@ -58,30 +58,30 @@ class Questions:
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._open: dict[str, _Open] = {}
-        self.native: NativeAsking | None = None  # there once a caller takes questions by the protocol's own means
-        self._unread: dict[str, float] = {}  # seconds after which clients dismissed questions, untold
-        self._attendance: dict[object, Attendance] = {}  # of clients of 2026-07-28
+        self.native: NativeAsking | None = None  # set once a caller supports native questions
+        self._unread: dict[str, float] = {}  # seconds until a client dismissed a question, not reported yet
+        self._attendance: dict[object, Attendance] = {}  # of clients of protocol version 2026-07-28
 
     @property
     def is_any_open(self) -> bool:
         return bool(self._open)
 
     def open(self, kind: QuestionKind | None = None, server: str | None = None) -> list[Question]:
-        """The questions that wait, oldest first."""
+        """Return the open questions, oldest first."""
         found = (entry.question for entry in self._open.values())
         return [q for q in found if kind in (None, q.kind) and server in (None, q.server)]
 
-    # Whose questions they are.
+    # Origins of questions.
 
     def is_of_task(self, question: Question, task_id: str) -> bool:
-        """Return whether the task's call may have asked it. One of no call concerns every task of its server."""
+        """Whether the task's call may have asked. A question without a call concerns every task of its server."""
         if question.call_id is not None:
             return question.call_id == task_id
         origins = self._origins(question)
         return origins is None or origins.includes(task_id)
 
     def is_seen_in(self, question: Question, conversation: object | None) -> bool:
-        """Return whether that conversation sees it in full: its calls may have asked it, or nobody knows whose did."""
+        """Whether the conversation sees the question in full: its calls may have asked it, or the origin is unknown."""
         origins = self._origins(question)
         if conversation is None or origins is None or not origins.conversations:
             return True
@@ -91,12 +91,12 @@ class Questions:
         return any(entry.origins is not None and entry.origins.only is call for entry in self._open.values())
 
     def calls_of(self, question: Question) -> Sequence[Call] | None:
-        """Return the calls that may have asked it, or None if it concerns every call of its server."""
+        """Return the calls that may have asked the question, or None if it concerns every call of its server."""
         origins = self._origins(question)
         return None if origins is None else origins.calls
 
     def rule_out(self, call: Call) -> None:
-        """Forget a call that got its result as one that may have asked what still waits."""
+        """Rule out a call that got its result as the origin of open questions."""
         for entry in self._open.values():
             if entry.origins is not None:
                 entry.origins.rule_out(call)
@@ -122,7 +122,7 @@ class Questions:
             del self._attendance[next(iter(self._attendance))]
 
     def leave_unread(self, question: Question, seconds: float) -> None:
-        """Record that the client dismissed it before a person can have read it. It stays open."""
+        """Record that the client dismissed the question before a person can have read it. It stays open."""
         if question.request_id in self._open:
             self._unread[question.request_id] = seconds
             log.info(
@@ -133,7 +133,7 @@ class Questions:
             )
 
     def take_unread(self, questions: Iterable[Question]) -> dict[str, float]:
-        """Return after how many seconds clients dismissed which of these questions, of each only once."""
+        """Return the seconds after which clients dismissed these questions. Each dismissal is returned only once."""
         if not self._unread:
             return {}
         found = [question.request_id for question in questions if question.request_id in self._unread]
@@ -168,7 +168,7 @@ class Questions:
         data: dict[str, object] = {"requestId": question.request_id, "params": params}
         if call_id is not None:
             data["callId"] = call_id
-        # The event first: if that fails, no question must be left that nobody knows of.
+        # Emit the event first: if that fails, no invisible question must stay open.
         self._activity.emit(kind.asked_event, server, **data)
         self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future(), origins)
         self._unsaved.mark(RecordKind.QUESTION, question.request_id)
@@ -187,7 +187,7 @@ class Questions:
             raise TooManyQuestions("it is too large, with the others that wait")
 
     async def wait_for_answer(self, question: Question) -> JsonObject:
-        """The answer, as the protocol has it. Cancelling the wait withdraws the question.
+        """Return the answer in protocol form. Cancelling the wait withdraws the question.
 
         Raises:
             QuestionClosed
@@ -201,19 +201,19 @@ class Questions:
                 self._close(entry, Gone.WITHDRAWN, "the server withdrew it")
 
     def reject_of_server(self, server: str, reason: str, *, but_of: Collection[str | None] = ()) -> None:
-        """All but those of the calls with these ids."""
+        """Close all questions of a lost server, except those of the calls in `but_of`."""
         for entry in list(self._open.values()):
             if entry.question.server == server and entry.question.call_id not in but_of:
                 self._close(entry, Gone.DISCONNECTED, f"the server was lost: {reason}")
 
     def withdraw_of_call(self, call_id: str) -> None:
-        """A call that has ended waits for no answer."""
+        """Withdraw the questions of a call that has ended."""
         for entry in list(self._open.values()):
             if entry.question.call_id == call_id:
                 self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
 
     def complete_link(self, server: str, elicitation_id: object) -> None:
-        """The server says that the user has done what a link was for."""
+        """Handle the server's notice that the user has completed a link."""
         for entry in list(self._open.values()):
             question = entry.question
             is_this = question.server == server and question.params.get("elicitationId") == elicitation_id
@@ -223,7 +223,7 @@ class Questions:
             self.native.complete(server, elicitation_id)
 
     def tick(self, now: datetime) -> datetime | None:
-        """Close what nobody answered in time; the next deadline, if there is one."""
+        """Close questions that have timed out. Return the next deadline, if any."""
         for entry in list(self._open.values()):
             if entry.question.expires_at <= now:
                 log.warning(
@@ -241,7 +241,7 @@ class Questions:
     ) -> None:
         """Pass an answer on. Raises: EmceepeeError, and then the question stays open.
 
-        `by_another` than the session's caller: then the caller is told that it need not answer any more.
+        With `by_another`, someone other than the session's caller answered. An event then notifies the caller.
         """
         entry = self._entry(request_id, QuestionKind.ELICITATION)
         answer: JsonObject = {"action": action}
@@ -265,7 +265,7 @@ class Questions:
         self._answer(self._entry(request_id, QuestionKind.SAMPLING), "accept", answer, by_another=by_another)
 
     def cancel(self, request_id: str, kind: QuestionKind, reason: str | None) -> None:
-        """Tell the backend that there will be no answer. Raises: EmceepeeError."""
+        """Notify the backend that the question is cancelled. Raises: EmceepeeError."""
         self._close(self._entry(request_id, kind), Gone.CANCELLED, reason or "cancelled by the caller")
 
     def _entry(self, request_id: str, kind: QuestionKind) -> _Open:
@@ -306,14 +306,14 @@ class Questions:
         if self.native is not None:
             self.native.on_closed(question)
 
-    # At rest.
+    # Storage.
 
     def find(self, request_id: str) -> Question | None:
         entry = self._open.get(request_id)
         return None if entry is None else entry.question
 
     def expire_restored(self, questions: Iterable[Question]) -> None:
-        """Of a process that has ended: whoever asked is gone, so nobody can answer any more."""
+        """Report the open questions of an ended process as gone: their servers ended with it."""
         for question in sorted(questions, key=lambda question: question.request_id):
             self._unsaved.mark(RecordKind.QUESTION, question.request_id)
             self._emit_gone(question, Gone.DISCONNECTED, "emceepee was restarted, and with it the server that asked")

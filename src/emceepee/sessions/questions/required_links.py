@@ -1,5 +1,7 @@
-"""Questions for links that a server wants opened before it serves a call. Nobody waits for their answers: the call has
-failed, and the caller makes it again."""
+"""Questions for links that the user must open before a server serves a call.
+
+No call waits for their answers: the call has failed, and the caller repeats it.
+"""
 
 from contextlib import suppress
 
@@ -10,7 +12,7 @@ from emceepee.state.question import QuestionKind
 
 
 def ask_to_open(questions: Questions, call: Call, error: LinksNeeded, *, seconds: float) -> None:
-    """Put each link to the caller of the call, unless it is asked already."""
+    """Ask the caller to open each link, unless it is asked already."""
     asked = {question.params.get("url") for question in questions.open(QuestionKind.ELICITATION, call.server)}
     for link in error.links:
         if link["url"] in asked:

@@ -1,7 +1,7 @@
-"""Large results that a caller reads in parts: where their text is kept, and for how long.
+"""Large results that a caller reads in parts: where their text is stored, and for how long.
 
-The text is in the store, in chunks; a session only knows which there are. What a session that is not stored has goes to
-memory, and so does what the store cannot take just now. The oldest go first.
+The store has the text, in chunks; a session only has the list of results. Results of a session that is not stored go to
+memory, as do results that the store fails to save. The oldest are dropped first.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -21,7 +21,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 CHUNK_BYTES = 256 << 10
-CHUNKS_AT_ONCE = 4  # that are written or read in one turn: others use the store in between
+CHUNKS_AT_ONCE = 4  # chunks written or read per call, so that other callers can use the store in between
 
 
 @dataclass(slots=True, eq=False)
@@ -31,12 +31,12 @@ class ResultStorage:
     budget: ResultBudget
     durable: Store | None = None
     memory: Store = field(default_factory=MemoryStore)
-    unwanted: list[tuple[str, KeptResult]] = field(default_factory=list)  # by session, until it is dropped
+    unwanted: list[tuple[str, KeptResult]] = field(default_factory=list)  # dropped results by session, to delete
     parsing: LongWork = field(default_factory=LongWork)  # one whole text in memory at a time
     outlining: LongWork = field(default_factory=LongWork)
 
     async def write(self, session_id: str, handle: str, text: bytes, *, is_followed: bool) -> bool:
-        """Whether it is where the session is stored; else it is in memory."""
+        """Store the text. Return True if it is in the durable store, or False if it is in memory."""
         if self.durable is not None and is_followed:
             try:
                 if await _write(self.durable, session_id, handle, text):
@@ -57,7 +57,7 @@ class ResultStorage:
     async def drop(self, session_id: str, kept: KeptResult) -> None:
         try:
             await self.store_of(kept).drop_chunks(session_id, kept.handle, kept.chunks)
-        except StoreUnavailable as error:  # it goes with its session
+        except StoreUnavailable as error:  # it is deleted with its session
             log.warning("result_not_dropped", error=str(error))
 
 
@@ -72,7 +72,7 @@ async def _write(store: Store, session_id: str, handle: str, text: bytes) -> boo
 
 
 class KeptResults:
-    """Those of one session."""
+    """The large results of one session."""
 
     def __init__(
         self,
@@ -112,10 +112,10 @@ class KeptResults:
         return kept
 
     async def keep(self, text: bytes, *, is_json: bool) -> KeptResult:
-        """It is in the store when this returns; older ones may have made room for it."""
+        """Store the text, and return when it is written. Older results may be dropped to make room."""
         handle = self._new_id()
         if self._unsaved:
-            await self._unsaved.save()  # a session that is new must be there to have parts
+            await self._unsaved.save()  # a new session must be in the store before its chunks
         is_stored = await self._storage.write(self._session_id, handle, text, is_followed=self._unsaved.is_followed)
         kept = KeptResult(
             handle=handle,
@@ -139,7 +139,7 @@ class KeptResults:
         self._storage.budget.keep(self, kept.handle, kept.size)
 
     def drop_result(self, result_id: str) -> None:
-        """Make room."""
+        """Drop the result to free memory."""
         if (kept := self._kept.pop(result_id, None)) is not None:
             self._unsaved.mark(RecordKind.RESULT, result_id)
             self._storage.unwanted.append((self._session_id, kept))
@@ -158,7 +158,7 @@ class KeptResults:
         return found[skipped : skipped + length]
 
     async def read_whole(self, kept: KeptResult) -> bytearray:
-        """All of it, without a second copy on the way. Raises: EmceepeeError."""
+        """Return the whole text without a second copy in memory. Raises: EmceepeeError."""
         whole, position = bytearray(kept.size), 0
         async for part in self.parts(kept):
             whole[position : position + len(part)] = part
@@ -166,7 +166,7 @@ class KeptResults:
         return whole
 
     async def parts(self, kept: KeptResult, first: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The text from one chunk to another, some chunks at a time. Raises: EmceepeeError."""
+        """Yield the text of the chunks from `first` to `end`, several chunks at a time. Raises: EmceepeeError."""
         store = self._storage.store_of(kept)
         end = kept.chunks if end is None else min(end, kept.chunks)
         while first < end:
@@ -184,7 +184,7 @@ class KeptResults:
             yield b"".join(chunks)
 
     async def close(self) -> None:
-        """What is only in memory goes with the session."""
+        """Drop results that are only in memory: they end with the session."""
         self._storage.budget.leave(self)
         for kept in self._kept.values():
             if not kept.is_stored:

@@ -1,4 +1,4 @@
-"""Long computations in a thread, one at a time. One that nobody waits for any more ends soon."""
+"""Long computations in a thread, one at a time. A computation without a waiter ends soon."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ PAUSE_SECONDS = 0.00005
 
 
 class LongWork:
-    """The turn of one kind of computation. They read the clock that they get, which lets the event loop run as well."""
+    """The queue of one kind of computation. A computation must read the given clock, which lets the event loop run."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -34,7 +34,7 @@ class LongWork:
 
         await self._turn.acquire()
         try:
-            sources = [await prepare()]  # the thread takes it out, and so holds nothing when the result is there
+            sources = [await prepare()]  # the thread pops it, so that no reference remains when the result is ready
             work = asyncio.get_running_loop().run_in_executor(None, lambda: compute(sources.pop(), now))
         except BaseException:
             self._turn.release()
@@ -46,10 +46,10 @@ class LongWork:
             is_unwanted.set()
 
     def _end_turn(self, work: "asyncio.Future[T]") -> None:
-        """The next one begins when the thread has ended, also if its caller left before."""
+        """Start the next computation when the thread has ended, even if its caller left earlier."""
         self._turn.release()
         if not work.cancelled():
-            work.exception()  # else it is logged where nobody waits for it
+            work.exception()  # mark the exception as retrieved, or asyncio logs it
 
 
 async def _nothing() -> None: ...

@@ -1,4 +1,4 @@
-"""What finished tasks and large results hold until they are forgotten, bounded in bytes. The newest always stays."""
+"""The memory of finished tasks and large results, bounded in bytes. The newest result always stays."""
 
 from collections import OrderedDict
 from typing import Protocol
@@ -9,15 +9,15 @@ from emceepee.wire.codec import encode
 
 
 class ResultHolder(Protocol):
-    """The tasks, or the large results, of one session."""
+    """The tasks or the large results of one session."""
 
     def drop_result(self, result_id: str) -> None:
-        """Keep nothing of what it holds."""
+        """Drop the result."""
         ...
 
 
 class ResultBudget:
-    """The room that all sessions share. When it is used up, the oldest results give way, whosever they are."""
+    """The memory that all sessions share. Above the limit, the oldest results of any session are dropped."""
 
     def __init__(self, most_bytes: int, most_bytes_per_session: int) -> None:
         self._in_all, self._per_session = most_bytes, most_bytes_per_session
@@ -26,7 +26,7 @@ class ResultBudget:
         self.used = 0
 
     def keep(self, holder: ResultHolder, result_id: str, size: int) -> None:
-        """There is another one."""
+        """Count a new result, and drop older ones above the limit."""
         self._sizes[holder, result_id] = size
         self._own[holder] = self._own.get(holder, 0) + size
         self.used += size
@@ -40,7 +40,7 @@ class ResultBudget:
             self._evict(oldest)
 
     def release(self, holder: ResultHolder, result_id: str) -> None:
-        """It was forgotten."""
+        """Stop counting a result that was deleted."""
         size = self._sizes.pop((holder, result_id), 0)
         self.used -= size
         if holder in self._own:
@@ -49,7 +49,7 @@ class ResultBudget:
                 del self._own[holder]
 
     def leave(self, holder: ResultHolder) -> None:
-        """The session has ended."""
+        """Stop counting all results of a session that has ended."""
         for _, result_id in [key for key in self._sizes if key[0] is holder]:
             self.release(holder, result_id)
 

@@ -1,4 +1,4 @@
-"""The server configurations that sessions share: the operator's serve everyone, a principal's its own sessions."""
+"""The server configurations that sessions share: the operator's servers, and each principal's own."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,14 +20,14 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 Specs = dict[str, BackendSpec]
-LONGEST_STEM = 90  # characters of a name that is in use, in the free one that is proposed
+LONGEST_STEM = 90  # longest part of a name in use that a proposed free name repeats
 
 
 MISTAKE = "the operator's configuration has a mistake; emceepee's log says more"
 
 
 class BeingChanged(StoreError):
-    """What other processes changed of a server is not taken over while that server is being changed here."""
+    """Other processes changed a server that is also being changed here. Their change is not applied yet."""
 
 
 class Watcher(Protocol):
@@ -40,7 +40,7 @@ class Watcher(Protocol):
 
 
 class ServerRegistry:
-    """Who has which servers. Every change reaches all sessions of the principal."""
+    """The servers of every principal. Each change reaches all sessions of the principal."""
 
     def __init__(
         self,
@@ -50,28 +50,28 @@ class ServerRegistry:
         most_added: int = Limits().servers_per_principal,
         store: Store | None = None,
     ) -> None:
-        """With a store, what is added is kept there, and shared with the other processes that use it."""
+        """With a store, added servers are stored there and shared with the other processes that use it."""
         self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
         self._operators = {spec.name: self._for_callers(spec) for spec in operators}
         self._disabled_operators: Specs = {}
         self._added: dict[str, Specs] = {}
-        self._disabled: dict[str, Specs] = {}  # added, and kept for later
+        self._disabled: dict[str, Specs] = {}  # added, then disabled
         self._watchers: dict[str, list[Watcher]] = {}
         self._trials: dict[tuple[str, str], Trial] = {}
         self._repository = None if store is None else ServerRepository(store)
         self._loaded: set[str] = set()  # principals whose servers were read from the store
-        self._changes = 0  # of what is added or disabled, counted
-        self.ends_with_caller = False  # whether a caller starts it, and what was added is gone when the caller ends
-        self.has_replicas: Callable[[], bool] = lambda: False  # that have the same configuration
-        self.problem: str | None = None  # why the operator's configuration, as it is now, is not used
+        self._changes = 0  # number of changes to added or disabled servers
+        self.ends_with_caller = False  # whether a caller started the process; added servers end with it
+        self.has_replicas: Callable[[], bool] = lambda: False  # with the same configuration
+        self.problem: str | None = None  # why the operator's current configuration is not in use
 
     @property
     def may_have_forgotten(self) -> bool:
-        """Whether a caller may know servers from an earlier run. Not if it has added some in this one."""
+        """Whether a caller may remember servers of an earlier run. False once it has added a server in this one."""
         return self.ends_with_caller and self._changes == 0
 
     def join(self, principal: str, watcher: Watcher) -> Specs:
-        """Follow a principal's servers from now on; returns those there are."""
+        """Notify `watcher` of changes to the principal's servers from now on. Return the current servers."""
         self._watchers.setdefault(principal, []).append(watcher)
         return self._operators | self._added.get(principal, {})
 
@@ -83,15 +83,15 @@ class ServerRegistry:
             self._watchers.pop(principal, None)
 
     def trial_of(self, principal: str, spec: BackendSpec) -> Trial | None:
-        """One to wait for: of the same server, or one that will leave its name."""
+        """Return a trial to wait for: one with the same settings, or a cancelled one that will free the name."""
         trial = self._trials.get((principal, spec.name))
         return trial if trial is not None and (trial.is_called_off or trial.spec == spec) else None
 
     @contextmanager
     def reserve_name(self, principal: str, spec: BackendSpec, *, replaces: bool = False) -> Iterator[Trial]:
-        """Hold a name while its server is being tried, so that two callers do not both add it.
+        """Reserve a name while its server is being tried, so that two callers cannot both add it (race).
 
-        With `replaces`, one of that name has to be there. Raises: InvalidArguments, NotAllowed, UnknownBackend.
+        With `replaces`, a server of that name must exist. Raises: InvalidArguments, NotAllowed, UnknownBackend.
         """
         name, key = spec.name, (principal, spec.name)
         if replaces:
@@ -115,7 +115,7 @@ class ServerRegistry:
             del self._trials[key]
 
     def _for_callers(self, spec: BackendSpec) -> BackendSpec:
-        """Where callers are several principals, what is wrong in the operator's file is not for them to know."""
+        """Hide mistakes in the operator's file from callers where several principals share this process."""
         if not self._operators_are_fixed or not isinstance(spec.target, UnusableTarget):
             return spec
         return replace(spec, target=replace(spec.target, reason=MISTAKE))
@@ -151,17 +151,19 @@ class ServerRegistry:
             )
 
     def add(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
-        """From now on it is the principal's; its sessions are told, but for `by`."""
+        """Add the server to the principal's servers, and notify its sessions except `by`."""
         self._put(principal, spec)
         for watcher in list(self._watchers.get(principal, [])):
             if watcher is not by:
                 watcher.on_server_added(spec)
 
     async def remove(self, principal: str, name: str, *, is_remote: bool = False) -> None:
-        """Returns when no session of the principal uses it any more. The operator's are fixed for remote callers, and
-        where there are other replicas, which would go on to use them.
+        """Remove the server, and return when no session of the principal uses it any more.
 
-        Of two with that name, the principal's own is meant. Raises: UnknownBackend, NotAllowed.
+        Remote callers cannot remove the operator's servers. With other replicas, no caller can, because the replicas
+        would continue to use them.
+
+        If two servers have that name, remove the principal's own. Raises: UnknownBackend, NotAllowed.
         """
         await self._end_of_change(principal, name)
         if self.is_disabled(principal, name):
@@ -184,12 +186,12 @@ class ServerRegistry:
         await self._tell_removed(principal, name)
 
     async def _end_of_change(self, principal: str, name: str) -> None:
-        """Wait while other settings of it are tried: whoever does that puts back what was before, if they fail."""
+        """Wait for a trial of other settings to end. A trial that fails restores the earlier settings."""
         while (trial := self._trials.get((principal, name))) is not None and trial.replaces:
             await asyncio.wait({trial.outcome})
 
     async def _tell_removed(self, principal: str, name: str) -> None:
-        """The operator's server of that name, if there is one, takes its place."""
+        """Notify sessions of the removal. If the operator has a server of that name, it takes over the name."""
         watchers, theirs = list(self._watchers.get(principal, [])), self._operators.get(name)
         if theirs is None:
             await asyncio.gather(*(watcher.on_server_removed(name) for watcher in watchers))
@@ -209,18 +211,18 @@ class ServerRegistry:
         if not added:
             del self._added[principal]
 
-    # Those that were added, changed later.
+    # Changes to added servers.
 
     def is_operators(self, principal: str, name: str) -> bool:
-        """Whether that name is a server of the configuration file for the principal."""
+        """Whether the name refers to a server of the configuration file for this principal."""
         return name in self._operators and name not in self._added.get(principal, {})
 
     def disabled_of(self, principal: str) -> list[BackendSpec]:
-        """Those that the principal added."""
+        """Return the disabled servers that the principal added."""
         return list(self._disabled[principal].values()) if principal in self._disabled else []
 
     def disabled_operators_of(self, principal: str) -> list[BackendSpec]:
-        """Those of the configuration file whose names the principal has not used. Not told to several principals."""
+        """Return disabled servers of the file with names unused by the principal; none with several principals."""
         if self._operators_are_fixed:
             return []
         added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
@@ -230,7 +232,7 @@ class ServerRegistry:
         return name in self._disabled.get(principal, {})
 
     def find_added(self, principal: str, name: str) -> BackendSpec:
-        """One that the principal added, also if it is disabled. Raises: NotAllowed, UnknownBackend."""
+        """Return a server that the principal added, even if it is disabled. Raises: NotAllowed, UnknownBackend."""
         added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
         if name in added or name in disabled:
             return added[name] if name in added else disabled[name]
@@ -242,7 +244,7 @@ class ServerRegistry:
         raise UnknownBackend(name, known=[*self._operators, *added, *disabled])
 
     async def change(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
-        """It has other settings from now on, and is enabled; the principal's sessions are told, but for `by`."""
+        """Replace the settings of a server and enable it. Notify the principal's sessions except `by`."""
         self._take_disabled(principal, spec.name)
         self._put(principal, spec)
         await self._tell_configured(principal, spec, by=by)
@@ -252,28 +254,28 @@ class ServerRegistry:
         await asyncio.gather(*(watcher.on_server_configured(spec) for watcher in others))
 
     async def disable(self, principal: str, name: str) -> None:
-        """Returns when no session of the principal uses it any more. Raises: EmceepeeError."""
+        """Disable the server, and return when no session of the principal uses it any more. Raises: EmceepeeError."""
         await self._end_of_change(principal, name)
         spec = self.find_added(principal, name)
         if self.is_disabled(principal, name):
             return
         await self.save_change(principal, spec, is_disabled=True)
-        if self._added.get(principal, {}).get(name) == spec:  # and was not removed meanwhile
+        if self._added.get(principal, {}).get(name) == spec:  # it may have been removed during the save
             self._forget(principal, name)
             self._disabled.setdefault(principal, {})[name] = spec
             await self._tell_removed(principal, name)
             self._tell_disabled(principal)
 
     async def enable(self, principal: str, name: str) -> None:
-        """It is connected when it is used. Raises: EmceepeeError."""
+        """Enable the server. It connects on first use. Raises: EmceepeeError."""
         await self._end_of_change(principal, name)
         spec = self.find_added(principal, name)
         if not self.is_disabled(principal, name):
             return
         await self.save_change(principal, spec)
-        if not self.is_disabled(principal, name):  # it was removed meanwhile
+        if not self.is_disabled(principal, name):  # it was removed during the save
             return
-        if name in self._operators:  # whose server its sessions have under that name
+        if name in self._operators:  # its sessions use the operator's server under that name
             await self.change(principal, spec)
         else:
             self._take_disabled(principal, name)
@@ -291,16 +293,16 @@ class ServerRegistry:
         for watcher in list(self._watchers.get(principal, [])):
             watcher.on_disabled_changed()
 
-    # The operator's configuration, when it has changed.
+    # Changes of the operator's configuration.
 
     def problem_for(self, *, is_remote: bool) -> str | None:
-        """What a caller is told of it. What is in the operator's file is not for every caller to know."""
+        """Return the problem as a caller may see it: not every caller may learn the content of the operator's file."""
         if self.problem is None or not (is_remote or self._operators_are_fixed):
             return self.problem
         return "The operator's configuration has a mistake. emceepee's log says more."
 
     def set_disabled(self, specs: Iterable[BackendSpec]) -> None:
-        """Those that are disabled in the operator's file, from now on."""
+        """Set the servers that are disabled in the operator's file."""
         disabled = {spec.name: spec for spec in specs}
         if disabled != self._disabled_operators:
             self._disabled_operators = disabled
@@ -308,7 +310,7 @@ class ServerRegistry:
                 self._tell_disabled(principal)
 
     async def apply(self, changes: ServerChanges) -> None:
-        """Returns when every session has the servers as they are configured now, and nothing is left of the others.
+        """Apply the operator's new configuration. Return when all sessions use it and replaced connections have ended.
 
         A server that a principal has added under the same name stays.
         """
@@ -319,7 +321,7 @@ class ServerRegistry:
                 work += [watcher.on_server_removed(name) for watcher in self._users_of_operators(name)]
         for spec in (*changes.changed, *changes.reworded, *changes.added):
             if spec.name not in self._operators and spec in changes.reworded:
-                continue  # a caller has removed it, and other words do not bring it back
+                continue  # a caller has removed the server, and a new description does not restore it
             spec = self._operators[spec.name] = self._for_callers(spec)
             work += [watcher.on_server_configured(spec) for watcher in self._users_of_operators(spec.name)]
         await asyncio.gather(*work)
@@ -329,7 +331,7 @@ class ServerRegistry:
             await asyncio.wait(trials)
 
     def _users_of_operators(self, name: str) -> list[Watcher]:
-        """The sessions for which that name is the operator's server."""
+        """Return the sessions for which that name is the operator's server."""
         return [
             watcher
             for principal, watchers in self._watchers.items()
@@ -340,7 +342,7 @@ class ServerRegistry:
     # The store.
 
     async def load(self, principal: str) -> None:
-        """Read the principal's servers, unless that was done before."""
+        """Read the principal's servers from the store, unless they were read before."""
         if self._repository is None or principal in self._loaded:
             return
         try:
@@ -348,7 +350,7 @@ class ServerRegistry:
         except StoreError as error:
             log.warning("servers_not_loaded", error=str(error))
             return
-        if principal not in self._loaded:  # by another session meanwhile
+        if principal not in self._loaded:  # another session may have read them during the wait
             self._loaded.add(principal)
             if disabled := read_specs(stored, are_disabled=True):
                 self._disabled[principal] = disabled
@@ -357,21 +359,21 @@ class ServerRegistry:
                 del self._added[principal]
 
     def when_unsaved(self, report: Callable[[], None]) -> None:
-        """Have it called when something waits for the next `reload`."""
+        """Set the callback for changes that wait for the next `reload`."""
         if self._repository is not None:
             self._repository.on_unsaved = report
 
     def has_unsaved(self, principal: str) -> bool:
-        """Whether a change of its servers could not be stored yet."""
+        """Whether a change of the principal's servers is not stored yet."""
         return self._repository is not None and bool(self._repository.unsaved_of(principal))
 
     async def save(self, principal: str, spec: BackendSpec) -> None:
-        """Before it is added. Raises: InvalidArguments, NotAllowed, as `ServerRepository.add`."""
+        """Store a server before it is added. Raises: InvalidArguments, NotAllowed, as `ServerRepository.add`."""
         if self._repository is not None:
             await self._repository.add(principal, spec)
 
     async def save_change(self, principal: str, spec: BackendSpec, *, is_disabled: bool = False) -> None:
-        """Before it is changed. Raises: NotAllowed, EmceepeeError, as `ServerRepository.replace`."""
+        """Store a server before it is changed. Raises: NotAllowed, EmceepeeError, as `ServerRepository.replace`."""
         if self._repository is not None:
             await self._repository.replace(principal, spec, is_disabled=is_disabled)
 
@@ -380,7 +382,7 @@ class ServerRegistry:
             await self._repository.remove(principal, name)
 
     async def reload(self) -> None:
-        """Write what could not be written, and take over what other processes changed. Raises: StoreError."""
+        """Write unsaved changes, and apply changes of other processes. Raises: StoreError."""
         if self._repository is None:
             return
         await self._repository.write_unsaved()
@@ -389,7 +391,7 @@ class ServerRegistry:
             raise BeingChanged("Servers that other processes have changed are being changed here.")
 
     async def catch_up(self, principal: str) -> None:
-        """Take over what other processes changed of one principal's servers: who changes one wants to know."""
+        """Apply other processes' changes to one principal's servers, so that a caller changes the current state."""
         if self._repository is None or principal not in self._loaded:
             return
         try:
@@ -398,9 +400,9 @@ class ServerRegistry:
             log.warning("servers_not_loaded", error=str(error))
 
     async def _take_over(self, repository: ServerRepository, principal: str) -> bool:
-        """Have the servers as they are stored; sessions hear of each what they would hear if it were changed here.
+        """Reconcile with the store and notify sessions, as for local changes.
 
-        What is being changed here just now is left as it is: False if it was changed elsewhere, too.
+        Servers that are being changed here stay as they are. Return False if the store has other changes for them.
         """
         stored = await self._read(repository, principal)
         enabled, disabled = read_specs(stored), read_specs(stored, are_disabled=True)
@@ -413,7 +415,7 @@ class ServerRegistry:
         return (wanted, wanted_disabled) == (enabled, disabled)
 
     async def _read(self, repository: ServerRepository, principal: str) -> Sequence[ServerConfiguration]:
-        """Read again if anything was changed here meanwhile: what was read may be from before that."""
+        """Read again if a local change happened during the read (race): the result may predate it."""
         while True:
             before = self._changes
             stored = await repository.read(principal)
@@ -429,7 +431,7 @@ class ServerRegistry:
             self._tell_disabled(principal)
 
     async def _take_over_enabled(self, principal: str, changes: ServerChanges) -> None:
-        """All is decided before any session is waited for: callers change more meanwhile."""
+        """Change the registry before waiting for any session: callers make more changes during the wait."""
         telling = []
         for name in changes.removed:
             self._forget(principal, name)
@@ -445,6 +447,6 @@ class ServerRegistry:
 
 
 def _unless_busy(stored: Specs, here: Specs, busy: set[str]) -> Specs:
-    """What is stored, but for what is busy as it is here."""
+    """Return the stored servers, but keep the local settings of busy ones."""
     kept = {name: spec for name, spec in here.items() if name in busy}
     return {name: spec for name, spec in stored.items() if name not in busy} | kept

@@ -1,4 +1,4 @@
-"""How one list of the operator's servers differs from the one before."""
+"""The differences between an earlier and a later list of servers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from emceepee.backends.spec import BackendSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerChanges:
-    """A server that is in none of these is as it was."""
+    """A server in none of these fields is unchanged."""
 
     added: tuple[BackendSpec, ...] = ()
     removed: tuple[str, ...] = ()
-    changed: tuple[BackendSpec, ...] = ()  # are connected anew
-    reworded: tuple[BackendSpec, ...] = ()  # are the same servers, of which something else is said
+    changed: tuple[BackendSpec, ...] = ()  # their connections are replaced
+    reworded: tuple[BackendSpec, ...] = ()  # the same servers with a different description
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.changed or self.reworded)
 
     def summary(self) -> dict[str, list[str]]:
-        """The names by what became of them, for a log."""
+        """Return the server names by kind of change, for a log."""
         by_kind = {"added": self.added, "changed": self.changed, "reworded": self.reworded}
         names = {kind: [spec.name for spec in specs] for kind, specs in by_kind.items()} | {"removed": [*self.removed]}
         return {kind: found for kind, found in names.items() if found}

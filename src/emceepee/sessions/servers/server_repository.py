@@ -1,4 +1,4 @@
-"""The servers that principals added, in the store. What it cannot take just now is written later."""
+"""The servers that principals added, in the store. Changes that cannot be saved at once are written later."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,19 +14,19 @@ log = EventLog("sessions")
 
 
 class ServerRepository:
-    """One per process. Others that use the store have their own."""
+    """One per process. Other processes that use the store have their own."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
-        self.on_unsaved: Callable[[], None] | None = None  # called when something waits for `write_unsaved`
+        self.on_unsaved: Callable[[], None] | None = None  # called when a change waits for `write_unsaved`
 
     async def read(self, principal: str) -> Sequence[ServerConfiguration]:
         """Raises: StoreError."""
         return await self._store.servers_of(principal)
 
     async def add(self, principal: str, spec: BackendSpec) -> None:
-        """Unless another process has added one of that name.
+        """Store the server, unless another process has added one of that name.
 
         Raises:
             InvalidArguments: one has.
@@ -64,7 +64,7 @@ class ServerRepository:
             self.on_unsaved()
 
     def unsaved_of(self, principal: str) -> set[str]:
-        """The names of those that are not yet in the store as they are here."""
+        """Return the names of servers whose local changes are not stored yet."""
         return {name for owner, name in self._unsaved if owner == principal}
 
     async def write_unsaved(self) -> None:

@@ -1,4 +1,4 @@
-"""Servers that callers added, as the store keeps them: the entry that would add them again."""
+"""The stored form of servers that callers added: the entry that would add them again."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -30,14 +30,14 @@ def write_configuration(principal: str, spec: BackendSpec, *, is_disabled: bool 
 
 
 def _holds_secrets(target: Target) -> bool:
-    """Whether it has anything in which people put secrets."""
+    """Whether the target has settings that commonly hold secrets."""
     if isinstance(target, HttpTarget):
         return bool(target.headers or target.oauth) or public_place(target.url) != target.url
     return isinstance(target, StdioTarget) and bool(target.env or target.args)
 
 
 def read_specs(stored: Iterable[ServerConfiguration], *, are_disabled: bool = False) -> dict[str, BackendSpec]:
-    """Those that are enabled, or disabled, and can be read."""
+    """Return the readable servers that are enabled, or disabled ones with `are_disabled`."""
     specs: dict[str, BackendSpec] = {}
     for server in stored:
         if server.is_disabled is not are_disabled:

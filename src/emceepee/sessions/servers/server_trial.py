@@ -1,4 +1,4 @@
-"""A server that is being tried before it is added or changed: others wait for what comes of it."""
+"""A server that is tried before it is added or changed. Other callers wait for the outcome."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ from emceepee.errors import EmceepeeError
 
 @dataclass(slots=True, eq=False)
 class Trial:
-    """A server that someone is adding or changing. `outcome` is the error if it fails; cancelled if it is given up."""
+    """A server that a caller adds or changes. `outcome` gets the error of a failed trial; cancellation cancels it."""
 
     spec: BackendSpec
-    replaces: bool = False  # one that is there already
-    is_called_off: bool = False  # what was started for it is still being ended
+    replaces: bool = False  # whether it replaces an existing server
+    is_called_off: bool = False  # cancelled, but its connection is still closing
     outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def end(self, error: BaseException | None) -> None:
@@ -21,6 +21,6 @@ class Trial:
             self.outcome.set_result(None)
         elif isinstance(error, EmceepeeError):
             self.outcome.set_exception(error)
-            self.outcome.exception()  # nobody may be waiting for it
+            self.outcome.exception()  # mark the exception as retrieved: there may be no waiter
         else:
             self.outcome.cancel()
