@@ -1,4 +1,4 @@
-"""What a backend offers, whichever link it is asked on: the lists of the newest one, and what changed between links."""
+"""The lists that a backend offers. They survive a reconnect, and differences between links are reported as changes."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
@@ -17,7 +17,7 @@ RunBounded = Callable[[Callable[[Link], Awaitable[Entries]], str], Awaitable[Ent
 
 
 class BackendLists:
-    """One per connection, for all its links."""
+    """The lists of one connection, across all its links."""
 
     def __init__(
         self,
@@ -30,20 +30,20 @@ class BackendLists:
         clock: Clock,
         limits: Limits,
     ) -> None:
-        """`notify` takes what the backend would have said, had it been connected."""
+        """`notify` receives the change notifications that the backend missed sending while it was disconnected."""
         self._permitted, self._run_bounded = permitted, run_bounded
         self._subscriptions, self._notify = subscriptions, notify
         self._tasks, self._clock, self._limits = tasks, clock, limits
-        self._last_seen: dict[Kind, Entries] = {}  # on links before, and not yet compared
+        self._last_seen: dict[Kind, Entries] = {}  # from earlier links, not yet compared
         self.catalog: Catalog | None = None  # of the newest link
 
     def known_tools(self) -> Entries | None:
-        """The permitted tools, if the list is at hand."""
+        """Return the permitted tools, or None if the list is not cached."""
         tools = self.catalog.known(Kind.TOOLS) if self.catalog else None
         return None if tools is None else self._filter(tools)
 
     async def entries(self, kind: Kind) -> Entries:
-        """All entries of one kind; of tools, the permitted ones.
+        """Return all entries of one kind. Tools are limited to the permitted ones.
 
         Raises:
             EmceepeeError
@@ -62,10 +62,10 @@ class BackendLists:
         permitted = self._permitted
         return tools if permitted.permits_all else [tool for tool in tools if permitted.permits(str(tool.get("name")))]
 
-    # The life of links.
+    # Link lifecycle.
 
     def attach(self, link: Link) -> None:
-        """From now on lists are asked for on this one, and anew."""
+        """Read lists from this link from now on. They are fetched again."""
         if self.catalog is not None:
             self._last_seen |= {kind: items for kind in Kind if (items := self.catalog.known(kind)) is not None}
         self.catalog = Catalog(
@@ -77,7 +77,7 @@ class BackendLists:
         )
 
     def compare_soon(self) -> None:
-        """Lists that the backend changed while it was away raise the notification that it could not send."""
+        """Compare the lists in the background, and send the change notifications that the backend could not send."""
         if self._last_seen and self.catalog is not None:
             self._tasks.spawn(self._compare(self.catalog), name="compare")
 
@@ -88,7 +88,7 @@ class BackendLists:
                 if await now.entries(kind) != known:
                     changed.add(kind.changed)
             except (RpcError, LinkError):
-                break  # gone again; the next comparison will tell
+                break  # lost again; the next comparison reports it
             self._last_seen.pop(kind, None)
         for method in sorted(changed):
             self._notify(method, {})

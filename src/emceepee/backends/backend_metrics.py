@@ -1,19 +1,19 @@
-"""What happened to the backends of this process, counted."""
+"""Counters of backend events in this process."""
 
 from collections import Counter
 
 from emceepee.telemetry.label_values import LabelValues
 
-MOST_SERVERS = 100  # with a count of their own
+MOST_SERVERS = 100  # with their own counts
 
 
 class BackendMetrics:
-    """One per process."""
+    """The counters of one process."""
 
     def __init__(self) -> None:
         self._servers = LabelValues(MOST_SERVERS)
-        self.restarts: Counter[str] = Counter()  # of programs, by server
-        self.refreshes: Counter[str] = Counter()  # of tokens, by outcome
+        self.restarts: Counter[str] = Counter()  # of child processes, by server
+        self.refreshes: Counter[str] = Counter()  # of access tokens, by outcome
 
     def count_restart(self, server: str) -> None:
         self.restarts[self._servers.value_of(server)] += 1

@@ -1,4 +1,4 @@
-"""A task of a backend's own, as emceepee remembers it: enough to follow it, also from another process."""
+"""A task that a backend runs itself, as emceepee stores it. The record suffices to follow it from another process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class OpenQuestion(NamedTuple):
-    """A request of a 2025-11-25 backend about its task: it can be answered as long as the backend knows our session."""
+    """A request of a 2025-11-25 backend about its task. It can be answered while the backend knows our session."""
 
     request_id: int | str  # of JSON-RPC
     method: str
@@ -17,20 +17,20 @@ class OpenQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class BackendTask:
-    """Frozen: whoever follows it makes the next one. Its ids are secrets: they are neither logged nor shown."""
+    """An immutable snapshot; an update creates another one. Its ids are secrets: they are neither logged nor shown."""
 
     task_id: str
     is_modern: bool
-    outlives_link: bool = True  # that of a child process ends with it
-    token: str | None = None  # under which the backend reports progress
-    message: str | None = None  # how it stands, in the backend's words
+    outlives_link: bool = True  # a child process's task ends with it
+    token: str | None = None  # progress token that the backend uses
+    message: str | None = None  # the task's status, in the backend's words
     questions: Mapping[int | str, OpenQuestion] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<BackendTask {'2026-07-28' if self.is_modern else '2025-11-25'} questions={len(self.questions)}>"
 
     def is_kept_as(self, other: "BackendTask | None") -> bool:
-        """Whether a record of the other one is as good."""
+        """Return whether a record of `other` would restore this task equally well."""
         return other is not None and (self.task_id, self.questions) == (other.task_id, other.questions)
 
     def to_record(self) -> JsonObject:

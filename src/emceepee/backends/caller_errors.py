@@ -1,4 +1,4 @@
-"""What went wrong with a backend, in the words of a caller. Below this there are only RpcError and LinkError."""
+"""Errors of a backend, as its callers see them. The layers below raise only RpcError and LinkError."""
 
 from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
 from emceepee.backends.required_links import links_needed, required_links
@@ -11,7 +11,7 @@ BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
 
 def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None) -> BackendDisconnected:
-    """Why there is no link, and what to do."""
+    """Return the error for a missing link: the reason, and what to do."""
     reason = view.reason or "it was not connected yet"
     if view.status is ConnectionStatus.AUTHORIZING:
         return login_needed(server, reason)
@@ -29,7 +29,7 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
 
 
 def misconfigured(server: str, reason: str) -> BackendDisconnected:
-    """Of a server whose entry in the configuration cannot be used: no call changes that."""
+    """Return the error for a server with a bad configuration entry. Retrying cannot help."""
     return BackendDisconnected(
         f'Server "{server}" is disabled by a mistake in its configuration: {reason}. Correct that: emceepee reads the '
         "file again when it changes, and environment variables when it starts.",
@@ -85,7 +85,10 @@ _NO_RESULT = {
 
 
 def task_failed(server: str, reason: str, message: str | None, error: JsonObject | None) -> EmceepeeError:
-    """Of a call that the backend ran as a task of its own, and that has no result. `message` is its last status."""
+    """Return the error for a call that the backend ran as its own task and that has no result.
+
+    `message` is the last status message of the task.
+    """
     said = f' The server said: "{message}".' if message else ""
     details: JsonObject = {"server": server, "reason": f"task_{reason}"} | ({"error": error} if error else {})
     if reason in ("forgotten", "not_offered", "broken"):
@@ -99,9 +102,9 @@ def not_answered(server: str, method: str, seconds: float) -> TimedOut:
 
 
 def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split: bool) -> EmceepeeError:
-    """Of a server that cannot ask in 2026-07-28; `answer` is its own, in which it says so.
+    """Return the error for a server that cannot ask questions in 2026-07-28.
 
-    `is_split`: only this call leaves that era.
+    `answer` is the server's answer with its complaint. `is_split` means that only this call leaves that era.
     """
     if is_split:
         remedy = "emceepee makes this call in an earlier one from now on"

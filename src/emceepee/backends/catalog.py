@@ -1,4 +1,4 @@
-"""What a backend offers (tools, resources, templates, prompts), to the last page, kept until it says they changed."""
+"""What a backend offers (tools, resources, templates, prompts), all pages, cached until the backend reports changes."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 
 class Kind(Enum):
-    """A list that a backend can be asked for: the method, the result's key, the capability, the change notification."""
+    """A list that a backend offers: its method, the result's key, the capability, the change notification."""
 
     TOOLS = ("tools/list", "tools", "tools", "notifications/tools/list_changed")
     RESOURCES = ("resources/list", "resources", "resources", "notifications/resources/list_changed")
@@ -33,12 +33,12 @@ class Kind(Enum):
 @dataclass(slots=True)
 class _Listing:
     items: list[JsonObject]
-    good_until: float | None  # by the monotonic clock; None: until the backend says otherwise
-    header_maps: Mapping[str, HeaderMap] = field(default_factory=dict)  # of tools whose arguments are mirrored
+    good_until: float | None  # on the monotonic clock; None: until the backend reports a change
+    header_maps: Mapping[str, HeaderMap] = field(default_factory=dict)  # of tools with mirrored arguments
 
 
 class Catalog:
-    """The lists of one link. Many askers at once cause one request."""
+    """The lists of one link. Concurrent callers share one request."""
 
     def __init__(
         self,
@@ -49,19 +49,19 @@ class Catalog:
         limits: Limits,
         is_told_of_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_told_of_changes` says of a capability whether a 2026-07-28 backend tells us of changes to it just now."""
+        """`is_told_of_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
         self._link, self._clock, self._tasks, self._limits = link, clock, tasks, limits
         self._is_told_of_changes = is_told_of_changes
         self._kept: dict[Kind, _Listing] = {}
         self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
 
     def known(self, kind: Kind) -> list[JsonObject] | None:
-        """What is kept, without asking the backend."""
+        """Return the cached entries without asking the backend, or None."""
         kept = self._kept.get(kind)
         return kept.items if kept else None
 
     async def entries(self, kind: Kind) -> list[JsonObject]:
-        """Every entry, as the backend sent it.
+        """Return every entry, as the backend sent it.
 
         Raises:
             RpcError, LinkError
@@ -70,7 +70,7 @@ class Catalog:
         return kept.items if kept is not None and self._is_good(kind, kept) else (await self._listing(kind)).items
 
     async def _listing(self, kind: Kind) -> _Listing:
-        """Asked for now, or by someone else just before. Raises: RpcError, LinkError."""
+        """Fetch the list, or join a fetch in progress. Raises: RpcError, LinkError."""
         coming = self._fetches.get(kind)
         if coming is None:
             coming = self._fetches[kind] = asyncio.get_running_loop().create_future()
@@ -79,28 +79,28 @@ class Catalog:
         try:
             return await asyncio.shield(coming)
         finally:
-            del coming  # which has the error that has this frame
+            del coming  # breaks a reference cycle: its error's traceback holds this frame
 
     def invalidate(self, method: str) -> None:
-        """A notification came: what it speaks of is asked for anew, also if an answer is on its way just now."""
+        """Drop the lists that a change notification names. A fetch in progress is not cached."""
         for kind in Kind:
             if kind.changed == method:
                 self._kept.pop(kind, None)
                 self._fetches.pop(kind, None)
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
-        """The headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
+        """Return the headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
         listing = self._kept.get(Kind.TOOLS) or await self._listing(Kind.TOOLS)
         wanted = listing.header_maps.get(tool)
         return param_headers(wanted, arguments) if wanted else {}
 
     async def _fetch(self, kind: Kind, coming: "asyncio.Future[_Listing]") -> None:
-        """Its own task, so that an asker who leaves takes nothing from the others."""
+        """Fetch the list in a separate task, so that one cancelled caller does not affect the others."""
         try:
             listing = await self._all_pages(kind)
         except (RpcError, LinkError) as error:
-            coming.set_exception(error.with_traceback(None))  # the way that it came has the whole list
-            coming.exception()  # the askers may all have left
+            coming.set_exception(error.with_traceback(None))  # its traceback's frames hold the whole list
+            coming.exception()  # mark as retrieved: all callers may have left
         except asyncio.CancelledError:
             coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
             coming.exception()
@@ -114,7 +114,10 @@ class Catalog:
                 del self._fetches[kind]
 
     def _is_good(self, kind: Kind, listing: _Listing) -> bool:
-        """A handshake-era backend announces changes unasked; a modern one says how long its answer is good for."""
+        """Return whether a cached list is current.
+
+        A handshake-era backend announces changes unasked. A modern one states how long its answer is valid.
+        """
         if listing.good_until is not None:
             return self._clock.monotonic() < listing.good_until
         return not self._link.facts.is_modern or self._is_told_of_changes(kind.capability)
@@ -131,7 +134,7 @@ class Catalog:
                 page = await self._link.request(kind.method, {} if cursor is None else {"cursor": cursor})
             except RpcError as error:
                 if error.code == METHOD_NOT_FOUND and cursor is None:
-                    break  # a capability that is declared as a whole, of which the backend has a part
+                    break  # the capability is declared as a whole, and the backend supports only a part
                 raise
             entries = page.get(kind.key)
             if not isinstance(entries, list):
@@ -157,7 +160,7 @@ class Catalog:
 
 
 async def _with_header_maps(listing: _Listing) -> _Listing:
-    """Return the tools that may be offered, and which of their arguments are mirrored."""
+    """Return the tools that may be offered, with their header maps."""
     items, maps = list[JsonObject](), dict[str, HeaderMap]()
     for tool in listing.items:
         if (headers := header_map(tool.get("inputSchema"))) is not None:
@@ -168,5 +171,5 @@ async def _with_header_maps(listing: _Listing) -> _Listing:
 
 
 def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:
-    """The fetch ended without an outcome, because the link closes: its askers are told, and not cancelled with it."""
+    """Fail callers whose fetch was cancelled because the link closes, without cancelling the callers."""
     reject(coming, LinkError(Failure.CLOSED, "the connection was closed"))

@@ -1,4 +1,4 @@
-"""A session's connection to one backend: how a call goes through it, and what else belongs to it, each a part."""
+"""A session's connection to one backend: how a call goes through it. Its other duties are separate parts."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Connection:
-    """`state` says where it stands; `ready()` waits for the link; `close()` leaves nothing behind."""
+    """`state` is the current status, `ready()` waits for the link, and `close()` releases everything."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Connection:
             outlive_link=isinstance(spec.target, HttpTarget),
         )
         self._listener = LinkListener(listener, self._subscriptions, self.lists, self._backend_tasks)
-        self._leaves_session = False  # whether another process will take ours at the backend up
+        self._leaves_session = False  # whether another process will resume our session at the backend
         self._eras = EraChoice(
             spec, dialer.eras, self._supervisor.retire, partial(self._dial_side, principal, caller_id)
         )
@@ -148,7 +148,7 @@ class Connection:
 
     @property
     def idle_seconds(self) -> float:
-        """Seconds since the session was last used; 0 while closing the link would lose anything."""
+        """Seconds since the session was last used; 0 if closing the link would lose anything."""
         if self._supervisor.live is None or self._supervisor.requests or self.is_listening:
             return 0.0
         return self._observer.idle_seconds
@@ -159,11 +159,11 @@ class Connection:
     # Opening and closing.
 
     def start(self) -> None:
-        """Begin to connect, unless that was done before."""
+        """Begin to connect, unless already started."""
         self._supervisor.start()
 
     async def ready(self) -> Link:
-        """The link, as soon as it is there; a lost one is tried at once.
+        """Return the link once it is open. If it is lost, reconnect without waiting for the backoff.
 
         Raises:
             BackendDisconnected: it could not be opened, or is lost for good.
@@ -171,28 +171,28 @@ class Connection:
         return await self._supervisor.ready()
 
     async def first_link(self) -> Link:
-        """One try, and no other after it. Raises: BackendDisconnected."""
+        """Connect with a single attempt. Raises: BackendDisconnected."""
         return await self._supervisor.ready(may_retry=False)
 
     async def reconnect(self) -> Link:
-        """A fresh link from any state, in the era that the server chooses now."""
+        """Replace the link from any state. The server chooses its era again."""
         self._eras.forget()
         return await self._supervisor.reconnect()
 
     def forget_era(self) -> None:
-        """Let the server choose its era again when it is connected next."""
+        """Make the server choose its era again at the next connect."""
         self._eras.forget()
 
     def end_login(self, reason: str | None) -> None:
-        """What it waited for is over: it is connected, or `reason` is why not."""
+        """Handle the end of a login: retry the connection, or fail it with `reason` if the login failed."""
         self._supervisor.end_login(reason)
 
     async def rest(self) -> None:
-        """Let the link go until it is needed again."""
+        """Close the link until it is needed again."""
         await self._supervisor.rest()
 
     def give_way(self) -> None:
-        """Stop the process, because another one needs room."""
+        """Stop the process, because another one needs its slot."""
         self._supervisor.begin_rest(GAVE_WAY)
 
     def stop_idle_process(self) -> None:
@@ -201,7 +201,7 @@ class Connection:
             self._supervisor.begin_rest()
 
     async def close(self) -> None:
-        """Carried through even if the one who asked for it leaves."""
+        """Close everything. This completes even if its caller is cancelled."""
         await close_bounded(self._close(), within=CLOSE_CONNECTION_SECONDS, what=f"the connection to {self.spec.name}")
 
     async def _close(self) -> None:
@@ -237,7 +237,7 @@ class Connection:
                 spec, listener, principal=principal, caller_id=caller_id, authorizer=authorizer
             )
 
-    # What the supervisor calls when a link comes and goes.
+    # Callbacks of the supervisor when a link opens or ends.
 
     def stderr_of_dial(self) -> str:
         """Return what the process that did not answer wrote to standard error; empty for a server at an address."""
@@ -245,7 +245,7 @@ class Connection:
         return "" if lines is None else lines.sentence()
 
     async def prepare_link(self, link: Link) -> None:
-        """Bring a fresh link to where the last one was: log level, subscriptions; lists are asked for anew."""
+        """Restore the log level and the subscriptions on a new link. Lists are fetched again."""
         self._listener.stderr_of_dial = None
         self.lists.attach(link)
         self._subscriptions.attach(link)
@@ -264,44 +264,44 @@ class Connection:
             self._tasks.spawn(self._eras.side.close(), name="close the second link")
 
     def _notify_of_change(self, method: str, params: JsonObject) -> None:
-        """What the backend would have said, had it been asked in time."""
+        """Report a change that the backend could not report itself."""
         self._listener.handle_notification(method, params, None)
 
-    # Calls that the backend runs as tasks of its own.
+    # Calls that the backend runs as its own tasks.
 
     async def follow(self, task: BackendTask, *, origin: object) -> JsonObject:
-        """The result of a call that another process has made. Raises: EmceepeeError."""
+        """Return the result of a call that another process made. Raises: EmceepeeError."""
         return await self._backend_tasks.resume(task, origin)
 
     def leave_task(self, origin: object) -> None:
-        """Others will follow the backend's task of that call: neither that nor our session there is to be ended."""
+        """Leave the backend's task of that call, and our session there, to another process that will follow it."""
         self._backend_tasks.leave(origin)
         self._leaves_session = True
         if self._supervisor.link is not None:
             self._supervisor.link.leave_session()
 
     def session_record(self) -> JsonObject | None:
-        """What another process can take our session at the backend up with, if there is one."""
+        """Return what another process needs to resume our session at the backend, or None without a session."""
         resumption = self._supervisor.resumption
         return resumption.to_record() if isinstance(resumption, Resumption) else None
 
     def restore_session(self, record: JsonObject) -> None:
-        """Of a process that has ended. Raises: KeyError, TypeError, ValueError."""
+        """Resume the session of a process that has ended. Raises: KeyError, TypeError, ValueError."""
         self._supervisor.resume_with(Resumption.from_record(record))
 
     async def _ask_about_task(self, work: Callable[[Link], Awaitable[T]]) -> T:
         """Raises: RpcError, LinkError, EmceepeeError."""
         return await self._run_once(work, PhaseKind.CALL)
 
-    # Asking.
+    # Requests.
 
     async def request(
         self, method: str, params: JsonObject, *, origin: object | None = None, plan: CallPlan = NO_PLAN
     ) -> JsonObject:
-        """Ask the backend and return its raw, final result; what it asks meanwhile goes to the listener.
+        """Send a request to the backend and return its raw, final result. Its questions go to the listener.
 
-        What the backend certainly did not take is sent once more; what it lets in only after a login, after that. What
-        it runs as a task of its own is followed.
+        A request is retried once if the backend certainly did not receive it. If it needs a login, it is retried after
+        that. If the backend runs it as a task, the task is followed.
 
         Raises:
             EmceepeeError: in the words of a caller.
@@ -322,7 +322,7 @@ class Connection:
     def _sender(
         self, method: str, params: JsonObject, origin: object | None, plan: CallPlan
     ) -> Callable[[Link], Awaitable[JsonObject]]:
-        """What sends the request once, on a given link."""
+        """Return a function that sends the request once, on a given link."""
 
         async def send(link: Link) -> JsonObject:
             if (prepare := plan.before_sending) is not None:
@@ -364,9 +364,9 @@ class Connection:
         origin: object | None = None,
         is_first: bool = True,
     ) -> T:
-        """Do `work` on the link. What did not run, or does no harm twice, is tried once more, on the next if need be.
+        """Run `work` on the link. Retry it once, on a new link if necessary, if it did not run or is safe to repeat.
 
-        With an `origin`, a login that is needed is waited for. `is_first`: nothing of the call was done before.
+        With an `origin`, wait for a required login. `is_first` means that no part of the call was done before.
 
         Raises:
             EmceepeeError
@@ -402,19 +402,19 @@ class Connection:
             with self._supervisor.in_use(), phase(seen_as, self.spec.name):
                 result = await work(link)
         except NoAccess:
-            raise  # the link is as good as before
+            raise  # the link still works
         except LinkError as error:
             if not error.may_have_run or error.failure is Failure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
             raise
         except RpcError:
-            self._health.record_success()  # a refusal is an answer
+            self._health.record_success()  # an error response is an answer
             raise
         self._health.record_success()
         return result
 
     async def _run_bounded(self, work: Callable[[Link], Awaitable[T]], method: str) -> T:
-        """Do what has no business taking long, and does no harm if it is done twice. Raises: EmceepeeError."""
+        """Run short work that is safe to repeat, with a timeout. Raises: EmceepeeError."""
         try:
             async with give_up_after(self._clock, self._limits.request_seconds):
                 return await self._run_on_link(work, method, is_repeatable=True)
@@ -422,7 +422,7 @@ class Connection:
             raise not_answered(self.spec.name, method, self._limits.request_seconds) from None
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """A small question that changes nothing.
+        """Send a short request that changes nothing.
 
         Raises:
             EmceepeeError
@@ -431,7 +431,7 @@ class Connection:
 
 
 def first_text(result: JsonObject) -> str:
-    """The words of a tool's error, if it has any."""
+    """Return the message of a tool's error, or an empty string."""
     content = result.get("content")
     first = content[0] if isinstance(content, list) and content else None
     return str(first.get("text", "")) if isinstance(first, dict) else ""

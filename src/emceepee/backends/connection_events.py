@@ -1,4 +1,4 @@
-"""What becomes of a connection, as the session's events and as lines of the log."""
+"""State changes of a connection, as session events and log lines."""
 
 from typing import Protocol
 
@@ -17,11 +17,11 @@ class ConnectionChangeSignal(Protocol):
 
 
 class Observer(Protocol):
-    """The session, which wants to know how its backends fare. Must not raise."""
+    """The session, which observes its connections. Its methods must not raise."""
 
     @property
     def change_signal(self) -> ConnectionChangeSignal:
-        """For each change of state, whether or not it is worth an event."""
+        """The signal for each state change, including changes without an event."""
         ...
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
@@ -32,16 +32,16 @@ class Observer(Protocol):
         ...
 
     def keep_settings(self, server: str) -> None:
-        """What is asked of the server for all links to come is different now."""
+        """Store the settings that will apply to all future links to the server."""
         ...
 
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:
-        """The link is gone: reject what waits on it. Returns what that invalidated."""
+        """Reject everything that waits on a lost link. Return what that invalidated."""
         ...
 
 
 class ConnectionEvents:
-    """Knows which events belong to each turn of a connection; those of a process are its own."""
+    """Emits the events of each state change. A process has events of its own."""
 
     def __init__(self, spec: BackendSpec, observer: Observer) -> None:
         self._spec, self._observer = spec, observer
@@ -58,14 +58,14 @@ class ConnectionEvents:
         self._tell(EventType.SERVER_CONNECTED, {"capabilities": capabilities})
 
     def announce_reconnected(self, process: JsonObject | None, *, tries: int, is_same: bool) -> None:
-        """After a loss; `is_same` if the backend still knows us."""
+        """Report a reconnect; `is_same` means that the backend kept our session."""
         if process is not None:
             self.emit(EventType.RESTARTED, pid=process["pid"])
         kind = "blip" if is_same else "restart"
         self.emit(EventType.SERVER_RECONNECTED, attemptsTaken=tries, kind=kind, invalidated=self._invalidated)
 
     def announce_end(self, end: LinkEnd, process: JsonObject | None) -> None:
-        """Whatever waits on the link is rejected, also where nobody needs to be told that it ended."""
+        """Report the end of a link. Requests waiting on it are rejected even if the end itself needs no report."""
         if end.kind is LinkEndKind.LOST and process is not None:
             self.emit(EventType.PROCESS_CRASHED, **_end_of(process))
         if end.kind is not LinkEndKind.CLOSED:
@@ -73,7 +73,7 @@ class ConnectionEvents:
         self._invalidated = self._observer.handle_link_loss(self._spec.name, end.reason)
 
     def announce_stop(self, process: JsonObject | None, end: LinkEnd) -> None:
-        """Report a stop on purpose. How an idle process exited is no news, and would read like a crash."""
+        """Report an intentional stop. The exit status of an idle process is left out: it would look like a crash."""
         if process is None:
             return
         if end.kind is LinkEndKind.UNUSED:
@@ -82,7 +82,7 @@ class ConnectionEvents:
             self.emit(EventType.PROCESS_STOPPED, **_end_of(process))
 
     def log_failure(self, reason: str, tries: int) -> None:
-        """A try failed; there may be more."""
+        """Log a failed attempt; more may follow."""
         event = "server_reconnect_failed" if tries else "server_connect_failed"
         log.warning(event, server=self._spec.name, attempt=tries, error=reason)
 
@@ -99,7 +99,7 @@ class ConnectionEvents:
             self.emit(EventType.RESTART_FAILED, attempts=attempts, error=reason)
 
     def emit(self, event: EventType, /, **data: object) -> None:
-        """As an event, and the same to the log."""
+        """Emit an event, and log it."""
         log.info(str(event), server=self._spec.name, **data)
         self._tell(event, data)
 

@@ -1,4 +1,4 @@
-"""The login that a server may want, as its connection sees it: what a person is asked, and what is tried again then."""
+"""The login that a server may require, from its connection's side: what to ask a person, and what to retry then."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,19 +14,19 @@ T = TypeVar("T")
 
 
 def wants_person(error: Exception) -> bool:
-    """Whether a person has been asked to log in, so that it may be tried again after that."""
+    """Return whether a person was asked to log in, so that a retry can succeed after that."""
     return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
 class ConnectionLogin:
-    """Without an `authorizer` the server takes no logins of ours."""
+    """The login of one connection. Without an `authorizer`, emceepee cannot log in to this server."""
 
     def __init__(self, server: str, authorizer: Authorizer | None) -> None:
         self._server, self.authorizer = server, authorizer
 
     @property
     def url(self) -> str | None:
-        """What a person is asked to open, if the server wants a login just now."""
+        """The URL that a person is asked to open, if the server currently needs a login."""
         return None if self._asked is None else self._asked.opens
 
     @property
@@ -40,23 +40,23 @@ class ConnectionLogin:
 
     @property
     def trouble(self) -> str | None:
-        """Which authorization server does not answer, so that calls may have to wait, or fail."""
+        """The authorization server that does not answer, so that calls may wait or fail."""
         return None if self.authorizer is None else self.authorizer.trouble
 
     async def dial(self, dial: Callable[[], Awaitable[Link]]) -> Link:
-        """Open a link; once more, if the login that it lacks is over already. Raises: RpcError, LinkError."""
+        """Open a link. Retry once if the missing login completes during the attempt. Raises: RpcError, LinkError."""
         try:
             return await dial()
         except NoAccess as error:
             if not error.wants_person or self.authorizer is None or self.authorizer.is_logging_in:
                 raise
-        # The person was quicker than the link that could not be opened took to close.
+        # The person logged in before the failed link was closed.
         return await dial()
 
     async def run_after(
         self, run: Callable[[], Awaitable[T]], method: str, origin: object | None, *, is_first: bool
     ) -> T:
-        """A person was asked to log in: wait for them, and `run` then. It may turn out to need more rights.
+        """Wait until the person has logged in, then `run`. If that needs more rights, wait for another login.
 
         Raises:
             EmceepeeError

@@ -1,4 +1,4 @@
-"""Opening links: which transport a configuration asks for, and nothing left behind when it fails."""
+"""Opens links: chooses the transport that a configuration asks for, and cleans up after a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 AGENT = {"user-agent": f"emceepee/{__version__}"}
 CALLER_HEADER = "emceepee-session-id"
-# The answers that an older SSE server gives to a POST at its stream's address.
+# An older SSE server rejects a POST to its stream's address with one of these statuses.
 SSE_HINTS = (400, 404, 405)
 
 
@@ -58,7 +58,7 @@ class Dialer:
         observer: LinkObserver | None = None,
         is_listed: Callable[[str], bool] = list_nothing,
     ) -> None:
-        """`is_listed` tells whether --allow-url lists an address."""
+        """`is_listed` returns whether --allow-url lists an address."""
         self._pool, self._clock, self._limits, self._roots = pool, clock, limits, roots
         self._child_processes = child_processes
         self._process_slots = ProcessSlots(limits, clock)
@@ -102,7 +102,7 @@ class Dialer:
 
     @property
     def recordings(self) -> "Recordings":
-        """Loaded for whoever records."""
+        """The recordings, loaded on first use."""
         if self._recordings is None:
             from emceepee.backends.recording.recordings import Recordings
 
@@ -110,7 +110,7 @@ class Dialer:
         return self._recordings
 
     def login_sender(self, target: HttpTarget, principal: str) -> OAuthSender:
-        """Return the sender of one principal's login to that server, which reaches only what the server may lead to."""
+        """Return the sender for a principal's login to that server. It reaches only permitted addresses."""
         return OAuthSender(
             pool=self._pool,
             clock=self._clock,
@@ -120,7 +120,7 @@ class Dialer:
         )
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
-        """The roots offered to a backend: its own, else those that everyone gets."""
+        """Return the roots offered to a backend: its own, or else the default ones."""
         return spec.roots or self._roots
 
     async def dial(
@@ -136,12 +136,12 @@ class Dialer:
         recorder: "Recorder | None" = None,
         occupant: Occupant | None = None,
     ) -> Link:
-        """An open link, or an error and nothing left running.
+        """Return an open link. If opening fails, leave nothing running.
 
-        Links of one `principal` share connections. `caller_id` is told to HTTP backends that keep state per caller.
-        `resumption` is the last link's. The `authorizer` has the principal's tokens for this server. `capabilities` are
-        declared in place of the usual ones. What passes is told to the `recorder`, and to the file that the server is
-        configured with. The `occupant` is asked to give way when its process is idle and another one needs room.
+        Links of one `principal` share connections. `caller_id` is sent to HTTP backends that keep state per caller.
+        `resumption` comes from the previous link. The `authorizer` has the principal's tokens for this server.
+        `capabilities` replace the usual ones. Traffic is written to the `recorder`, and to the file in the server's
+        configuration. The `occupant` is asked to stop its process if that is idle and another one needs room.
 
         Raises:
             RpcError, LinkError
@@ -200,7 +200,7 @@ class Dialer:
                 return self._observed(spec, link)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
-                if not is_no_verdict or known != "legacy":  # an older server may end because of how it is asked
+                if not is_no_verdict or known != "legacy":  # an older server may end because of the probe
                     self.eras.forget(spec.target)
                 if is_no_verdict:
                     raise
@@ -210,7 +210,7 @@ class Dialer:
             try:
                 link = await self._dial(spec, listener, Terms("legacy", capabilities), caller, resumption)
             except RpcError:
-                raise end from None  # it is no older server: how it ended says more
+                raise end from None  # it is no older server: its first error explains more
         if spec.mode == "auto":
             self.eras.learn(spec.target, link.facts)
         return self._observed(spec, link)
@@ -291,7 +291,7 @@ class Dialer:
         return link
 
     def _client(self, target: HttpTarget, caller: "_Caller", *, is_sse: bool = False) -> HttpClient:
-        """One per link, because headers and cookies are one caller's. Raises: LinkError."""
+        """Return a client for one link only, because headers and cookies belong to one caller. Raises: LinkError."""
         access = None
         if caller.access is not None:
             access = TokenAccess(caller.access, self._clock, is_asking_on_get=is_sse)

@@ -1,8 +1,8 @@
-"""In which era each call of one connection is made, where a server cannot do everything in one.
+"""Chooses the era of each call of one connection, for servers that cannot do everything in one era.
 
-2026-07-28, and a tool cannot ask       nothing else needs it: the link is replaced by one of the handshake era
-                                        the server has tasks of its own: that tool is called over a second link
-handshake, and a tool needs a task      the link is replaced by one of 2026-07-28, and the call is sent there
+2026-07-28, but a tool cannot ask       no other call needs this era: a handshake-era link replaces this one
+                                        the server runs its own tasks: that tool is called over a second link
+handshake, but a tool needs a task      a 2026-07-28 link replaces this one, and the call is sent there
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,11 +19,14 @@ from emceepee.wire.protocol import MISSING_CLIENT_CAPABILITY, NAMED_BY
 
 
 class EraChanged(Exception):
-    """The request did not run: the link is being replaced by one of the era that it needs."""
+    """The request did not run, because a link of the era that it needs is replacing this one."""
 
 
 class EraChoice:
-    """`retire` replaces a link; `dial_side` opens a second one in the handshake era."""
+    """The era choice of one connection.
+
+    `retire` replaces a link. `dial_side` opens a second link in the handshake era.
+    """
 
     def __init__(
         self,
@@ -36,14 +39,14 @@ class EraChoice:
         self.side = SideLink(dial_side)
 
     def needs_side(self, method: str, params: JsonObject) -> bool:
-        """Return whether this call needs the handshake era, and the link of 2026-07-28 stays."""
+        """Return whether this call needs the handshake era while the main link stays in 2026-07-28."""
         return self._eras.is_any_split and self._eras.asks(self._spec.target, _name_of(method, params))
 
     async def request_aside(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
         """Make a call over the second link. Raises: RpcError, EmceepeeError."""
         try:
             return await self.side.request(method, params, origin=origin)
-        except LinkError as error:  # it says nothing of the first link
+        except LinkError as error:  # a failure of the second link says nothing about the first
             raise request_failed(self._spec.name, method, error) from error
         except TimeoutError:
             raise ExecutionFailed(
@@ -66,7 +69,7 @@ class EraChoice:
         raise needs_handshake_era(self._spec.name, words, answer, is_split=is_split)
 
     def check_refusal(self, link: Link, method: str, error: RpcError) -> None:
-        """Of a link in the handshake era.
+        """Check a refusal on a handshake-era link.
 
         Raises:
             EraChanged: the call needs 2026-07-28, and the server speaks it.
@@ -85,7 +88,7 @@ class EraChoice:
             )
 
     def forget(self) -> None:
-        """Forget what tools have shown, and let the server choose again."""
+        """Forget what the tools' errors revealed, so that the server chooses its era again."""
         self._eras.forget_correction(self._spec.target)
 
 

@@ -1,7 +1,7 @@
-"""Which era a configuration spoke last time, so that the next connection to it need not ask again.
+"""Remembers the era that each server spoke last, so that the next connection can skip the probe.
 
-A server may need both: it has tasks of its own or other extensions in 2026-07-28 only, and tools that can ask in the
-handshake era only. Then the calls of these tools are remembered, and each is made in the era that it needs.
+A server may need both eras: 2026-07-28 for its own tasks and other extensions, and the handshake era for tools that ask
+questions. Then the calls of such tools are remembered, and each call is made in the era that it needs.
 """
 
 from collections import OrderedDict
@@ -10,12 +10,12 @@ from emceepee.backends.link import ServerFacts
 from emceepee.backends.spec import HttpTarget, Mode, StdioTarget, Target
 from emceepee.clock import Clock
 
-KEPT_SECONDS = 3600.0  # a server that learned the other era meanwhile is noticed after this long, or when it refuses
-CORRECTED_SECONDS = 86_400.0  # one that cannot ask in 2026-07-28 costs a call each time that this is found out
+KEPT_SECONDS = 3600.0  # a server that adopts the other era is noticed after this long, or when it refuses
+CORRECTED_SECONDS = 86_400.0  # each discovery that a server cannot ask in 2026-07-28 costs a call
 MOST = 1000
-MOST_CALLS = 100  # of one server, that are remembered to need the handshake era
+MOST_CALLS = 100  # of one server, remembered to need the handshake era
 Key = tuple[str, ...]
-# What servers of both eras say when a tool asks in the manner of the handshake era while it is served in 2026-07-28.
+# Errors of dual-era servers when a tool asks in the handshake-era way on a 2026-07-28 connection.
 _CANNOT_ASK = (
     "elicitation via server-initiated requests is unavailable on 2026-07-28 connections",  # FastMCP 4
     "this transport context has no back-channel for server-initiated requests",  # Python SDK 2
@@ -24,7 +24,7 @@ _CANNOT_ASK = (
 
 
 class EraMemory:
-    """Only a hint: whoever follows it in vain forgets it and asks."""
+    """Remembered eras are only hints: if one proves wrong, it is forgotten and the server is probed."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -37,7 +37,10 @@ class EraMemory:
         return mode if until > self._clock.monotonic() else None
 
     def learn(self, target: Target, facts: ServerFacts) -> None:
-        """Learned again it is not kept for longer: one day it is asked again."""
+        """Remember the era of a server.
+
+        An existing entry is not extended, so that the server is probed again eventually.
+        """
         if self.recall(target) is not None:
             return
         mode: Mode = "2026-07-28" if facts.is_modern else "legacy"
@@ -46,12 +49,15 @@ class EraMemory:
             self._corrected.discard(self._known.popitem(last=False)[0])
 
     def correct(self, target: Target) -> None:
-        """It speaks 2026-07-28, but needs the handshake era."""
+        """Remember that a server speaks 2026-07-28 but needs the handshake era."""
         self._known[_key(target)] = ("legacy", self._clock.monotonic() + CORRECTED_SECONDS)
         self._corrected.add(_key(target))
 
     def take_back(self, target: Target) -> bool:
-        """It needs 2026-07-28 as well. Return False if nobody corrected it, so that it is in its own era."""
+        """Remember that a server needs 2026-07-28 as well.
+
+        Return False if its handshake era was its own choice and not a correction.
+        """
         key = _key(target)
         if key not in self._corrected:
             return False
@@ -67,11 +73,11 @@ class EraMemory:
         self._split.pop(key, None)
 
     def forget_correction(self, target: Target) -> None:
-        """Forget it, if it is not what the server itself chose."""
+        """Forget the era, unless the server itself chose it."""
         if _key(target) in self._corrected or _key(target) in self._split:
             self.forget(target)
 
-    # Servers that need both.
+    # Servers that need both eras.
 
     @property
     def is_any_split(self) -> bool:
@@ -81,7 +87,7 @@ class EraMemory:
         return _key(target) in self._split
 
     def split(self, target: Target, call: str) -> None:
-        """Remember that this call needs the handshake era, and others need 2026-07-28."""
+        """Remember that this call needs the handshake era while others need 2026-07-28."""
         calls = self._split.setdefault(_key(target), set())
         if len(calls) < MOST_CALLS:
             calls.add(call)
@@ -94,7 +100,7 @@ class EraMemory:
 
 
 def cannot_ask(words: str) -> bool:
-    """Whether an error of a tool means that its server can only ask in the handshake era."""
+    """Return whether a tool's error means that its server can ask only in the handshake era."""
     return any(said in words for said in _CANNOT_ASK)
 
 

@@ -1,4 +1,4 @@
-"""Checks that a connected backend still answers. A failing one is told of; it is never the cause of a reconnect."""
+"""Checks that a connected backend still answers. Failures are reported, but never cause a reconnect."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from emceepee.state.limits import Limits
 
 
 class HealthCheck:
-    """One check now and then, while there is a link and it is not busy anyway."""
+    """Checks a link periodically, unless requests keep it busy."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class HealthCheck:
             self._next.cancel()
 
     def record_success(self) -> None:
-        """Any answer, to a check or to a call, shows that the backend lives."""
+        """Record an answer, to a check or to a call: it proves that the backend is alive."""
         was = self.state.status
         self.state = self.state.answered()
         if was is HealthStatus.DEGRADED:
@@ -64,7 +64,7 @@ class HealthCheck:
             async with give_up_after(self._clock, self._limits.health_answer_seconds):
                 await link.request(method, {} if link.facts.is_modern else None)
         except RpcError:
-            self.record_success()  # a refusal is an answer
+            self.record_success()  # an error response is an answer
         except (LinkError, TimeoutError) as error:
             self._record_failure(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
         else:

@@ -1,8 +1,8 @@
-"""Questions inside the result of a call: a 2026-07-28 backend asks there, and the same call is sent again with answers.
+"""Questions in the result of a call: a 2026-07-28 backend asks there, and the call is sent again with the answers.
 
 request ──▶ backend
         ◀── resultType "input_required", inputRequests, requestState
-    each question goes up by the Listener, as one of a handshake-era backend would
+    each question goes up through the Listener, like one of a handshake-era backend
 request with inputResponses and requestState ──▶ backend
         ◀── the final result, or more questions
 """
@@ -28,7 +28,7 @@ def wants_input(result: JsonObject) -> bool:
 
 
 class InputRounds:
-    """Brings a result that asks for input to its final one."""
+    """Repeats a call that asks for input until it has its final result."""
 
     def __init__(self, server: str, listener: Listener, clock: Clock, limits: Limits) -> None:
         self._server, self._listener, self._clock, self._limits = server, listener, clock, limits
@@ -36,7 +36,7 @@ class InputRounds:
     async def finish(
         self, result: JsonObject, params: JsonObject, send: SendRequest, origin: object | None
     ) -> JsonObject:
-        """Send `params` again with the answers to what `result` asks, until a result asks for nothing more.
+        """Send `params` again with answers to the questions in `result`, until a result asks nothing more.
 
         Raises:
             ExecutionFailed: a question got no answer, or there was no end to them.
@@ -61,7 +61,7 @@ class InputRounds:
         )
 
     async def _ask_all(self, questions: JsonObject, origin: object | None) -> JsonObject:
-        """All questions of a round at once. If one can have no answer, the others are withdrawn and the call fails."""
+        """Ask all questions of a round at once. If one cannot be answered, withdraw the others and fail the call."""
         owner = TaskOwner("input requests")
         try:
             asking = {key: owner.spawn(self._try(item, origin)) for key, item in questions.items()}
@@ -75,7 +75,7 @@ class InputRounds:
         return {key: task.result() for key, task in asking.items()}
 
     async def _try(self, question: JsonValue, origin: object | None) -> JsonObject | RpcError:
-        """Return a refusal as a value: a task group would keep its exception in a cycle with the whole call."""
+        """Return a refusal as a value: raised in a task group, it would keep the whole call in a reference cycle."""
         try:
             return await self._ask(question, origin)
         except RpcError as refusal:
@@ -94,7 +94,7 @@ class InputRounds:
         except RpcError as refusal:
             if method != "roots/list" or refusal.code != METHOD_NOT_FOUND:
                 raise
-            return {"roots": []}  # a round has no way to refuse one request, and the call needs none of them
+            return {"roots": []}  # a round cannot refuse a single request, and the call needs no roots
 
 
 async def _first_refusal(asking: "Collection[asyncio.Task[JsonObject | RpcError]]") -> RpcError | None:

@@ -1,4 +1,4 @@
-"""What every link promises, whatever its transport: raw JSON both ways, two failures, one way upward."""
+"""The contract of every link, for any transport: raw JSON both ways, two kinds of error, one upward interface."""
 
 import asyncio
 from collections.abc import Mapping
@@ -15,9 +15,9 @@ FACTS_BYTES = 1 << 20
 
 
 class RpcError(Exception):
-    """The backend answered with an error; `error` is that JSON object, whole.
+    """The backend answered with an error. `error` is the complete JSON-RPC error object.
 
-    `status` is the HTTP status it came with, if that was an error too.
+    `status` is the response's HTTP status if that was an error too.
     """
 
     def __init__(self, error: JsonObject, *, status: int = 0) -> None:
@@ -31,11 +31,11 @@ class RpcError(Exception):
 
 
 class ServerLost(RpcError):
-    """A question of the backend has no answer, because the backend is no longer there to get it."""
+    """A question of the backend cannot be answered, because the backend is gone."""
 
 
 class Failure(StrEnum):
-    """Why no answer could be had."""
+    """Why a request got no answer."""
 
     UNREACHABLE = "unreachable"
     """No connection, or it broke."""
@@ -50,9 +50,9 @@ class Failure(StrEnum):
 
 
 class LinkError(Exception):
-    """No answer could be had. `status` is the HTTP status, where there was one.
+    """A request got no answer. `status` is the HTTP status, if there was one.
 
-    `may_have_run` is False only where the backend certainly did not take the request: then it may be sent again.
+    `may_have_run` is False only if the backend certainly did not receive the request. Then it is safe to send again.
     """
 
     def __init__(self, failure: Failure, message: str, *, status: int = 0, may_have_run: bool = True) -> None:
@@ -61,9 +61,9 @@ class LinkError(Exception):
 
 
 class NoAccess(LinkError):
-    """The backend let nothing in, for want of a token. The request did not run.
+    """The backend refused access for lack of a token. The request did not run.
 
-    `wants_person`: someone has been asked to log in, and after that it may be sent again.
+    `wants_person` means that a person was asked to log in. After that, the request can be sent again.
     """
 
     def __init__(self, message: str, *, status: int = 401, wants_person: bool = False) -> None:
@@ -72,40 +72,44 @@ class NoAccess(LinkError):
 
 
 class Listener(Protocol):
-    """The one upward way. `origin` is what `request` was given for the call this belongs to, None where unknown."""
+    """Receives everything that a link sends upward.
+
+    `origin` is the value that `request` received for the call in question, or None if unknown.
+    """
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
-        """The backend asks something of its client. Raise RpcError to refuse; cancelled if the backend withdraws.
+        """Answer a question of the backend.
 
-        `seconds` is how long the backend can wait for the answer, where that is known.
+        Raise RpcError to refuse. The call is cancelled if the backend withdraws the question. `seconds` is how long the
+        backend can wait for the answer, if known.
         """
         ...
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        """In wire order; must not raise."""
+        """Handle a notification, in wire order. Must not raise."""
         ...
 
     def handle_output(self, line: str, source: str) -> None:
-        """A line of the process that is not protocol: `source` is stderr or stdout."""
+        """Handle a line of the process that is not protocol. `source` is stderr or stdout."""
         ...
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        """The same as `handle_request`, before it: what is to outlive the link is taken, and answered on any link.
+        """Take over a request that must outlive the link, before `handle_request` sees it, and answer it on any link.
 
-        Returns who answers it; None if it is not taken.
+        Return the task that answers it, or None to leave it to `handle_request`.
         """
         ...
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        """The backend runs the call as a task of its own, and something about that is new."""
+        """Handle a change in the backend's task that runs a call."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerFacts:
-    """What the backend told of itself when the link opened."""
+    """What the backend reported about itself when the link opened."""
 
     protocol_version: str = ""
     server_info: JsonObject = field(default_factory=dict)
@@ -114,7 +118,7 @@ class ServerFacts:
     is_modern: bool = False
 
     def __post_init__(self) -> None:
-        """Raises: LinkError: they are kept as long as the link, and shown again and again."""
+        """Raises: LinkError if the facts are too large: they are stored as long as the link, and shown repeatedly."""
         if len(encode([self.server_info, self.capabilities, self.instructions])) > FACTS_BYTES:
             raise LinkError(Failure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
 
@@ -123,10 +127,10 @@ class Link(Protocol):
     """One live connection to a backend."""
 
     facts: ServerFacts
-    closed: "asyncio.Future[LinkEnd]"  # resolved when the link can carry nothing any more
+    closed: "asyncio.Future[LinkEnd]"  # resolved when the link is no longer usable
 
     def end(self, end: LinkEnd) -> None:
-        """It carries nothing any more: resolve `closed`, if that was not done before, then fail what waits on it."""
+        """End the link: resolve `closed`, unless already resolved, then fail the waiting requests."""
         ...
 
     @property
@@ -142,7 +146,9 @@ class Link(Protocol):
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        """Ask, and return the raw result. Cancelling the wait tells the backend; `headers` matter to HTTP only.
+        """Send a request and return the raw result.
+
+        If the wait is cancelled, the backend is notified. Only HTTP links use `headers`.
 
         Raises:
             RpcError: the backend answered with an error.
@@ -153,52 +159,55 @@ class Link(Protocol):
     async def notify(self, method: str, params: JsonObject | None = None) -> None: ...
 
     async def send_answer(self, message: JsonObject) -> None:
-        """Answer a request of the backend, which may have come on an earlier link. Raises: RpcError, LinkError."""
+        """Answer a request of the backend, possibly one from an earlier link. Raises: RpcError, LinkError."""
         ...
 
     def set_log_level(self, level: str) -> None:
-        """In the 2026-07-28 era a log level rides in every request; in the handshake era it is asked for once."""
+        """Set the log level of all later requests.
+
+        This is for 2026-07-28 only. The handshake era has a request for it.
+        """
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether a check would have to queue behind a request: true of one pipe, never of HTTP."""
+        """Whether a health check would queue behind a request. True for a busy pipe, never for HTTP."""
         ...
 
     @property
     def identity(self) -> str | None:
-        """What is the same as long as the backend has kept its state for us; None if it keeps none."""
+        """A value that stays the same while the backend keeps its state for us; None if it keeps none."""
         ...
 
     @property
     def resumption(self) -> object | None:
-        """What the next link to the same backend can be opened with to find its state again, if there is any."""
+        """What the next link needs to resume this one's state at the backend, if anything."""
         ...
 
     def leave_session(self) -> None:
-        """When it is closed, the backend is to keep its state for us: another link will come for it."""
+        """Keep the state at the backend when this link closes: another link will resume it."""
         ...
 
     async def close(self) -> None:
-        """Release everything; requests under way fail."""
+        """Release everything. Requests under way fail."""
         ...
 
     def process(self) -> JsonObject | None:
-        """The child process behind the link, if there is one: pid, and if it has ended exit code or signal."""
+        """The child process behind the link, if any: its pid, and its exit code or signal once it has ended."""
         ...
 
 
 class LinkLifetime:
-    """The end of a link, of which there is one, with one writer."""
+    """The end of a link. It happens once, and only `end` writes it."""
 
     def __init__(self) -> None:
         self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
 
     def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
-        """Events before failed calls: `closed` is resolved first, then the requests under way fail, with `error`.
+        """Resolve `closed` first, then fail the requests under way with `error`.
 
         The event loop runs callbacks in the order in which they were scheduled. So the supervisor, which waits for
-        `closed`, has announced the loss and counted what it costs before any caller is told that its call failed.
+        `closed`, announces the loss and records its effects before any caller learns that its call failed.
         """
         if not self.closed.done():
             self.closed.set_result(end)
@@ -209,8 +218,8 @@ class LinkLifetime:
         return f"<{type(self).__name__} {self._target()} {f'{end.kind}: {end.reason}' if end else 'open'}>"
 
     def _target(self) -> str:
-        """Whom it leads to, without secrets."""
+        """The link's destination, without secrets."""
         return ""
 
     def _fail_requests(self, error: LinkError) -> None:
-        """Where requests do not notice by themselves."""
+        """Fail the requests that would not notice the end themselves."""

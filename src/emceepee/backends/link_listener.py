@@ -1,4 +1,4 @@
-"""What the links of a connection report: what is the connection's own is taken here, and the session hears the rest."""
+"""Routes messages from the links of a connection: to the connection's own parts, or to the session."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Which protocol era a backend speaks is settled here, once per link, and nowhere else."""
+"""Negotiates the protocol era of a backend, once per link. No other module decides the era."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,8 +26,8 @@ CLIENT_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": _
 CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
 ROOTS_CAPABILITY: JsonObject = {"roots": {}}
 
-# A handshake-era server that ignores what it does not know never answers `server/discover`; a slow starter answers it
-# late. After this long both are served: `initialize` is sent too, and whichever is granted first wins.
+# A handshake-era server that ignores unknown requests never answers `server/discover`; a slow-starting server answers
+# it late. So after this time `initialize` is sent as well, and the first success wins.
 PROBE_SECONDS = 5.0
 
 _ABOUT_CALLS = TASK_METHODS | {"tools/call"}
@@ -36,7 +36,7 @@ AskServer = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
 class EndedByProbe(LinkError):
-    """The link ended when its server was asked for the era: Python servers before mcp 1.9 do so. Try another one."""
+    """The link ended when its server was probed for the era, as Python servers before mcp 1.9 do. Try another link."""
 
     def __init__(self, end: LinkError) -> None:
         super().__init__(end.failure, str(end), status=end.status)
@@ -44,19 +44,22 @@ class EndedByProbe(LinkError):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a link is to be opened: which era, and what we say we can do."""
+    """How to open a link: the era, and the capabilities that we declare."""
 
     mode: Mode = "auto"
     capabilities: JsonObject = field(default_factory=lambda: CLIENT_CAPABILITIES)
 
 
 def client_capabilities(*, has_roots: bool) -> JsonObject:
-    """What emceepee can do for a backend. Roots only if there are any: to some servers no roots means none at all."""
+    """Return emceepee's capabilities for a backend.
+
+    Roots are declared only if there are any: some servers read an empty list as access to nothing.
+    """
     return CLIENT_CAPABILITIES | ROOTS_CAPABILITY if has_roots else CLIENT_CAPABILITIES
 
 
 def envelope(version: str, capabilities: JsonObject) -> JsonObject:
-    """What every request of the 2026-07-28 era carries in `_meta`."""
+    """Return the `_meta` of every request in the 2026-07-28 era."""
     return {
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: CLIENT_INFO,
@@ -65,7 +68,7 @@ def envelope(version: str, capabilities: JsonObject) -> JsonObject:
 
 
 class Envelopes:
-    """Those of one link. Only where a task of the backend's own can be followed are such offered to be."""
+    """The envelopes of one link. Task support is declared only in requests whose task can be followed."""
 
     def __init__(self, version: str, capabilities: JsonObject) -> None:
         extensions = {**_mapping(capabilities.get("extensions")), TASKS_EXTENSION: {}}
@@ -80,7 +83,7 @@ class Envelopes:
 
 
 async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
-    """Find the era both sides speak. `discover` and `initialize` each ask in their own era's manner.
+    """Find the era that both sides speak. `discover` and `initialize` each send a request in the style of their era.
 
     Raises:
         EndedByProbe: only another link can tell.
@@ -122,7 +125,7 @@ async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: AskServ
     try:
         return await _initialize(initialize, terms)
     except RpcError as error:
-        # A modern backend of a version unknown here refuses both; its first words say more.
+        # A modern backend of an unknown version refuses both requests. The first refusal explains more.
         if isinstance(refusal, RpcError) and refusal.code == UNSUPPORTED_PROTOCOL_VERSION:
             raise refusal from error
         raise
@@ -148,7 +151,8 @@ async def _discover(discover: AskServer) -> ServerFacts:
     try:
         answer = await discover("server/discover", {})
     except RpcError as error:
-        # Refused, and named as supported: a gateway that was not ready, or another server behind it. Once more.
+        # The version was refused, but is listed as supported: a gateway was not ready, or a different server is behind
+        # it. Retry once.
         supported = _mapping(error.error.get("data")).get("supported")
         if error.code != UNSUPPORTED_PROTOCOL_VERSION or not isinstance(supported, list) or version not in supported:
             raise
@@ -189,17 +193,17 @@ def _mapping(value: Any) -> JsonObject:
 
 
 def is_outage(error: LinkError) -> bool:
-    """An outage or a missing login is no verdict on the era."""
+    """Return whether the error is an outage or a missing login, which proves nothing about the era."""
     return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) or error.status in (401, 403)
 
 
 def has_ended(error: LinkError) -> bool:
-    """There was a link, and it broke or was ended by the backend."""
+    """Return whether an open link broke, or was ended by the backend."""
     return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) and error.may_have_run
 
 
 def mode_hint(mode: Mode, error: Exception) -> str:
-    """What to say of `mode` after a failed try to connect; empty where another one would change nothing."""
+    """Return advice about `mode` for a failed connection attempt, or an empty string if another mode would not help."""
     if mode == "auto":
         hint = ' (if it is an older server, set its mode to "legacy")'
         return hint if isinstance(error, TimeoutError) else ""

@@ -1,6 +1,6 @@
-"""Arguments that a 2026-07-28 HTTP backend wants repeated in headers, so that what routes requests can read them.
+"""Arguments that a 2026-07-28 HTTP backend wants repeated in headers, so that request routers can read them.
 
-A tool's input schema says so with `x-mcp-header`. A tool that says it in a wrong way must not be offered.
+A tool's input schema marks them with `x-mcp-header`. A tool with an invalid mark must not be offered.
 """
 
 import re
@@ -12,28 +12,28 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import PARAM_HEADER_PREFIX, header_value
 
 MARK = "x-mcp-header"
-MOST_SCHEMAS = 50_000  # within one, which take some milliseconds; no tool of use has so many
-HeaderMap = dict[tuple[str, ...], str]  # the way to an argument, by names of properties, and its header's name
+MOST_SCHEMAS = 50_000  # within one schema, which takes a few milliseconds; no useful tool has more
+HeaderMap = dict[tuple[str, ...], str]  # from an argument's path of property names to its header's name
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
-# Where JSON Schema has schemas within a schema, but for `properties`. No other place is looked at: what is marked there
-# is data. References are not followed.
+# The places for subschemas in JSON Schema, except `properties`. No other place is searched: a mark there is data.
+# References are not followed.
 _ONE = frozenset(
     {"items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties"}
     | {"not", "if", "then", "else", "contentSchema"}
 )
 _MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
-_Way = tuple[Any, str]  # the way to the schema around it, and the name: paths of their own would grow with the depth
+_Way = tuple[Any, str]  # the path to the enclosing schema, and the name: complete paths would grow with the depth
 _AT_THE_ROOT: _Way = (None, "")
-_OFF_THE_WAY = None  # of a schema that is not reached by names of properties alone
+_OFF_THE_WAY = None  # for a schema that property names alone do not reach
 
 
 def header_map(schema: Any) -> HeaderMap | None:
-    """Which arguments go into which headers.
+    """Return which arguments go into which headers.
 
-    None if the schema marks one in a way that the protocol forbids, or has more than `MOST_SCHEMAS` schemas within.
+    Return None if the schema has a forbidden mark, or more than `MOST_SCHEMAS` schemas within.
     """
     found: HeaderMap = {}
     taken = set()
@@ -54,7 +54,7 @@ def header_map(schema: Any) -> HeaderMap | None:
 
 
 def _path(way: _Way | None) -> tuple[str, ...]:
-    """Return the names on the way, outermost first. There are none off the way, and at the root."""
+    """Return the property names on the path, outermost first. At the root and off the path, there are none."""
     names: list[str] = []
     while way is not None and way is not _AT_THE_ROOT:
         way, name = way
@@ -63,7 +63,9 @@ def _path(way: _Way | None) -> tuple[str, ...]:
 
 
 def _schemas(root: Any, budget: Budget) -> Iterator[tuple[_Way | None, JsonObject]]:
-    """Every schema in it, with the way there. Without recursion: a schema may be as deep as its sender likes.
+    """Yield every schema within `root`, with the path to it.
+
+    It uses no recursion, because a sender controls the depth.
 
     Raises: OverBudget.
     """
@@ -89,7 +91,7 @@ def _schemas(root: Any, budget: Budget) -> Iterator[tuple[_Way | None, JsonObjec
 
 
 def param_headers(headers: HeaderMap, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Those of one call. What is not among its arguments, or is no plain value, has none."""
+    """Return the headers of one call. Missing arguments and non-scalar values have no header."""
     values = ((name, _text(_at(arguments, path))) for path, name in headers.items())
     return {f"{PARAM_HEADER_PREFIX}{name}": header_value(text) for name, text in values if text is not None}
 
@@ -109,5 +111,5 @@ def _text(value: Any) -> str | None:
         return None
     try:
         return str(value)
-    except ValueError:  # a number of thousands of digits
+    except ValueError:  # an integer of thousands of digits
         return None

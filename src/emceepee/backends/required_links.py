@@ -15,7 +15,7 @@ _SCHEMES = ("https://", "http://")
 
 
 def required_links(error: JsonObject) -> tuple[JsonObject, ...]:
-    """Return the links of a JSON-RPC error, each as the parameters of an elicitation. The rest of them is left out."""
+    """Return the links of a JSON-RPC error, each as the parameters of an elicitation, `MOST_LINKS` at most."""
     if error.get("code") != URL_ELICITATION_REQUIRED:
         return ()
     data = error.get("data")

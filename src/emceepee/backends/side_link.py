@@ -1,7 +1,7 @@
-"""A second link to a server that needs both eras: for the calls that can ask only in the handshake era.
+"""A second link to a server that needs both eras, for calls that can ask only in the handshake era.
 
-The first link stays in 2026-07-28, where the server runs tasks of its own and has its extensions. Only requests, what
-the server asks during them, and their progress go over this one. It is opened for the first call that needs it.
+The first link stays in 2026-07-28, where the server has its tasks and extensions. The second link carries only
+requests, the server's questions during them, and their progress. The first call that needs it opens it.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ _OF_CALLS = ("notifications/progress", "notifications/message", "notifications/e
 
 
 class SideListener:
-    """Passes on what belongs to calls. Changes are heard over the first link already."""
+    """Passes on messages that belong to calls. Change notifications already arrive over the first link."""
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -41,7 +41,7 @@ class SideListener:
 
 
 class SideLink:
-    """`dial` opens the link."""
+    """The second link, which `dial` opens on first use."""
 
     def __init__(self, dial: Callable[[], Awaitable[Link]]) -> None:
         self._dial = dial
@@ -60,7 +60,7 @@ class SideLink:
 
     @property
     def is_idle(self) -> bool:
-        """Whether it is open, and nothing is under way on it."""
+        """Whether the link is open without requests under way."""
         return self._link is not None and not self._requests
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server configuration says, checked where it comes in and frozen from there on."""
+"""Server configurations, validated where they enter and immutable afterward."""
 
 import os
 from dataclasses import dataclass, field
@@ -39,14 +39,14 @@ MOST_ROOTS, LONGEST_ROOT = 100, 4096
 LONGEST_URL = 8192
 MOST_HEADERS, LONGEST_HEADER = 100, 8192
 OWN_HEADERS = HOP_BY_HOP | {"host", "mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", "last-event-id"}
-DESCRIPTION_CHARS = 500  # the rest is cut: lists written for other programs may say much
+DESCRIPTION_CHARS = 500  # longer ones are cut: lists written for other programs may have long descriptions
 
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 HttpKind: TypeAlias = Literal["any", "http", "sse"]
 
 
 class RestartConfig(BaseModel):
-    """How often and how fast a crashed stdio server is started again."""
+    """How often and how fast to restart a crashed stdio server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -68,17 +68,17 @@ class RestartConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpTarget:
-    """A server at an address. Of kind "any", Streamable HTTP is tried first and the older SSE transport next."""
+    """A server at an address. For kind "any", Streamable HTTP is tried first, then the older SSE transport."""
 
     url: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
-    tells_session: bool = True  # whether it gets the Emceepee-Session-Id header
+    tells_session: bool = True  # whether the server gets the Emceepee-Session-Id header
     tls: TlsSettings | None = None
-    is_public: bool = field(default=False, compare=False)  # only addresses of the internet are connected to
-    is_guarded: bool = field(default=False, compare=False)  # the operator's policy admitted it: so must its logins be
-    owner: str = field(default="", compare=False, repr=False)  # whose connections are used, given by who dials
-    oauth: OAuthSettings | None = None  # what is configured for logins; without it, what the server asks for will do
+    is_public: bool = field(default=False, compare=False)  # connect only to public internet addresses
+    is_guarded: bool = field(default=False, compare=False)  # the operator's policy applies, also to logins
+    owner: str = field(default="", compare=False, repr=False)  # whose connections are used; the dialer sets it
+    oauth: OAuthSettings | None = None  # configured login settings; None: use those that the server asks for
 
     @property
     def label(self) -> str:
@@ -86,14 +86,14 @@ class HttpTarget:
 
     @property
     def may_log_in(self) -> bool:
-        """Not where a credential is configured: whoever did that means it to be used."""
+        """Whether emceepee may log in. A configured credential rules that out: it is meant to be used."""
         has_credential = any(name.strip().lower() == "authorization" for name in self.headers)
         return not has_credential and "@" not in urlsplit(self.url).netloc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StdioTarget:
-    """A server that is a child process."""
+    """A server that runs as a child process."""
 
     command: str
     args: tuple[str, ...] = field(default=(), repr=False)
@@ -108,7 +108,7 @@ class StdioTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableTarget:
-    """The target of a server that cannot be started: its entry in the configuration has a mistake, or is disabled."""
+    """The target of a server that cannot be started: its configuration entry has a mistake, or is disabled."""
 
     label: str
     reason: str
@@ -127,22 +127,22 @@ class BackendSpec:
     timeout: float | None = None
     mode: Mode = "auto"
     roots: tuple[str, ...] = ()
-    is_shared: bool = False  # whether all sessions of a principal have one link to it
-    idle_stop: float | None = None  # seconds without use, until it is stopped; None: as the limit says, 0: never
-    record: str | None = None  # the file to which what passes is recorded
-    description: str | None = field(default=None, compare=False)  # other words do not make it another server
-    tags: tuple[str, ...] = field(default=(), compare=False)  # the same
-    added: "Provenance | None" = field(default=None, compare=False)  # None: by the operator, or nobody knows
+    is_shared: bool = False  # whether all sessions of a principal share one link
+    idle_stop: float | None = None  # seconds without use until it is stopped; None: the limit's value, 0: never
+    record: str | None = None  # the file to record traffic to
+    description: str | None = field(default=None, compare=False)  # a new description does not make it another server
+    tags: tuple[str, ...] = field(default=(), compare=False)  # nor do new tags
+    added: "Provenance | None" = field(default=None, compare=False)  # None: added by the operator, or unknown
 
     @property
     def words(self) -> tuple[str | None, tuple[str, ...]]:
-        """What is said of it, and changes nothing about it."""
+        """The description and the tags, which do not affect how the server works."""
         return self.description, self.tags
 
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Which client added a server, and when."""
+    """The client that added a server, and the time."""
 
     client: str | None  # its name and version
     at: datetime
@@ -152,12 +152,12 @@ class Provenance:
 
 
 def root_uri(root: str) -> str:
-    """A root as the protocol names it. A path is made absolute on this machine."""
+    """Return a root as a URI. A path is made absolute on this machine."""
     return root if root.startswith(ROOT_SCHEME) else Path(os.path.expanduser(root)).resolve().as_uri()
 
 
 def one_line(text: str, most: int) -> str:
-    """The text on one line, without control characters, and cut with a mark if it is longer than `most`."""
+    """Return the text on one line without control characters. If it is longer than `most`, it is cut and marked."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -189,11 +189,11 @@ def _bounded(items: list[str] | None, *, most: int, longest: int) -> list[str] |
     return items
 
 
-_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # spelled out, it would cost 200 bytes
+_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # its full schema would cost 200 bytes
 
 
 class ServerEntry(BaseModel):
-    """A server as add_server and the configuration file write it."""
+    """A server as written in add_server and in the configuration file."""
 
     name: Name = Field(description="Your name for it")
     description: str | None = Field(None, description="What it is for")
@@ -292,7 +292,7 @@ class ServerEntry(BaseModel):
             tells = self.sessionHeader is not False
             oauth = None if self.oauth is None else self.oauth.settings()
             return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind, tells_session=tells, oauth=oauth)
-        assert self.command is not None  # _one_target saw to it
+        assert self.command is not None  # _one_target guarantees it
         return StdioTarget(
             command=self.command,
             args=tuple(self.args or ()),
@@ -303,7 +303,7 @@ class ServerEntry(BaseModel):
 
 
 def entry_of(spec: BackendSpec) -> ServerEntry:
-    """The entry that would make this server."""
+    """Return the entry that creates this server."""
     target = spec.target
     if isinstance(target, HttpTarget):
         where: JsonObject = {"url": target.url, "headers": target.headers or None}
@@ -311,7 +311,7 @@ def entry_of(spec: BackendSpec) -> ServerEntry:
         where |= {"sessionHeader": None if target.tells_session else False}
         where |= {"oauth": None if target.oauth is None else oauth_entry_of(target.oauth)}
     else:
-        assert isinstance(target, StdioTarget)  # an unusable one stands in a file, and is never written
+        assert isinstance(target, StdioTarget)  # an unusable one exists only in a file, and is never written
         restart = None if target.restart == RestartConfig() else target.restart
         where = {"command": target.command, "args": list(target.args) or None, "env": target.env or None}
         where |= {"cwd": target.cwd, "restartConfig": restart}

@@ -1,17 +1,17 @@
-"""Keeps one connection open: carries out what `state.connection_step` decides, and tells it what came of it.
+"""Keeps one connection open: performs the effects of `state.connection_step`, and feeds their outcomes back to it.
 
-The connection is one value, `state`. Whatever happens is an event; `step` answers with the next state and with effects,
-and this module carries them out. It decides nothing itself. A server that crashes once, with a call waiting:
+The connection's state is one value, `state`. Everything that happens is an event. `step` returns the next state and
+effects, which this module performs. It decides nothing itself. A server that crashes once, with a call waiting:
 
     the process exits    LinkEnded → AnnounceEnd (process_crashed, server_disconnected; questions are rejected)
                                      CloseLink (the calls under way fail)             Closing(then=Pausing)
-    nothing is left      Released  → AnnounceRetry (restarting), StartTimer           Pausing
-    a call comes         Needed    → StopTimer, Dial                                  Opening
-    the link is there    Opened    → AnnounceUp (restarted, server_reconnected)
+    the link is closed   Released  → AnnounceRetry (restarting), StartTimer           Pausing
+    a call arrives       Needed    → StopTimer, Dial                                  Opening
+    a link is open       Opened    → AnnounceUp (restarted, server_reconnected)
                                      AdmitWaiters (the call is sent)                  Up
 
-Two things take time, opening a link and closing one. At most one of them is under way: `_work`. Everything else happens
-at once, so there is no moment at which two tasks own a link, and none at which nobody does.
+Only two operations take time: opening a link and closing one. At most one of them is under way: `_work`. All others
+are immediate, so a link always has exactly one owner.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ log = EventLog("backends")
 
 
 class LinkOwner(Protocol):
-    """The connection, which makes a fresh link ready for use."""
+    """The connection, which prepares a new link for use."""
 
     async def prepare_link(self, link: Link) -> None: ...
     def detach_link(self) -> None: ...
@@ -90,12 +90,12 @@ class LinkOwner(Protocol):
 
     @property
     def is_listening(self) -> bool:
-        """Whether someone wants to hear what the backend says unasked: then it is not stopped for being idle."""
+        """Whether someone listens for unasked messages of the backend. Then the link is not closed for being idle."""
         ...
 
 
 class _Use:
-    """One per supervisor and entered many times over: a request costs no object."""
+    """Counts requests under way. A supervisor has one reusable instance, so that a request allocates no object."""
 
     __slots__ = ("_supervisor",)
 
@@ -117,7 +117,7 @@ class _Use:
 
 
 class Supervisor:
-    """`ready()` is a link or an error; `state` says how it stands meanwhile."""
+    """Owns the link of a connection. `ready()` returns a link or raises; `state` is the current state."""
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class Supervisor:
         self._tasks, self._clock, self._limits, self._spread = tasks, clock, limits, spread
         self._idle_stop = limits.idle_stop_seconds if spec.idle_stop is None else spec.idle_stop
         self._state = _first_state(spec, limits)
-        self.link: Link | None = None  # there while the state is Up
+        self.link: Link | None = None  # set while the state is Up
         self._work: asyncio.Task[None] | None = None
         self._timer: Handle | None = None
-        self._waiters: asyncio.Future[Link] | None = None  # what all who wait for the next link share
+        self._waiters: asyncio.Future[Link] | None = None  # shared by all callers that wait for the next link
         self._use = _Use(self)
         self.requests = 0  # under way
         self.idle_timer: Handle | None = None
@@ -158,29 +158,29 @@ class Supervisor:
 
     @property
     def process(self) -> JsonObject | None:
-        """The process behind the link, or the last one there was."""
+        """The process behind the link, or the last one."""
         process = self.link.process() if self.link else self._last_process
         return None if process is None else process | {"restarts": self._restarts}
 
     @property
     def resumption(self) -> object | None:
-        """That of the link, or of the last one there was."""
+        """The resumption of the link, or of the last one."""
         return self._resumption if self.link is None else self.link.resumption
 
     def resume_with(self, resumption: object) -> None:
-        """The first link takes up what another process has left."""
+        """Make the first link resume what another process left."""
         if self.link is None and self._resumption is None:
             self._resumption = resumption
 
     @property
     def live(self) -> Link | None:
-        """The link, if one can be used right now."""
+        """The link, if it is usable right now."""
         link, state = self.link, self._state
         if link is None or link.closed.done() or type(state) is not Up or state.is_retiring:
             return None
         return link
 
-    # What the connection asks.
+    # Requests from the connection.
 
     def start(self) -> None:
         self._handle(StartAsked())
@@ -198,7 +198,7 @@ class Supervisor:
         return await asyncio.shield(waiting)
 
     async def reconnect(self) -> Link:
-        """Many at once cause one. Raises: BackendDisconnected."""
+        """Replace the link. Concurrent calls cause one replacement. Raises: BackendDisconnected."""
         if not isinstance(self._spec.target, UnusableTarget):
             self._handle(ReconnectAsked())
         if isinstance(self._state, Closing):
@@ -206,18 +206,18 @@ class Supervisor:
         return await self.ready()
 
     def retire(self, link: Link) -> None:
-        """Replace the link as soon as nothing is under way on it. Who comes meanwhile waits for the new one."""
+        """Replace the link once its requests have ended. New requests wait for the next link."""
         if self.link is link:
             self._handle(RetireAsked())
             if not self.requests:
                 self._handle(RequestsFinished())
 
     def end_login(self, reason: str | None) -> None:
-        """The login that it waited for is over: `reason` is why it failed, if it did."""
+        """Handle the end of the awaited login. `reason` is why it failed, or None."""
         self._handle(LoginEnded(reason))
 
     async def rest(self) -> None:
-        """Close the link, if there is one, until someone needs it again."""
+        """Close the link, if any, until it is needed again."""
         self.begin_rest()
         await self._wait_for_work()
 
@@ -230,15 +230,15 @@ class Supervisor:
         await self._wait_for_work()
 
     def report_lost(self, link: Link, reason: str) -> None:
-        """A request found out before the link did."""
+        """End a link whose loss a request noticed first."""
         link.end(LinkEnd(LinkEndKind.LOST, reason))
 
     def in_use(self) -> _Use:
-        """While a request is under way, the link is neither replaced nor closed for being idle."""
+        """Return a context manager for a request. It protects the link from being replaced or closed as idle."""
         return self._use
 
     def handle_unused(self) -> None:
-        """The last request under way has ended; after long disuse the link is closed until it is needed again."""
+        """Handle the end of the last request. After a long idle time, the link is closed until it is needed again."""
         state = self._state
         if type(state) is Up:
             if state.is_retiring:
@@ -251,7 +251,7 @@ class Supervisor:
         if self.requests:
             return
         if self._owner.is_listening:
-            self.handle_unused()  # not now; look again after the same time
+            self.handle_unused()  # check again after the same time
         else:
             self._handle(RestAsked())
 
@@ -263,7 +263,7 @@ class Supervisor:
         retry_at = self._state.view.retry_at
         return None if retry_at is None else max(round((retry_at - self._clock.now()).total_seconds() * 1000), 0)
 
-    # Carrying out what the step decides.
+    # Performing the effects of a step.
 
     def _handle(self, event: Event) -> None:
         before = self._state
@@ -331,19 +331,19 @@ class Supervisor:
             self._restarts += process is not None
             self._events.announce_reconnected(process, tries=tries, is_same=is_same)
 
-    # Opening a link, and closing it.
+    # Opening and closing a link.
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._work = self._tasks.spawn(work, name=name)
         self._work.add_done_callback(self._work_ended)
 
     def _work_ended(self, work: "asyncio.Task[None]") -> None:
-        """Here and not in the work itself: a task that is cancelled before its first step never runs at all."""
+        """Handle a cancelled task. The coroutine cannot: a task cancelled before its first step never runs it."""
         if work.cancelled():
             self._handle(Released(self._clock.now()))
 
     async def _open_link(self) -> None:
-        spans.serve(None)  # what the link goes on to do, such as checks of health, outlasts the request that needed it
+        spans.serve(None)  # the link's own work, such as health checks, outlives the request that needed the link
         try:
             link = await self._dial_and_prepare()
         except (RpcError, LinkError, TimeoutError) as error:
@@ -354,7 +354,7 @@ class Supervisor:
                 wants_login=wants_login,
                 tries_on_use=isinstance(error, NoRoom),
             )
-        except Exception as error:  # a defect of ours; but nobody is to wait for ever because of it
+        except Exception as error:  # a bug of ours must not leave callers waiting forever
             what = f"{type(error).__name__}: {error}"
             log.error("supervisor_failed", server=self._spec.name, error=what)
             self._dial_failed(f"emceepee failed to keep it connected ({what})", is_final=True)
@@ -376,11 +376,11 @@ class Supervisor:
         return link
 
     def _dial_failed(self, reason: str, **known: bool) -> None:
-        """`known` are further fields of `DialFailed`."""
+        """Report a failed attempt; `known` holds further fields of `DialFailed`."""
         self._handle(DialFailed(reason=reason, at=self._clock.now(), spread=self._spread(), **known))
 
     def _check_end(self, link: Link) -> None:
-        """Take note that the link has ended, if it has and that was not noted before."""
+        """Report the end of the link, if it has ended and this was not reported before."""
         if self.link is link and link.closed.done():
             self._handle(LinkEnded(end=link.closed.result(), at=self._clock.now(), spread=self._spread()))
 
@@ -408,7 +408,7 @@ class Supervisor:
             self._last_process = link.process()
 
     def _is_hopeless(self, error: Exception) -> bool:
-        """A program that is not there will not be there in a second either."""
+        """Return whether a retry is pointless: a missing program will still be missing a second later."""
         is_unreachable = isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE
         return is_unreachable and isinstance(self._spec.target, StdioTarget)
 

@@ -1,17 +1,17 @@
-"""Server-sent events: bytes in, events out."""
+"""Parser for server-sent events: converts bytes to events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from emceepee.backends.http1.errors import ResponseTooLarge
 
-TURN_BYTES = 32 << 10  # of a stream handled in one turn of the loop: a flood must not hold up timers and other callers
-_LINE_BYTES = 8  # that a line of data takes besides its own
-_RETRY_DIGITS = 9  # more than eleven days of milliseconds is no pause but a mistake
+TURN_BYTES = 32 << 10  # handled in one turn of the event loop: a flood must not delay timers and other callers
+_LINE_BYTES = 8  # overhead of a line of data
+_RETRY_DIGITS = 9  # more than eleven days in milliseconds is a mistake
 
 
 def turns(chunk: bytes) -> Iterator[bytes]:
-    """What arrived, in parts. Between two of them, let others run."""
+    """Split incoming data into parts. The caller yields to the event loop between them."""
     if len(chunk) <= TURN_BYTES:
         yield chunk
     else:
@@ -21,10 +21,10 @@ def turns(chunk: bytes) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class Cursor:
-    """Where a stream stands, so that a cut one can be taken up again."""
+    """The position in a stream, needed to resume it after a cut."""
 
     last_id: str | None = None
-    retry: float = 1.0  # seconds; the server may ask for another pause
+    retry: float = 1.0  # seconds; the server may request another delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,19 @@ class ServerSentEvent:
 
 
 class EventParser:
-    """Lines end with LF, CRLF or CR and nothing else (never U+2028); a long line is joined once, not once per chunk."""
+    """Splits lines at LF, CRLF, or CR only (never U+2028). A long line is joined once, not once per chunk."""
 
     def __init__(self, cursor: Cursor, *, largest: int) -> None:
         self._cursor, self._largest = cursor, largest
         self._unfinished: list[bytes] = []
         self._name = b""
-        self._last_id = cursor.last_id  # as last read; it counts once its event is complete
+        self._last_id = cursor.last_id  # as last read; valid once its event is complete
         self._data: list[bytes] = []
         self._unfinished_size = self._data_size = 0
         self._after_cr = False
 
     def feed(self, chunk: bytes) -> Iterator[ServerSentEvent]:
-        """The events that `chunk` completes. One without data only moves the cursor.
+        """Yield the events that `chunk` completes. An event without data only moves the cursor.
 
         Raises:
             ResponseTooLarge: one event is.
@@ -60,7 +60,7 @@ class EventParser:
             self._unfinished.append(chunk)
             self._unfinished_size += len(chunk)
         else:
-            lines = b"".join([*self._unfinished, chunk]).splitlines(keepends=True)  # of bytes: CR, LF and CRLF only
+            lines = b"".join([*self._unfinished, chunk]).splitlines(keepends=True)  # bytes: CR, LF, and CRLF only
             self._unfinished = [] if lines[-1].endswith((b"\r", b"\n")) else [lines.pop()]
             self._unfinished_size = sum(map(len, self._unfinished))
             for line in lines:

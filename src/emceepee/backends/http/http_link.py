@@ -1,7 +1,7 @@
 """A link to one backend over Streamable HTTP, in either era.
 
-A POST is one exchange: what arrives on its stream belongs to the request that opened it. So a question from the backend
-is known to belong to a call, and a failed POST is the failure of one call only.
+Each POST is one exchange: messages on its stream belong to the request that opened it. So a question from the backend
+can be assigned to its call, and a failed POST fails only one call.
 """
 
 import asyncio
@@ -56,12 +56,12 @@ _NAMES = {**NAMED_BY, **dict.fromkeys(TASK_METHODS, "taskId")}
 
 
 class HttpLink(LinkLifetime):
-    """Open with `start`; whoever opened it closes it."""
+    """Open the link with `start`. The opener must close it."""
 
     def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
-        """`largest` is the size in bytes of the largest answer that is read whole.
+        """`largest` is the maximum size in bytes of an answer that is read whole.
 
-        `most_requests` of the backend are served at once.
+        At most `most_requests` requests of the backend are served at once.
         """
         super().__init__()
         self._tasks = TaskOwner("http-link")
@@ -69,10 +69,10 @@ class HttpLink(LinkLifetime):
         self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
         self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
-        self._in_flight: dict[asyncio.Task[Any], bool] = {}  # who asks now; True once the link closed under them
+        self._in_flight: dict[asyncio.Task[Any], bool] = {}  # requests; True: cancelled by the close
         self._terms = Terms()
-        self._is_probing = False  # whether the backend is still there
-        self._is_forgotten = False  # the backend no longer knows our session, or is told to forget it
+        self._is_probing = False  # whether `_probe` is running
+        self._is_forgotten = False  # the backend has lost our session, or is told to end it
         self._leaves_session = False
         self.facts = ServerFacts()
 
@@ -89,9 +89,10 @@ class HttpLink(LinkLifetime):
             self._tasks.spawn(self._read_pushes(), name="pushes")
 
     async def close(self) -> None:
-        """End what the link started; requests under way fail. A handshake-era backend is told, unless it was lost.
+        """Close the link. Requests under way fail.
 
-        A link that nobody used leaves its session there, for the next link to find; so does one that was told to.
+        A handshake-era backend is told to end the session, unless the link was lost. A link closed for being idle keeps
+        its session there for the next link. So does a link after `leave_session`.
         """
         self.end(CLOSED)
         for task in list(self._in_flight):
@@ -105,7 +106,7 @@ class HttpLink(LinkLifetime):
 
     @property
     def is_busy(self) -> bool:
-        return False  # each request has a POST of its own
+        return False  # each request has its own POST
 
     @property
     def identity(self) -> str | None:
@@ -121,14 +122,14 @@ class HttpLink(LinkLifetime):
         self._leaves_session = True
 
     async def _resume_session(self, resumption: Resumption) -> bool:
-        """Whether the backend still knows the session we had."""
+        """Return whether the backend still has our earlier session."""
         self._wire.keep_session(resumption.session_id)
         self._wire.set_header(VERSION_HEADER, resumption.facts.protocol_version)
         self.facts = resumption.facts
         try:
             await self._ping()
         except BaseException as error:
-            self._wire.forget_session()  # also if we are cancelled: the next link may still find it
+            self._wire.forget_session()  # even if cancelled: the next link may still resume it
             self._is_forgotten = False
             self._wire.set_header(VERSION_HEADER, None)
             if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
@@ -137,10 +138,11 @@ class HttpLink(LinkLifetime):
         return True
 
     async def _ping(self, refusal: str | None = None) -> None:
-        """Ask whether the backend still knows our session. A ping runs nothing, so its refusal may be read freely.
+        """Check that the backend still has our session.
 
-        `refusal` is how it refused something else: who refuses a ping in the same words refuses us. Without it every
-        refusal by status counts.
+        A ping runs nothing, so any refusal of it can be interpreted safely. `refusal` is the message with which the
+        backend refused another request. The same message for a ping means that our session is lost. Without `refusal`,
+        every refusal by status means that.
 
         Raises:
             LinkError
@@ -203,7 +205,10 @@ class HttpLink(LinkLifetime):
     async def _exchange_handshake(
         self, method: str, params: JsonObject, headers: dict[str, str] | None = None, meta: JsonObject | None = None
     ) -> JsonObject:
-        """Twice if need be, which does no harm: the server may just be closing the connection that was kept open."""
+        """Exchange a handshake message, with one retry.
+
+        A retry is harmless here, and helps if the server is closing a kept-alive connection at this time.
+        """
         try:
             return await self._exchange(method, params, headers, meta)
         except LinkError as error:
@@ -235,7 +240,7 @@ class HttpLink(LinkLifetime):
             if task is not None and self._in_flight.get(task):
                 task.uncancel()
                 raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
-            if meta is None and method not in NEVER_CANCELLED:  # in 2026-07-28 the closed response is the cancel
+            if meta is None and method not in NEVER_CANCELLED:  # 2026-07-28: closing the response cancels
                 self._notify_soon(self._wire.send_message(cancel_message(number)))
             raise
         except HttpFailure as error:
@@ -272,12 +277,12 @@ class HttpLink(LinkLifetime):
                     elif names_request(message.get("id"), number):
                         return message
         finally:
-            for question in list(questions):  # with the stream, whoever asked on it is gone
+            for question in list(questions):  # the end of the stream ends the questions asked on it
                 question.cancel()
         raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
 
     def _check_answer(self, message: Any, number: int) -> Any:
-        """The message, if it answers our request. Raises: LinkError."""
+        """Return the message if it answers our request. Raises: LinkError."""
         if not isinstance(message, dict) or names_request(key := message.get("id"), number):
             return message
         error = message.get("error")
@@ -288,7 +293,7 @@ class HttpLink(LinkLifetime):
         return message
 
     def _note_failure(self, error: RpcError | LinkError, method: str) -> None:
-        """What one failed request may say of the link."""
+        """Check whether a failed request reveals that the session or the backend is lost."""
         if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
             self._is_forgotten = True
         elif error.status in (BAD_REQUEST, NOT_FOUND) and self._wire.session_id and method != "ping":
@@ -296,7 +301,7 @@ class HttpLink(LinkLifetime):
         elif isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE and error.may_have_run:
             self._probe_soon()
 
-    # What the backend says of its own accord.
+    # Messages that the backend sends unasked.
 
     async def _read_pushes(self) -> None:
         try:
@@ -311,9 +316,10 @@ class HttpLink(LinkLifetime):
             self.end(LinkEnd(LinkEndKind.LOST, str(error)))
 
     def _probe_soon(self, refusal: str | None = None) -> None:
-        """A request broke, or was refused. If the backend or our session is gone, the link is told now.
+        """Check in the background whether the backend and our session still exist.
 
-        Otherwise the next request would have to find out; or never would, where a server has words of its own for it.
+        A request broke, or was refused. Without this check, the next request would have to detect the loss. It would
+        never do so if the server reports the loss in unknown words.
         """
         if not self._is_probing and not self.closed.done():
             with suppress(RuntimeError):  # the link is closing
@@ -343,11 +349,11 @@ class HttpLink(LinkLifetime):
         try:
             self._tasks.spawn(best_effort(work, what="telling the backend"), name="notify")
         except RuntimeError:
-            work.close()  # the link is closing: DELETE says it all
+            work.close()  # the link is closing: DELETE is enough
 
 
 def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
-    """The 2026-07-28 era repeats in headers what a gateway may route by."""
+    """Return the headers for routing, which the 2026-07-28 era repeats for gateways."""
     name = params.get(_NAMES.get(method, ""))
     if isinstance(name, str):
         return {METHOD_HEADER: method, NAME_HEADER: header_value(name)}

@@ -1,6 +1,6 @@
-"""A server that says it is elsewhere: followed within its origin, and else told to whoever configured it.
+"""Follows a server's redirects within its origin. Errors for others advise changing the configured address.
 
-A request may carry a credential, which is for one origin only.
+A request may carry a credential, which is valid for one origin only.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from emceepee.telemetry.redaction import public_place
 MOST_REDIRECTS = 3  # of one request
 SHOWN_CHARS = 300
 _KEEP_METHOD = frozenset({307, 308})
-REDIRECTS = {"POST": _KEEP_METHOD, "GET": _KEEP_METHOD | {301, 302, 303}}  # which are followed
+REDIRECTS = {"POST": _KEEP_METHOD, "GET": _KEEP_METHOD | {301, 302, 303}}  # the statuses to follow
 
 
 def follow(http: HttpClient, response: HttpResponse) -> HttpClient | None:
-    """The client for where a redirect leads; None if that is another origin, or no address."""
+    """Return the client for a redirect's target, or None if that is invalid or another origin."""
     location = response.headers.get("location")
     if not location:
         return None
@@ -31,7 +31,10 @@ def follow(http: HttpClient, response: HttpResponse) -> HttpClient | None:
 async def send(
     http: HttpClient, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
 ) -> tuple[HttpClient, HttpResponse]:
-    """The response, and the client for the address that it came from. Raises: HttpFailure, ValueError."""
+    """Send a request and follow redirects. Return the client for the final address, and the response.
+
+    Raises: HttpFailure, ValueError.
+    """
     for _ in range(MOST_REDIRECTS):
         response = await http.request(method, body, headers)
         moved = follow(http, response) if response.status in REDIRECTS[method] else None
@@ -43,7 +46,7 @@ async def send(
 
 
 def redirect_words(url: str, response: HttpResponse, method: str = "POST") -> str:
-    """What to do about a redirect of the server at `url` that was not followed."""
+    """Return advice about a redirect of the server at `url` that was not followed."""
     location = response.headers.get("location", "")
     try:
         place = join(url, location) if location else ""
@@ -59,7 +62,7 @@ def redirect_words(url: str, response: HttpResponse, method: str = "POST") -> st
 
 
 def _without_downgrade(url: str, place: str) -> str:
-    """Behind a proxy that adds TLS, many servers do not know that they have it."""
+    """Restore HTTPS in a redirect: behind a proxy that adds TLS, many servers do not know that they use it."""
     ours, theirs = urlsplit(url), urlsplit(place)
     is_downgrade = (ours.scheme, theirs.scheme) == ("https", "http") and ours.hostname == theirs.hostname
     return theirs._replace(scheme="https", netloc=ours.netloc).geturl() if is_downgrade else place

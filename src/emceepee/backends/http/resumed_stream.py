@@ -1,11 +1,11 @@
-"""A stream that was taken up again after a cut, and may have been taken up in vain.
+"""A stream that was resumed after a cut, and may be dead although it is open.
 
-Some servers register the resumed stream, then notice the end of the cut one, and remove the registration of both. What
-they have to say is then stored, but sent to nobody. Such a stream stays open and silent. So after some silence another
-one is opened beside it, and a server with something to say replays it there:
+Some servers register the resumed stream, then notice the end of the cut one, and remove the registration of both. They
+store further messages, but send them to nobody. Such a stream stays open and silent. So after some silence a second
+stream is opened beside it, and a server with pending messages replays them there:
 
-    the server refuses it, or ends it at once    it still knows the first one: that is read on
-    it stays open, or brings something           it takes the place of the first one
+    the server refuses it, or ends it at once    the first one is still registered, and reading it continues
+    it stays open, or brings something           it replaces the first one
 """
 
 import asyncio
@@ -15,15 +15,15 @@ from emceepee.backends.http1.errors import HttpFailure
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.clock import Clock, within
 
-FIRST_SILENCE, LONGEST_SILENCE = 5.0, 60.0  # seconds; it doubles as long as nothing comes
-PUSH_TRIES = 4  # what a server may say unasked is often nothing for hours
-PROOF_SECONDS = 1.0  # after which a second stream that is still open counts as registered
+FIRST_SILENCE, LONGEST_SILENCE = 5.0, 60.0  # seconds; it doubles while the silence lasts
+PUSH_TRIES = 4  # a server often pushes nothing for hours
+PROOF_SECONDS = 1.0  # a second stream that stays open for this long counts as registered
 
 OpenBeside = Callable[[], Awaitable[HttpResponse | None]]
 
 
 class ResumedStream:
-    """Read it as a `HttpResponse`. `most` is how often another stream is opened beside it."""
+    """Read it like an `HttpResponse`. `most` limits how often a second stream is opened."""
 
     def __init__(
         self, response: HttpResponse, open_beside: OpenBeside, clock: Clock, *, most: int | None = None
@@ -35,7 +35,7 @@ class ResumedStream:
         self._until = clock.monotonic() + FIRST_SILENCE
 
     async def readany(self) -> bytes | None:
-        """Return what has arrived, nothing at the end, or None if another stream has taken the place of this one.
+        """Return the data that has arrived, b"" at the end, or None if a second stream has replaced this one.
 
         Raises:
             HttpFailure: the stream was cut.
@@ -56,7 +56,7 @@ class ResumedStream:
             return chunk
 
     def discard(self) -> None:
-        """Let the rest come, unread."""
+        """Discard the rest of the stream as it arrives."""
         self._response.discard()
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class ResumedStream:
         return await within(self._clock, max(0.0, self._until - self._clock.monotonic()), reading)
 
     async def _replace(self) -> bool:
-        """Open another stream beside this one. Return whether that has taken its place."""
+        """Open a second stream. Return whether it has replaced this one."""
         self._silence = min(2 * self._silence, LONGEST_SILENCE)
         self._until = self._clock.monotonic() + self._silence
         if self._left is not None:
@@ -100,12 +100,12 @@ class ResumedStream:
 
 
 def _forget(reading: "asyncio.Future[bytes]") -> None:
-    """Nobody wants to know what comes of it, nor that it failed."""
+    """Cancel a read, and mark its exception as retrieved."""
     reading.cancel()
     if reading.done() and not reading.cancelled():
         reading.exception()
 
 
 def _says_something(chunk: bytes) -> bool:
-    """Return whether there is more in it than comments, which only keep the connection alive."""
+    """Return whether a chunk has more than comments, which only keep the connection alive."""
     return any(line and not line.startswith(b":") for line in chunk.splitlines())

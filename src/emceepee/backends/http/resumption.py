@@ -1,4 +1,4 @@
-"""A session that a handshake-era backend may still know: what the next link takes it up with, without a handshake."""
+"""The state that the next link needs to resume a session of a handshake-era backend without another handshake."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """The id is a secret: whoever has it speaks for us."""
+    """A resumable session. Its id is a secret: its holder can impersonate us."""
 
     session_id: str
     facts: ServerFacts

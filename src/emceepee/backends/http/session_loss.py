@@ -1,8 +1,8 @@
-"""How a backend says that it no longer knows our session.
+"""Detects that a backend has lost our session.
 
-Whoever reads "session lost" sends the request again, so it has to be certain that it did not run. Words prove nothing:
-a tool may well speak of sessions. Only the status that the specification gives counts, and what known servers say,
-letter by letter, before they look at the request.
+After a "session lost" the request is sent again, so it must be certain that the request did not run. Free text proves
+nothing: a tool may well mention sessions. Only two signals count: the status that the specification defines, and the
+exact messages that known servers send before they look at the request.
 """
 
 from emceepee.backends.links.json_rpc import names_none
@@ -10,13 +10,13 @@ from emceepee.wire.json_types import JsonObject
 
 NOT_FOUND = 404
 BAD_REQUEST = 400
-SESSION_NOT_FOUND = -32001  # the JSON-RPC code of the official SDKs
+SESSION_NOT_FOUND = -32001  # the JSON-RPC code that the official SDKs use
 _KNOWN_WORDS = frozenset(
     {
         "Bad Request: No valid session ID provided",  # server-everything, TypeScript examples, Python SDK up to 1.24
         "Bad Request: No valid session ID",  # TypeScript examples
         "Invalid or missing session ID",  # TypeScript examples
-        "Bad Request: Server not initialized",  # TypeScript SDK, whose one transport began anew
+        "Bad Request: Server not initialized",  # TypeScript SDK whose only transport has restarted
         "Invalid session ID",  # mcp-go
         "Session not found",  # Python and TypeScript SDK
         "Not Found: Session has been terminated",  # Python SDK

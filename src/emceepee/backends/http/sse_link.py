@@ -1,4 +1,4 @@
-"""A link over the older HTTP+SSE transport: one GET stream carries every answer, and POSTs carry what we say."""
+"""A link over the older HTTP+SSE transport: one GET stream carries all answers, and POSTs carry our messages."""
 
 import asyncio
 from contextlib import closing
@@ -19,7 +19,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class SseLink(DuplexLink):
-    """Open with `start`; whoever opened it closes it."""
+    """Open the link with `start`. The opener must close it."""
 
     def __init__(self, http: HttpClient, listener: Listener, *, largest: int, most_requests: int) -> None:
         super().__init__("sse-link", listener, most_requests=most_requests)
@@ -86,7 +86,8 @@ class SseLink(DuplexLink):
         except HttpFailure as error:
             raise broken(self._http.url, error) from error
         if response.status >= 300:
-            # On this transport a refused message gets no answer on the stream: its caller would wait for ever.
+            # On this transport, a refused message gets no answer on the stream. Without this error, its caller would
+            # wait forever.
             said = " ".join(body[:200].decode("utf-8", "replace").split())
             raise refused(response.status, redirect_words(endpoint.url, response) if response.status < 400 else said)
 
@@ -96,7 +97,7 @@ class SseLink(DuplexLink):
     def _fail_requests(self, error: LinkError) -> None:
         if not self._endpoint.done():
             self._endpoint.set_exception(error)
-            self._endpoint.exception()  # nobody may be waiting for it
+            self._endpoint.exception()  # mark as retrieved: nobody may be waiting for it
         super()._fail_requests(error)
 
 

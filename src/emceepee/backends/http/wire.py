@@ -1,4 +1,4 @@
-"""The HTTP half of a link: one endpoint, its headers and session id, POSTs, and streams that survive being cut."""
+"""The HTTP half of a link: one endpoint, its headers and session id, POSTs, and streams that survive a cut."""
 
 import asyncio
 import logging
@@ -26,10 +26,10 @@ from emceepee.wire.json_types import JsonObject
 logger = logging.getLogger(__name__)
 
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-BEST_EFFORT_SECONDS = 5.0  # for what nobody waits for, as a cancel notice
-DELETE_SECONDS = 1.0  # for DELETE: whoever closes the link waits for it, and it may be closed because nothing answers
-REOPEN_ATTEMPTS = 5  # to take up one cut stream
-PROBE_PAUSE = 0.1  # after something broke, before it is tried whether the backend is still there
+BEST_EFFORT_SECONDS = 5.0  # for work without a waiting caller, such as a cancel notification
+DELETE_SECONDS = 1.0  # for DELETE: closing the link waits for it, and the server may be unresponsive
+REOPEN_ATTEMPTS = 5  # to resume one cut stream
+PROBE_PAUSE = 0.1  # after a failure, before checking whether the backend is still reachable
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
     'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
@@ -38,7 +38,7 @@ WHERE_A_TOKEN_GOES = (
 
 
 class HttpWire:
-    """Everything about one address that is HTTP and not yet JSON-RPC."""
+    """The HTTP layer of one address, below JSON-RPC."""
 
     def __init__(self, http: HttpClient, *, clock: Clock, largest: int) -> None:
         self._http, self._clock, self._largest = http, clock, largest
@@ -51,7 +51,7 @@ class HttpWire:
         return self._http.url
 
     def set_header(self, name: str, value: str | None) -> None:
-        """For every request from now on; None takes it away. Raises: LinkError."""
+        """Set a header for all later requests; None removes it. Raises: LinkError."""
         try:
             self._http.set_header(name, value)
         except ValueError as error:
@@ -60,9 +60,9 @@ class HttpWire:
     async def post(
         self, body: bytes, headers: Mapping[str, str] | None = None, *, number: int | None = None
     ) -> HttpResponse:
-        """Send one message; the response is a success, its body still to be read. `headers` are its own.
+        """Send one message and return the successful response, with its body still unread.
 
-        `number` is its id, if it is a request.
+        `headers` apply to this message only. `number` is its id, if it is a request.
 
         Raises:
             RpcError: the status is an error, and the body holds a JSON-RPC one.
@@ -85,15 +85,15 @@ class HttpWire:
         raise await self._refusal(response, number)
 
     async def body(self, response: HttpResponse) -> bytes:
-        """All of it. Raises: HttpFailure."""
+        """Read the whole body. Raises: HttpFailure."""
         return await response.read(self._largest)
 
     async def send_message(self, message: JsonObject) -> None:
-        """Send what has no answer: a notification, or our answer to the backend's request."""
+        """Send a message without an answer: a notification, or our answer to the backend's request."""
         (await self.post(encode(message))).discard()
 
     async def check_reachable(self) -> None:
-        """Whether the backend is still there, after something broke. Raises: LinkError if it is not."""
+        """Check that the backend is still reachable after a failure. Raises: LinkError if it is not."""
         await self._clock.sleep(PROBE_PAUSE)
         try:
             await self._http.connect()
@@ -106,7 +106,7 @@ class HttpWire:
         self.session_id = session_id
 
     def adopt_session(self, response: HttpResponse) -> None:
-        """Keep the session that the backend has begun, if it has. Raises: LinkError."""
+        """Keep the session that the backend began, if any. Raises: LinkError."""
         if session_id := response.headers.get("mcp-session-id"):
             try:
                 self.keep_session(session_id)
@@ -123,7 +123,7 @@ class HttpWire:
             await best_effort(self._delete(), what="ending the backend's session", within=DELETE_SECONDS)
 
     async def stream(self, response: HttpResponse, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
-        """The messages of one request's stream. A cut one is taken up where it broke, if era and backend can.
+        """Yield the messages of one request's stream. A cut stream is resumed if era and backend support that.
 
         Raises:
             LinkError: it cannot, or one event is too large.
@@ -132,7 +132,7 @@ class HttpWire:
         stream: HttpResponse | ResumedStream = response
         while True:
             parser = EventParser(cursor, largest=self._largest)
-            try:  # as in `_messages`, which would be one more generator on the path of every answer
+            try:  # inlines `_messages`, to save a generator on the path of every answer
                 while (chunk := await stream.readany()) != b"":
                     if chunk is None:
                         parser = EventParser(cursor, largest=self._largest)
@@ -147,7 +147,7 @@ class HttpWire:
                 stream.close()
                 raise broken(self.url, error) from error
             except HttpFailure as error:
-                logger.debug("a stream was cut: %s", error)  # the same as ended too early
+                logger.debug("a stream was cut: %s", error)  # handled like a stream that ended too early
             except GeneratorExit:
                 stream.discard()  # the reader has its answer
                 raise
@@ -160,9 +160,10 @@ class HttpWire:
             stream = ResumedStream(await self._reopen(cursor, backoff), partial(self._open_beside, cursor), self._clock)
 
     async def read_pushes(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
-        """The messages of the handshake era's GET stream, reopened for ever; ends if the backend offers none.
+        """Yield the messages of the handshake era's GET stream, and reopen it forever.
 
-        `check_session` raises LinkError if the backend no longer knows our session.
+        It ends if the backend offers no such stream. `check_session` raises LinkError if the backend has lost our
+        session.
 
         Raises:
             LinkError: the backend is gone, or has forgotten our session.
@@ -173,7 +174,8 @@ class HttpWire:
             try:
                 with closing(await self._get(cursor)) as response:
                     if response.status != 200:
-                        # A server that never had the stream may say so with any of these; once it had, something broke.
+                        # A server that never offered the stream may use any of these statuses. If it once
+                        # offered the stream, something broke.
                         if not was_open or not self._is_trouble(response):
                             logger.debug("no push stream: HTTP %s", response.status)
                             return
@@ -222,13 +224,13 @@ class HttpWire:
     async def _explain_refusal(
         self, response: HttpResponse, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
     ) -> None:
-        """Why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
+        """Find out why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
         if response.status >= 500:
             return
         refusal = await self._refusal(response)
         if isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST:
             raise refusal
-        cursor.last_id = None  # perhaps it is this that the server does not know
+        cursor.last_id = None  # perhaps the server does not know this id
         try:
             await check_session()
         except LinkError as error:
@@ -250,7 +252,7 @@ class HttpWire:
         raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
     async def _open_beside(self, cursor: Cursor) -> HttpResponse | None:
-        """Return another stream from where the cursor stands, or None if the server gives none."""
+        """Return another stream from the cursor's position, or None if the server refuses."""
         try:
             async with give_up_after(self._clock, BEST_EFFORT_SECONDS):
                 response = await self._get(cursor)
@@ -267,7 +269,7 @@ class HttpWire:
         """Raises: HttpFailure."""
         headers = {"accept": "text/event-stream"}
         if cursor.last_id is not None:
-            headers["last-event-id"] = cursor.last_id.encode().decode("latin-1")  # goes back in the bytes it came in
+            headers["last-event-id"] = cursor.last_id.encode().decode("latin-1")  # restores the original bytes
         return (await send(self._http, "GET", headers=headers))[1]
 
     async def _delete(self) -> None:
@@ -312,7 +314,7 @@ def refused(status: int, said: str) -> LinkError:
 
 
 def through_proxy(http: HttpClient) -> str:
-    """Where a proxy forwards requests, nobody can tell its refusals from the server's."""
+    """Return a note about a forwarding proxy, whose refusals look like the server's."""
     proxy = http.forwarding_proxy
     return "" if proxy is None else f" (through the proxy {proxy}, whose answer this may be)"
 
@@ -322,13 +324,16 @@ def unsendable(error: ValueError) -> LinkError:
 
 
 def session_lost(status: int = 200) -> LinkError:
-    """The backend answered before it looked at the request, so the request may be sent again."""
+    """Return the error for a lost session.
+
+    The backend answered before it looked at the request, so the request is safe to send again.
+    """
     words = "the server no longer knows our session"
     return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
 def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
-    """Of a request that was under way: whatever the backend says now, it may have run."""
+    """Return the error for a request whose stream cannot be resumed. The request may have run despite the refusal."""
     is_lost = isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST
     failure = Failure.SESSION_LOST if is_lost else Failure.UNREACHABLE
     return LinkError(failure, f"the stream was cut and could not be taken up again: {refusal}")
@@ -339,7 +344,7 @@ def misdirected(key: object) -> LinkError:
 
 
 async def best_effort(work: Awaitable[Any], *, what: str, within: float = BEST_EFFORT_SECONDS) -> None:
-    """Do what nobody waits for: bounded, and its failure is nobody's."""
+    """Run optional work with a timeout, and log its failure."""
     try:
         async with asyncio.timeout(within):
             await work
@@ -356,7 +361,7 @@ def _decoded(data: bytes) -> Any:
 
 
 def _rpc_message(body: bytes) -> JsonObject | None:
-    """The JSON-RPC message in the body of a response with an error status, or None if the body is anything else."""
+    """Return the JSON-RPC message in the body of an error response, or None if the body is anything else."""
     message = _decoded(body) if body.lstrip().startswith(b"{") else None
     if not isinstance(message, dict):
         return None

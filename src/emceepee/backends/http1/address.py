@@ -1,4 +1,4 @@
-"""Where a request goes, taken apart once."""
+"""Parses the URL of a request into its origin, authority, and target."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -6,16 +6,16 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 _PORTS = {"http": 80, "https": 443}
-_UNIX = -1  # where others have a port
+_UNIX = -1  # stands in for the port of a Unix socket
 _UNIX_SCHEME = "unix://"
-_UNIX_HOST = "localhost"  # in the Host header, which must say something
-_HERE = f"http://{_UNIX_HOST}"  # as a server behind a Unix socket knows itself
-LONGEST_SOCKET_PATH = 103  # bytes, on every system
-_SENT_AS_THEY_ARE = "!$%&'()*+,/:;=?@[]~"  # "%" too: an address that was quoted is not quoted twice
+_UNIX_HOST = "localhost"  # for the Host header, which HTTP requires
+_HERE = f"http://{_UNIX_HOST}"  # base URL of a server behind a Unix socket, for resolving relative URLs
+LONGEST_SOCKET_PATH = 103  # bytes; every supported system accepts this length
+_SENT_AS_THEY_ARE = "!$%&'()*+,/:;=?@[]~"  # includes "%", so that a quoted address is not quoted twice
 
 
 class Origin(NamedTuple):
-    """What a connection leads to."""
+    """The endpoint of a connection: a host and port, or a Unix socket."""
 
     is_tls: bool
     host: str
@@ -23,7 +23,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of_socket(cls, path: str) -> "Origin":
-        """A Unix socket."""
+        """Return the origin of a Unix socket."""
         return cls(False, path, _UNIX)
 
     @property
@@ -34,9 +34,9 @@ class Origin(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
     origin: Origin
-    authority: str  # as the Host header names it
+    authority: str  # the value of the Host header
     target: str
-    credentials: str | None  # those in the address, as an Authorization header
+    credentials: str | None  # from the URL, as the value of an Authorization header
 
     @classmethod
     def of(cls, url: str) -> "Address":
@@ -48,7 +48,7 @@ class Address:
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError("the address has no host, or is not one of http or https")
-        host = parts.hostname.replace("%25", "%")  # before the zone of an IPv6 address
+        host = parts.hostname.replace("%25", "%")  # the separator before the zone of an IPv6 address
         host = host if host.isascii() else host.encode("idna").decode()
         if not host.isprintable() or " " in host:
             raise ValueError("the address has a host that cannot be one")
@@ -70,7 +70,7 @@ def is_unix_url(url: str) -> bool:
 
 
 def join(url: str, location: str) -> str:
-    """Where a server at `url` means by `location`, which may be relative. Raises: ValueError."""
+    """Resolve `location`, which may be relative, against `url`. Raises: ValueError."""
     if not is_unix_url(url):
         return urljoin(url, location)
     path, target = _unix_parts(url)
@@ -79,12 +79,12 @@ def join(url: str, location: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """Host and port, or the path of a socket, for messages: without a password, or a token in the path."""
+    """Return the host and port, or the path of a socket, for messages. Passwords and tokens in the path are omitted."""
     return _unix_parts(url)[0] if is_unix_url(url) else urlsplit(url).netloc.rpartition("@")[2]
 
 
 def _unix_parts(url: str) -> tuple[str, str]:
-    """The path of the socket, and what is asked for there."""
+    """Split a Unix URL into the path of the socket and the request target."""
     rest = url[len(_UNIX_SCHEME) :]
     path, _, target = rest.partition(":/")
     target = f"/{target}"
@@ -101,7 +101,7 @@ def _quoted(parts: SplitResult) -> str:
 
 
 def authority(host: str, port: int | None) -> str:
-    name = f"[{host.partition('%')[0]}]" if ":" in host else host  # a zone is this machine's own affair
+    name = f"[{host.partition('%')[0]}]" if ":" in host else host  # zones are meaningful on this machine only
     return name if port is None else f"{name}:{port}"
 
 

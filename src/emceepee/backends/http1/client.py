@@ -1,4 +1,4 @@
-"""One link's way to its server: an address, the headers of every request, and the cookies that the server set."""
+"""The HTTP client of one link: the server's address, the headers of every request, and the server's cookies."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -12,7 +12,7 @@ from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.http1.tls import TlsSettings
 from emceepee.backends.http1.tunnel import LOGIN_WANTED, refusal_words
 
-# How a request is framed, and what becomes of its connection, is not for a configuration to say.
+# Configured headers must not change the framing of a request or the lifetime of its connection (request smuggling).
 HOP_BY_HOP = frozenset(
     {
         *("connection", "content-length", "expect", "http2-settings", "keep-alive", "proxy-connection"),
@@ -25,36 +25,36 @@ REFUSALS = frozenset({401, 403})
 
 
 class Attempts:
-    """What was tried for one request so far."""
+    """The attempts so far to send one request."""
 
     __slots__ = ("count", "last")
 
     def __init__(self) -> None:
         self.count = 0
-        self.last: object = None  # what the last one was sent with, for whoever gives access
+        self.last: object = None  # the credential of the last attempt, set by RequestAccess
 
 
 class RequestAccess(Protocol):
-    """What lets requests in, where the address alone does not."""
+    """Supplies credentials for requests, and reacts to rejections."""
 
     @property
     def is_used(self) -> bool:
-        """Whether requests have to carry something."""
+        """Whether requests need credentials."""
         ...
 
     async def headers(
         self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
     ) -> Mapping[str, str]:
-        """Those of a request, with what lets it in."""
+        """Return the headers of a request with the credentials added."""
         ...
 
     async def overcome(self, response: HttpResponse, method: str, attempts: Attempts) -> bool:
-        """Whether a request that was refused, and so did not run, is to be sent again with something new."""
+        """Return whether to send a rejected request again with new credentials. The rejected request had no effect."""
         ...
 
 
 class HttpClient:
-    """Sends requests. Connections are the pool's, shared with other links; headers and cookies are this one's own."""
+    """Sends requests. Links share the connections of the pool, but each link has its own headers and cookies."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class HttpClient:
         tls: TlsSettings | None = None,
         access: RequestAccess | None = None,
     ) -> None:
-        """Connections are shared with links of the same `owner` only; `is_public`: to no private address.
+        """Create a client. Only links of the same `owner` share connections. `is_public`: reject private addresses.
 
-        `tls` is how the server proves who it is, if not as usual.
+        `tls` overrides the default TLS settings.
 
         Raises:
             ValueError: an address or header that HTTP cannot carry.
@@ -88,10 +88,10 @@ class HttpClient:
         if proxy is not None and proxy.credentials is not None:
             self._fields["proxy-authorization"] = proxy.credentials
         encoded(self._fields)
-        self._heads: dict[str, bytes] = {}  # by method: everything of a request that is the same in the next
+        self._heads: dict[str, bytes] = {}  # by method: the request line and the constant headers
 
     def at(self, url: str) -> "HttpClient":
-        """The same for another address of the same origin, which may be relative. Cookies are shared.
+        """Return a client for another URL of the same origin, which may be relative. Both clients share their cookies.
 
         Raises:
             ValueError: it is of another origin, and the headers may hold a credential; or it is no address at all.
@@ -113,7 +113,7 @@ class HttpClient:
         return moved
 
     def set_header(self, name: str, value: str | None) -> None:
-        """For every request from now on; None takes it away. Raises: ValueError."""
+        """Set a header of all following requests, or remove it if the value is None. Raises: ValueError."""
         if value is None:
             self._fields.pop(name, None)
         else:
@@ -122,13 +122,13 @@ class HttpClient:
         self._heads.clear()
 
     async def connect(self) -> None:
-        """Have a connection ready for the next request. Raises: NotConnected."""
+        """Open a connection for the next request. Raises: NotConnected."""
         self._connections.put_back(await self._connections.connect())
 
     async def request(
         self, method: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        """Send, and return as soon as the head of the response is there. `headers` are for this request only.
+        """Send a request, and return when the head of the response arrives. `headers` apply to this request only.
 
         Raises:
             NotConnected: nothing was sent.
@@ -171,14 +171,15 @@ class HttpClient:
             try:
                 await response.wait_for_head()
             except NoResponse:
-                # It had been closed when we sent, most likely; but only what does no harm twice may rely on that.
+                # Race: the server probably closed the idle connection before the request arrived. This is not certain,
+                # so only idempotent requests are sent again.
                 if not (was_idle and is_repeatable):
                     raise
             else:
                 return response
 
     def _head(self, method: str) -> bytes:
-        # A proxy that forwards is told the whole address, and by it the host: it sees no more of Host than we say.
+        # A forwarding proxy needs the absolute URL in the request line to find the host.
         whole = f"http://{self._address.authority}" if self.forwarding_proxy is not None else ""
         line = f"{method} {whole}{self._address.target} HTTP/1.1\r\n".encode("ascii")
         head = self._heads[method] = line + encoded(self._fields)

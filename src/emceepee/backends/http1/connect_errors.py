@@ -1,4 +1,4 @@
-"""Why there is no connection, in words that say what to do next."""
+"""Describes connection errors for people, with advice on what to do next."""
 
 import os
 import ssl
@@ -8,7 +8,7 @@ from emceepee.backends.http1.proxies import Proxy
 from emceepee.backends.http1.tls import TlsSettings
 
 # OpenSSL's codes.
-UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # the certificate is nobody's that this machine trusts
+UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # this machine trusts no issuer of the certificate
 OUT_OF_DATE = frozenset({9, 10})
 OTHER_NAME = frozenset({62, 64})
 NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
@@ -22,7 +22,7 @@ CERTIFICATE_REFUSED = frozenset(
 )
 HANDSHAKE_ENDED = frozenset({"SSLV3_ALERT_HANDSHAKE_FAILURE", "UNEXPECTED_EOF_WHILE_READING"})
 WHERE_OURS_GOES = "give one with tls.cert and tls.key of this server in the configuration file"
-# Not every server says so: those that Python's event loops serve only hang up.
+# Not every server sends an alert: servers on Python's event loops only close the connection.
 MAY_WANT_CERTIFICATE = f"if it wants a client certificate, or another one, {WHERE_OURS_GOES}"
 
 
@@ -34,7 +34,7 @@ def describe(
     settings: TlsSettings | None = None,
     proxy: Proxy | None = None,
 ) -> str:
-    """`seconds` is how long was waited; `proxy` is what the connection led through."""
+    """Return why a connection failed. `seconds` is the timeout, and `proxy` is the proxy of the connection."""
     through = "" if proxy is None else f" through the proxy {proxy}"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid: {error.verify_message}{_advice(error.verify_code, settings, proxy)}"
@@ -45,12 +45,12 @@ def describe(
     if is_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
         return f"it hung up during the TLS handshake; {MAY_WANT_CERTIFICATE}"
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, gaierror):
-        return os.strerror(error.errno)  # without what loops add to it
+        return os.strerror(error.errno)  # without the details that event loops add to the message
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
 
 
 def alert_words(error: Exception | None) -> str | None:
-    """What a server means that ends a connection because of the certificate it was shown, or was not shown."""
+    """Return why a server rejected or missed our client certificate, or None if the error has another cause."""
     reason = error.reason if isinstance(error, ssl.SSLError) else None
     if reason in CERTIFICATE_WANTED:
         return f"it wants a client certificate: {WHERE_OURS_GOES}"

@@ -1,17 +1,17 @@
-"""One HTTP/1.1 connection to a server: a request goes out in one write, and what comes back becomes its response.
+"""One HTTP/1.1 connection to a server. It writes each request at once and parses the incoming bytes into its response.
 
-It carries one request at a time, and between two of them it lies in the pool:
+It carries one request at a time. Between requests, it is idle in the pool:
 
-    send ──▶ write                        a Response exists; its head is awaited
+    send ──▶ write                        creates a Response, which waits for its head
          ◀── data_received                httptools parses it and calls `on_header`, `on_headers_complete`, `on_body`
-         ◀── … more of the body           nobody reads it: beyond UNREAD_BYTES reading is paused, and the server waits
-         ◀── on_message_complete ──▶ pool.put_back, if both sides keep it open; else closed
-         ◀── data or EOF while idle       closed: the next request would take stray bytes for its answer
+         ◀── … more of the body           backpressure: reading pauses beyond UNREAD_BYTES, and the server waits
+         ◀── on_message_complete ──▶ pool.put_back, if both sides keep the connection open; else close
+         ◀── data or EOF while idle       close: the next request would mistake stray bytes for its response
 
-The race that matters: a server may close an idle connection just as a request is written to it. Such a request gets no
-byte of an answer (`NoResponse`), and only one that does no harm twice is sent again. To make it rare, `is_silent` asks
-the socket itself before each reuse, because the event loop reports an EOF one turn later than the kernel has it. A
-response that is not read to its end closes the connection: what is left of it cannot be told from the next one.
+The important race: a server may close an idle connection just as a request is written to it. Such a request receives no
+byte of a response (`NoResponse`), and only an idempotent request is sent again. To make the race rare, `is_silent`
+polls the socket itself before each reuse, because the event loop reports an EOF one iteration later than the kernel.
+Closing a response before its end closes the connection, because its remaining bytes would look like the next response.
 """
 
 import asyncio
@@ -29,48 +29,48 @@ from emceepee.backends.http1.inflate import inflater_for
 from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
 from emceepee.clock import Handle
 
-HEAD_BYTES = 64 << 10  # of a head, or of anything else that is not body and leads to none
+HEAD_BYTES = 64 << 10  # maximum size of a head, and of other bytes between two pieces of body data
 _TIMEOUT = re.compile(r"\btimeout=(\d{1,9})\b").search
-_LISTS = frozenset({"content-encoding", "transfer-encoding"})  # the headers that are read here and may come in parts
+_LISTS = frozenset({"content-encoding", "transfer-encoding"})  # list headers; repeated ones are joined
 
 
 class ConnectionOwner(Protocol):
-    """The pool, in which connections lie between requests."""
+    """The pool, which holds idle connections."""
 
     def put_back(self, connection: "ClientConnection") -> None:
-        """It can take another request."""
+        """The connection is ready for another request."""
         ...
 
     def retire(self, connection: "ClientConnection") -> None:
-        """It can take none any more."""
+        """The connection accepts no further requests."""
         ...
 
     def forget(self, connection: "ClientConnection") -> None:
-        """Nothing is left of it."""
+        """The connection is closed completely."""
         ...
 
     def close_soon(self, response: HttpResponse) -> Handle: ...
 
 
 class ClientConnection(asyncio.Protocol):
-    """Carries one request at a time. Its own parser calls the methods named `on_…`."""
+    """Carries one request at a time. Its parser calls the methods named `on_…`."""
 
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, *, needs_promise: bool = False) -> None:
-        """`needs_promise`: silence does not mean that the other side keeps it open."""
+        """Create a connection. `needs_promise`: reuse it only if the responses contain an explicit keep-alive."""
         self._owner, self._loop, self._needs_promise = owner, loop, needs_promise
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None
         self._poll: select.poll | None = None
-        self._response: HttpResponse | None = None  # the one that is awaited or still coming
+        self._response: HttpResponse | None = None  # the response that is awaited or incomplete
         self._head: list[tuple[bytes, bytes]] = []
-        self._overhead = 0  # bytes since the last one of a body
-        self._has_data = self._is_interim = self._is_complete = False  # of the response
-        self._lasts = False  # beyond this response
-        self._ends_with_connection = False  # the body, for want of a length
+        self._overhead = 0  # bytes received since the last body data
+        self._has_data = self._is_interim = self._is_complete = False  # state of the response
+        self._lasts = False  # the connection stays open after this response
+        self._ends_with_connection = False  # the body has no length, so EOF ends it
         self._is_paused = False
-        self._is_untried_tls = False  # TLS, and the server has not said anything yet
-        self.server_keeps = math.inf  # seconds that the server waits for the next request, as far as it has said
-        self.good_until: float | None = None  # set by the pool while it is idle
+        self._is_untried_tls = False  # TLS, and no data has arrived yet
+        self.server_keeps = math.inf  # the server's keep-alive timeout in seconds, if it sent one
+        self.good_until: float | None = None  # set by the pool while the connection is idle
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "idle" if self._response is None else repr(self._response)
@@ -81,11 +81,11 @@ class ClientConnection(asyncio.Protocol):
         return self._transport is not None and not self._transport.is_closing()
 
     def is_silent(self) -> bool:
-        """True if the socket has neither unread data nor EOF, including what the event loop has not reported yet."""
+        """Return whether the socket has neither unread data nor EOF, even if the event loop has not reported it yet."""
         return self._poll is None or not self._poll.poll(0)
 
     def send(self, request: bytes) -> HttpResponse:
-        """The response is awaited from now on. Only for a connection that is open and idle."""
+        """Write the request, and return its pending response. The connection must be open and idle."""
         assert self._transport is not None
         assert self._response is None
         self._response = response = HttpResponse(self, self._loop.create_future())
@@ -93,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         return response
 
     def abort(self) -> None:
-        """Close at once; a response that was still coming fails."""
+        """Close the connection immediately. An incomplete response fails."""
         self._end(HttpFailure("the connection was closed"))
 
     # Called by the response.
@@ -121,14 +121,14 @@ class ClientConnection(asyncio.Protocol):
             self._poll.register(sock.fileno(), select.POLLIN)
         self._is_untried_tls = transport.get_extra_info("ssl_object") is not None
         self._parser = HttpResponseParser(self)
-        self._parser.set_dangerous_leniencies(  # none that could hide where one response ends and the next begins
+        self._parser.set_dangerous_leniencies(  # none that could hide a response boundary (response smuggling)
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
         )
 
     def data_received(self, data: bytes) -> None:
         response, parser = self._response, self._parser
         if response is None or parser is None:
-            self._close()  # nobody asked: the next request would take this for its answer
+            self._close()  # unsolicited data: the next request would mistake it for its response
             return
         self._has_data, self._is_untried_tls = True, False
         self._overhead += len(data)
@@ -142,7 +142,7 @@ class ClientConnection(asyncio.Protocol):
         added = len(parts) - before
         if added:
             self._overhead = 0
-            if added > 1:  # a body of tiny chunks would else cost fifty times its size
+            if added > 1:  # otherwise, a body of tiny chunks would need fifty times its size in memory
                 parts[before:] = [b"".join(parts[before:])]
         if self._is_complete:
             self._finish(response)
@@ -164,7 +164,7 @@ class ClientConnection(asyncio.Protocol):
         self._end(None if self._ends_with_connection else self._broken(None))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = self._parser = None  # the parser holds on to us
+        self._transport = self._parser = None  # breaks the reference cycle with the parser
         self._end(None if self._ends_with_connection and exc is None else self._broken(exc))
         self._owner.forget(self)
 
@@ -222,13 +222,13 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._is_complete = True
 
-    # How a response ends.
+    # The end of a response.
 
     def _finish(self, response: HttpResponse) -> None:
         self._reset()
         self.resume()
         transport = self._transport
-        # With something still to be written, the server has answered before it had everything.
+        # If the write buffer is not empty, the server has answered before it received the whole request.
         if self._lasts and transport is not None and not transport.get_write_buffer_size() and self.is_open:
             self._owner.put_back(self)
         else:
@@ -255,7 +255,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _broken(self, exc: Exception | None) -> HttpFailure:
         if self._is_untried_tls and (words := alert_words(exc)) is not None:
-            return NotConnected(words)  # it is told with the first bytes that are read: no request was before
+            return NotConnected(words)  # the alert arrives with the first bytes, so no request can have run
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
         if self._has_data:
             return HttpFailure(f"the connection ended in the middle of the answer{why}")

@@ -1,4 +1,4 @@
-"""How many connections there may be, to one origin and in all. Who finds no place waits for one, but not for ever."""
+"""Limits the number of connections per origin and in total. A caller without a free slot waits up to WAIT_SECONDS."""
 
 import asyncio
 from collections import deque
@@ -13,7 +13,7 @@ WAIT_SECONDS = 10.0
 
 
 class SlotHolder(Protocol):
-    """The connections to one origin; `taken` is how many places they have."""
+    """The connections to one origin. `taken` is the number of slots that they occupy."""
 
     taken: int
 
@@ -29,7 +29,7 @@ class _Waiting(Generic[H, C]):
 
 
 class ConnectionSlots(Generic[H, C]):
-    """`make_room` closes a connection that nobody uses, if there is one; its place is given back soon after."""
+    """The slots. `make_room` closes an idle connection, if there is one, which frees its slot soon afterward."""
 
     def __init__(self, clock: Clock, *, per_origin: int, in_all: int, make_room: Callable[[], None]) -> None:
         self._clock, self._per_origin, self._in_all, self._make_room = clock, per_origin, in_all, make_room
@@ -37,9 +37,10 @@ class ConnectionSlots(Generic[H, C]):
         self.taken = 0
 
     async def take(self, holder: H, put_back: Callable[[C], None]) -> C | None:
-        """A place for a new connection, or the connection that became free meanwhile. Raises: NotConnected.
+        """Reserve a slot, or return a connection that became free during the wait. Raises: NotConnected.
 
-        `put_back` gets the connection if whoever waited for it has just left.
+        None means that the caller may open a new connection. `put_back` receives a freed connection if the waiting
+        caller is canceled at the same time.
         """
         if self._has_room(holder):
             self._occupy(holder)
@@ -63,7 +64,7 @@ class ConnectionSlots(Generic[H, C]):
             raise
 
     def leave(self, holder: H) -> None:
-        """A connection is gone, or did not come about."""
+        """Free the slot of a connection that has closed or failed to open."""
         holder.taken -= 1
         self.taken -= 1
         for waiting in self._waiting:
@@ -74,7 +75,7 @@ class ConnectionSlots(Generic[H, C]):
                 return
 
     def offer(self, holder: H, connection: C) -> bool:
-        """A connection is free: whether someone has waited for it, and has it now."""
+        """Pass an idle connection to a waiting caller. Return False if no caller waits for it."""
         for waiting in self._waiting:
             if waiting.holder is holder:
                 self._waiting.remove(waiting)
@@ -84,7 +85,7 @@ class ConnectionSlots(Generic[H, C]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether someone waits who would be helped by any connection's end."""
+        """Whether closing a connection to any origin would help a waiting caller."""
         return any(waiting.holder.taken < self._per_origin for waiting in self._waiting)
 
     def _has_room(self, holder: H) -> bool:

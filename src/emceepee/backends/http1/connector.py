@@ -1,9 +1,9 @@
-"""How a connection to a server is opened: to one of its addresses or a Unix socket, directly or through a proxy.
+"""Opens a connection to one of a server's addresses or to a Unix socket, directly or through a proxy.
 
 directly               socket ─▶ TLS ─▶ ClientConnection
 https through a proxy  socket to the proxy ─▶ CONNECT name:port ─▶ TLS ─▶ ClientConnection
-http through a proxy   socket to the proxy ─▶ ClientConnection, whose requests name the whole address
-only public addresses  the name is looked up and checked here, and CONNECT has the address, also for http
+http through a proxy   socket to the proxy ─▶ ClientConnection, whose requests contain the absolute URL
+only public addresses  this machine resolves and checks the name, and CONNECT gets the address, even for http
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from emceepee.backends.http1.tls import BadTlsFile, TlsContexts, TlsSettings
 from emceepee.backends.http1.tunnel import TunnelRefused, TunnelRequest
 
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
-MOST_TRIED = 4  # addresses of a server, one after the other, where a proxy connects to them
-FAULT = 500  # of a proxy, from here on: another address may do better
+MOST_TRIED = 4  # maximum number of a server's addresses that are tried through a proxy
+FAULT = 500  # from this status of a proxy on, another address of the server may work
 
 P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class PoolKey(NamedTuple):
-    """Who shares connections: those of one `owner`, to one origin. `is_public`: only addresses of the internet."""
+    """Requests with the same key share connections. `is_public`: connect to public addresses only."""
 
     origin: Origin
     owner: str = ""
@@ -41,12 +41,12 @@ class PoolKey(NamedTuple):
 
     @property
     def server_name(self) -> str:
-        """That its certificate must have; a zone is this machine's own affair."""
+        """The name that the certificate must contain. An IPv6 zone is local to this machine, so it is removed."""
         return (self.tls and self.tls.server_name) or self.origin.host.partition("%")[0]
 
 
 class Connector:
-    """Opens connections; what becomes of them is the pool's. `tls` is for servers without settings of their own."""
+    """Opens connections for the pool, which owns them. `tls` is for servers without their own TLS settings."""
 
     def __init__(
         self, resolver: Resolver, tls: ssl.SSLContext | None, contexts: TlsContexts, proxies: ProxyRules
@@ -57,7 +57,10 @@ class Connector:
         return self._proxies.proxy_for(key.origin)
 
     def forwarding_proxy(self, key: PoolKey) -> Proxy | None:
-        """The one that gets whole requests, if one does. Where addresses are checked, no proxy may choose them."""
+        """Return the proxy that forwards plain HTTP requests, or None.
+
+        With `is_public`, no proxy forwards requests, because the proxy would resolve the name to an unchecked address.
+        """
         return None if key.origin.is_tls or key.is_public else self.proxy_for(key)
 
     async def open(self, key: PoolKey, make: Callable[[], ClientConnection]) -> ClientConnection:
@@ -91,14 +94,14 @@ class Connector:
     async def _connect(self, host: str, port: int, addresses: list[SocketAddress]) -> socket:
         try:
             return await open_socket(addresses)
-        except BaseException:  # also if the time is up: that is how silence ends
+        except BaseException:  # includes cancellation by the connect timeout, which ends attempts to silent addresses
             self.resolver.forget(host, port)
             raise
 
     async def _addresses(self, key: PoolKey) -> list[SocketAddress]:
         addresses = await self.resolver.addresses(key.origin.host, key.origin.port)
         if key.is_public:
-            # Here and not when the server was added: a name may lead elsewhere since.
+            # Checked at each connection, because a name can change its addresses (DNS rebinding).
             addresses = [address for address in addresses if is_public(str(address[1][0]))]
             if not addresses:
                 raise NotConnected(PRIVATE)
@@ -161,7 +164,7 @@ async def _start(make: Callable[[], P], sock: socket, tls: ssl.SSLContext | None
 async def _enter(
     transport: asyncio.Transport, make: Callable[[], ClientConnection], tls: ssl.SSLContext | None, name: str
 ) -> ClientConnection:
-    """Speak through a tunnel to the server at its end."""
+    """Start a connection to the server at the end of a tunnel."""
     connection = make()
     if tls is None:
         transport.set_protocol(connection)

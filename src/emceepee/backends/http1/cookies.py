@@ -1,4 +1,4 @@
-"""The cookies of one link: load balancers know by them which of their servers has our session."""
+"""The cookies of one link. Load balancers use them to route requests to the server that has our session."""
 
 import re
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class _Cookie:
 
 
 class CookieJar:
-    """Holds what one origin set, and gives it back to that origin only. False while it is empty."""
+    """The cookies of one origin, which are sent to that origin only. An empty jar is false."""
 
     def __init__(self, origin: Origin, clock: Clock) -> None:
         self._origin, self._clock = origin, clock
@@ -43,7 +43,7 @@ class CookieJar:
         return bool(self._cookies)
 
     def take(self, lines: list[str], path: str) -> None:
-        """Remember or forget what each Set-Cookie header of a response to a request for `path` says."""
+        """Store or delete cookies as the Set-Cookie headers `lines` of a response for `path` specify."""
         now = self._clock.now()
         self._cookies = {key: cookie for key, cookie in self._cookies.items() if cookie.is_good(now)}
         for line in lines:
@@ -57,7 +57,7 @@ class CookieJar:
             del self._cookies[next(iter(self._cookies))]
 
     def header(self, path: str) -> str:
-        """What to say in a request for `path`; may be nothing."""
+        """Return the Cookie header for a request for `path`, or an empty string."""
         now = self._clock.now()
         fitting = [cookie for cookie in self._cookies.values() if cookie.is_for(path) and cookie.is_good(now)]
         fitting.sort(key=lambda cookie: -len(cookie.path))
@@ -82,7 +82,7 @@ class CookieJar:
 
 
 def _until(attributes: dict[str, str], now: datetime) -> datetime | None:
-    """When a cookie ends; None if it says nothing of it that can be understood."""
+    """Return when a cookie expires, or None if its attributes specify no valid time."""
     age = attributes.get("max-age", "")
     if age.removeprefix("-").isdecimal() and age.isascii():
         seconds = int(age[:10])

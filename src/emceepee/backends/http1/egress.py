@@ -1,4 +1,4 @@
-"""How connections leave this machine: through which proxies, and which CAs vouch for servers."""
+"""The operator's settings for outgoing connections: proxies, and additional CAs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from emceepee.backends.http1.tls import TlsContexts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EgressSettings:
-    """As the operator says. The CAs of the bundle are trusted besides those of the system."""
+    """The operator's settings. The CAs of the bundle are trusted in addition to the system's CAs."""
 
     proxies: ProxyRules = DIRECT
     ca_bundle: Path | None = None

@@ -1,20 +1,20 @@
-"""Why there is no response, or not a whole one."""
+"""The errors of requests without a complete response."""
 
 
 class HttpFailure(Exception):
-    """No whole response could be had; the server may have acted on the request."""
+    """No complete response arrived. The server may have acted on the request."""
 
 
 class NotConnected(HttpFailure):
-    """There was no connection, so nothing was sent."""
+    """No connection could be opened, so nothing was sent."""
 
 
 class NoResponse(HttpFailure):
-    """The connection ended before a byte of the response came."""
+    """The connection ended before the first byte of the response."""
 
 
 class ResponseTooLarge(HttpFailure):
-    """The body is larger than whoever reads it wants to hold."""
+    """The body exceeds the reader's limit."""
 
     def __init__(self, largest: int) -> None:
         super().__init__(f"the answer is larger than {largest} bytes")

@@ -1,4 +1,4 @@
-"""A socket to a host that may have several addresses, of which some may lead nowhere."""
+"""Connects a socket to a host with several addresses, some of which may be unreachable."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from typing import Any
 from emceepee.backends.http1.resolver import SocketAddress
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 
-HEAD_START = 0.25  # seconds that an address has before the next one is tried beside it, as RFC 8305 recommends
+HEAD_START = 0.25  # seconds before the next address is tried in parallel, as RFC 8305 recommends
 
 Connect = Callable[[SocketAddress], Awaitable[socket.socket]]
 
@@ -20,7 +20,7 @@ async def open_socket(addresses: list[SocketAddress]) -> socket.socket:
 
 
 def open_unix_socket(path: str) -> socket.socket:
-    """Within one machine nobody has to be waited for. Raises: OSError, also if too many wait to be accepted."""
+    """Connect to a Unix socket, which never blocks. Raises: OSError, also if the server's backlog is full."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
@@ -34,7 +34,7 @@ def open_unix_socket(path: str) -> socket.socket:
 async def first_of(
     addresses: list[SocketAddress], connect: Connect, *, head_start: float = HEAD_START
 ) -> socket.socket:
-    """The socket of the first address that answers. Raises: OSError of the first that failed, if none does."""
+    """Return a socket to the first address that answers. Raises: OSError of the first that failed, if none does."""
     if len(addresses) == 1:
         return await connect(addresses[0])
     attempts = TaskOwner("reach")
@@ -69,7 +69,7 @@ async def first_of(
 
 
 def _by_turns(addresses: list[SocketAddress]) -> list[SocketAddress]:
-    """The two families in turns, begun with the one that the system prefers."""
+    """Return the addresses with IPv4 and IPv6 alternating, starting with the family that the system prefers."""
     families = dict.fromkeys(family for family, _ in addresses)
     turns = zip_longest(*([one for one in addresses if one[0] == family] for family in families))
     return [one for one in chain.from_iterable(turns) if one is not None]
@@ -80,7 +80,7 @@ async def _connect(address: SocketAddress) -> socket.socket:
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # A stream may be silent for hours; a peer that vanished without a word is found out in the end.
+        # A stream may be silent for hours. Keep-alive detects a half-open connection to a peer that has vanished.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         await asyncio.get_running_loop().sock_connect(sock, _with_zone(address))
     except BaseException:
@@ -90,7 +90,7 @@ async def _connect(address: SocketAddress) -> socket.socket:
 
 
 def _with_zone(address: SocketAddress) -> Any:
-    """uvloop looks up host and port once more, and forgets a zone that stands beside them."""
+    """Put the IPv6 zone into the host. uvloop resolves the host again and drops a separate zone."""
     family, place = address
     if family == socket.AF_INET6 and len(place) == 4 and place[3] and "%" not in place[0]:
         return (f"{place[0]}%{place[3]}", *place[1:])

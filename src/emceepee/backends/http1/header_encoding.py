@@ -1,4 +1,4 @@
-"""Header fields on their way out: checked, and as bytes."""
+"""Validates and encodes the headers of requests."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ _BREAKS_OUT = re.compile(r"[\r\n\0]").search
 
 
 def encoded(fields: Mapping[str, str]) -> bytes:
-    """The lines of a header block.
+    """Return the encoded lines of a header block.
 
     Raises:
         ValueError: a name or value that HTTP cannot carry; it names the field and never shows the value.

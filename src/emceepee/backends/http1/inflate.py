@@ -1,17 +1,17 @@
-"""Bodies that a server compressed although it was asked not to."""
+"""Decompresses bodies of servers that compress although the request asks for no compression."""
 
 import zlib
 
 from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 
-INPUT_BYTES, PIECE_BYTES = 64 << 10, 1 << 20  # of a whole body: larger ones would be copied again and again
+INPUT_BYTES, PIECE_BYTES = 64 << 10, 1 << 20  # pieces of a whole body; larger ones would be copied repeatedly
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
 _IDENTITY = ("", "identity")
 _KNOWN = ("gzip", "x-gzip", "deflate")
 
 
 class Inflater:
-    """Takes what arrives and gives back at most as much as is asked for: a small body may hide a huge one."""
+    """Decompresses incoming data with a limit on each output, as protection against decompression bombs."""
 
     def __init__(self) -> None:
         self._zlib: zlib._Decompress | None = None
@@ -19,12 +19,12 @@ class Inflater:
         self.may_have_more = False
 
     def inflate(self, data: bytes, most: int) -> bytes:
-        """Up to `most` bytes; what they leave over comes with the next call. Raises: HttpFailure."""
+        """Return up to `most` bytes. The next call continues with the rest of the input. Raises: HttpFailure."""
         data = self._rest + data
         if self._zlib is None:
             if not data:
                 return b""
-            # "deflate" means with zlib's two bytes in front, and some servers leave them out.
+            # "deflate" includes the two-byte zlib header, but some servers omit it.
             is_bare = data[0] & 0x0F != zlib.DEFLATED and data[0] != 0x1F
             self._zlib = zlib.decompressobj(-zlib.MAX_WBITS if is_bare else _ZLIB_OR_GZIP)
         try:
@@ -38,7 +38,7 @@ class Inflater:
         return inflated
 
     def inflate_all(self, data: bytes, largest: int) -> bytes:
-        """Inflate a whole body in small pieces, of which too many are not joined. Raises: HttpFailure."""
+        """Inflate a whole body piece by piece, and stop if it exceeds `largest` bytes. Raises: HttpFailure."""
         pieces, size = [], 0
         for start in range(0, len(data), INPUT_BYTES):
             part = data[start : start + INPUT_BYTES]

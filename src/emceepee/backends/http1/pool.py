@@ -1,4 +1,4 @@
-"""The connections of all links, by where they lead."""
+"""The connection pool of all links, grouped by origin and owner."""
 
 import asyncio
 import resource
@@ -20,14 +20,14 @@ from emceepee.backends.http1.tls import TlsContexts, TlsSettings
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS
 
-CONNECT_SECONDS = 10.0  # to reach a host at all; what a backend does then is the caller's patience
-IDLE_SECONDS = 60.0  # after which a connection that nobody uses is closed
-ROOM_SECONDS = 1.0  # before a server closes by its own word: a request on its way then would be lost
-DISCARD_SECONDS = 5.0  # for the rest of a response that nobody reads; the connection is worth no longer wait
+CONNECT_SECONDS = 10.0  # timeout for opening a connection; the caller sets the timeout of the request itself
+IDLE_SECONDS = 60.0  # after which an idle connection is closed
+ROOM_SECONDS = 1.0  # margin before the server's keep-alive timeout: a request in flight at that time would be lost
+DISCARD_SECONDS = 5.0  # to receive the rest of a discarded response; then a new connection is cheaper
 
 
 class ConnectionPool:
-    """Open with `running`. What one owner does on a connection never meets what another does."""
+    """The connections of all owners. Open it with `running`. Different owners never share a connection."""
 
     def __init__(
         self,
@@ -64,9 +64,10 @@ class ConnectionPool:
         proxies: ProxyRules = DIRECT,
         contexts: TlsContexts | None = None,
     ) -> "AsyncIterator[ConnectionPool]":
-        """`per_origin` connections of one owner to one origin, and `in_all`; but no more than the system can bear.
+        """Run a pool with limits on connections: `per_origin` for one owner and origin, and `in_all` in total.
 
-        Without `tls`, no origin that wants it can be connected to. `contexts` are for those with settings of their own.
+        Both limits are lowered to fit the process's limit on open files. Without `tls`, TLS origins are unreachable.
+        `contexts` are for origins with their own TLS settings.
         """
         in_all = min(in_all, most_descriptors() // 2)
         per_origin = min(per_origin, max(in_all * 3 // 4, 1))
@@ -94,7 +95,7 @@ class ConnectionPool:
         return found
 
     def schedule_sweep(self) -> None:
-        """A connection became idle: one timer closes all that stay so."""
+        """Start the timer that closes idle connections, if it is not running."""
         if self._sweeping is None and not self.is_closed:
             self._sweeping = self.clock.call_later(IDLE_SECONDS, self._sweep)
 
@@ -136,20 +137,20 @@ class ConnectionPool:
 
 
 class OriginPool:
-    """One owner's connections to one origin. The one used last is used next, so that the others can grow old."""
+    """One owner's connections to one origin. The most recently used one is reused first, so that the others expire."""
 
     def __init__(self, pool: ConnectionPool, key: PoolKey) -> None:
         self._pool, self._key = pool, key
-        self.taken = 0  # of the places
+        self.taken = 0  # occupied slots
         self._idle: list[ClientConnection] = []
 
     @property
     def forwarding_proxy(self) -> Proxy | None:
-        """The one that requests are sent to as a whole, if there is one."""
+        """The proxy that forwards the requests, or None."""
         return self._pool.connector.forwarding_proxy(self._key)
 
     def take(self) -> ClientConnection | None:
-        """An idle connection that is open, as far as anyone knows."""
+        """Return an idle connection that appears to be open, or None."""
         while self._idle:
             connection = self._idle.pop()
             until, connection.good_until = connection.good_until, None
@@ -160,7 +161,7 @@ class OriginPool:
         return None
 
     async def connect(self) -> ClientConnection:
-        """A new connection; or one that became free, if there was no place for a new one. Raises: NotConnected."""
+        """Open a connection, or wait for one to become free if no slot is available. Raises: NotConnected."""
         freed = await self._pool.slots.take(self, self.put_back)
         if freed is not None:
             return freed
@@ -172,7 +173,7 @@ class OriginPool:
 
     async def _connect(self) -> ClientConnection:
         loop, connector = asyncio.get_running_loop(), self._pool.connector
-        # Some proxies close after each response without a word, just when the next request may be on its way.
+        # Race: some proxies close the connection after each response without announcing it.
         needs_promise = self.forwarding_proxy is not None
         try:
             async with give_up_after(self._pool.clock, self._pool.connect_seconds):
@@ -191,7 +192,7 @@ class OriginPool:
         self._pool.open.add(connection)
         return connection
 
-    # What a connection reports.
+    # Callbacks of connections (`ConnectionOwner`).
 
     def put_back(self, connection: ClientConnection) -> None:
         if self._pool.slots.offer(self, connection):
@@ -217,6 +218,6 @@ class OriginPool:
 
 
 def most_descriptors() -> int:
-    """How many files and sockets this process may have open."""
+    """Return how many files and sockets this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 1 << 20

@@ -1,4 +1,4 @@
-"""Which requests leave through a proxy, by the variables that most programs know."""
+"""Selects the proxy of a request by the environment variables HTTP_PROXY, HTTPS_PROXY, and NO_PROXY."""
 
 import re
 from collections.abc import Mapping
@@ -13,23 +13,23 @@ HTTP_VARIABLE, HTTPS_VARIABLE, BYPASS_VARIABLE = "HTTP_PROXY", "HTTPS_PROXY", "N
 EXPECTED = "expected http://[USER:PASSWORD@]HOST[:PORT], or https:// for a proxy that speaks TLS itself"
 _PORTS = {"http": 80, "https": 443}
 _PORT = re.compile(r"(?P<host>[^:]+|\[.*\]):(?P<port>\d+)").fullmatch
-_UNSPECIFIED = frozenset({"0.0.0.0", "::"})  # which lead to this machine, too
+_UNSPECIFIED = frozenset({"0.0.0.0", "::"})  # these addresses also lead to this machine
 
 
 class BadProxy(ValueError):
-    """The text names the variable, and never shows its value, which may hold a password."""
+    """The text names the environment variable, but omits its value, which may contain a password."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxy:
-    """Where it is, and what it is shown. `variable` is the one that names it."""
+    """A proxy and its credentials. `variable` is the environment variable that names it."""
 
     origin: Origin
     variable: str
     credentials: str | None = field(default=None, repr=False)  # as a Proxy-Authorization header
 
     def __str__(self) -> str:
-        """For messages and logs."""
+        """Return the host and port, for messages and logs."""
         return authority(self.origin.host, self.origin.port)
 
     @classmethod
@@ -53,7 +53,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyRules:
-    """`http` and `https` are by what the server's address begins with, not by how the proxy is spoken to."""
+    """The proxies by the scheme of the server's URL, which may differ from the scheme of the proxy itself."""
 
     http: Proxy | None = None
     https: Proxy | None = None
@@ -61,7 +61,7 @@ class ProxyRules:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> "ProxyRules":
-        """As the variables say; the one in lower case counts if both are there. Raises: BadProxy."""
+        """Read the environment variables. A lower-case name takes precedence over upper case. Raises: BadProxy."""
         return cls(
             http=_proxy(environment, HTTP_VARIABLE),
             https=_proxy(environment, HTTPS_VARIABLE),
@@ -69,7 +69,7 @@ class ProxyRules:
         )
 
     def proxy_for(self, origin: Origin) -> Proxy | None:
-        """None if it is connected to directly: what is on this machine always is."""
+        """Return the proxy for an origin, or None for a direct connection. Hosts on this machine need no proxy."""
         proxy = self.https if origin.is_tls else self.http
         if proxy is None or origin.socket_path is not None or _is_here(origin.host):
             return None
@@ -92,7 +92,7 @@ def _value(environment: Mapping[str, str], variable: str) -> str:
 def _is_here(host: str) -> bool:
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost") or name in _UNSPECIFIED or "%" in name:
-        return True  # a zone means something on this machine only
+        return True  # zones are meaningful on this machine only
     address = _address(name)
     return address is not None and address.is_loopback
 
@@ -113,7 +113,7 @@ def _bypasses(entry: str, host: str, port: int) -> bool:
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:
-    """None for a name. Every way in which the system reads an address is understood: 127.1 is this machine, too."""
+    """Return the address, or None for a name. All forms that the system accepts count, such as 127.1 for loopback."""
     try:
         found = ip_address(host)
     except ValueError:

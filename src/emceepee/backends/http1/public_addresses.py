@@ -1,8 +1,8 @@
-"""Which addresses are of the public internet. What only this machine or its network can reach is not."""
+"""Distinguishes public internet addresses from those that only this machine or its network can reach."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 
-# What the standard library takes for public, or did in some version.
+# Special ranges that some versions of the standard library classify as public.
 _SPECIAL = [
     ip_network(text)
     for text in (
@@ -18,7 +18,10 @@ _SIX_TO_FOUR = IPv6Network("2002::/16")
 
 
 def is_public(address: str) -> bool:
-    """Whether it is, and the IPv4 address inside it too, if it holds one. A text that is no address is not."""
+    """Return whether an address is public. An embedded IPv4 address decides for its IPv6 address.
+
+    A text that is not an address is not public.
+    """
     try:
         found = ip_address(address.partition("%")[0])
     except ValueError:

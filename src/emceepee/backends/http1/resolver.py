@@ -1,4 +1,4 @@
-"""Which addresses a host has. A crowd that connects at once asks the resolver once."""
+"""Resolves host names. Concurrent lookups of the same host and port share one query."""
 
 import asyncio
 import socket
@@ -9,7 +9,7 @@ from typing import Any
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 
-KEPT_SECONDS = 10.0  # an answer of the resolver
+KEPT_SECONDS = 10.0  # how long an answer is cached
 
 SocketAddress = tuple[socket.AddressFamily, Any]
 Place = tuple[str, int]  # host and port
@@ -23,7 +23,7 @@ async def ask_system(host: str, port: int) -> list[SocketAddress]:
 
 
 class Resolver:
-    """Whoever asks while a question is open waits for the same answer; an answer is good for a while."""
+    """A resolver that shares queries in flight and caches their answers for KEPT_SECONDS."""
 
     def __init__(self, clock: Clock, lookup: Lookup = ask_system) -> None:
         self._clock, self._lookup = clock, lookup
@@ -42,13 +42,13 @@ class Resolver:
         asking = self._open.get(place)
         if asking is None:
             asking = self._open[place] = self._tasks.spawn(self._ask(place), name=host)
-        answer = await asyncio.shield(asking)  # the others still wait for it if one leaves
+        answer = await asyncio.shield(asking)  # cancellation of one caller must not cancel the shared query
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     def forget(self, host: str, port: int) -> None:
-        """Nobody answers there: the host may have moved."""
+        """Drop the cached answer after a failed connection, because the host may have new addresses."""
         self._known.pop((host, port), None)
 
     async def close(self) -> None:
@@ -68,6 +68,6 @@ class Resolver:
 
 
 def _numeric(host: str, port: int) -> list[SocketAddress]:
-    """Of a host that is an address already; nobody has to be asked. Raises: OSError."""
+    """Convert a host that is already an address, without a lookup. Raises: OSError."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     return [(family, address) for family, _, _, _, address in found]

@@ -1,4 +1,4 @@
-"""One response: its head, and its body as it arrives or whole."""
+"""One response: its head, and its body, which can be read in chunks or as a whole."""
 
 import asyncio
 from typing import Protocol
@@ -7,26 +7,26 @@ from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.inflate import Inflater
 from emceepee.clock import Handle
 
-UNREAD_BYTES = 256 << 10  # of a body that nobody reads just now; beyond it the server has to wait
+UNREAD_BYTES = 256 << 10  # buffer limit for an unread body; beyond it, backpressure pauses the server
 
 
 class BodySource(Protocol):
-    """What a response needs of the connection that it comes over."""
+    """The operations that a response needs from its connection."""
 
     def resume(self) -> None: ...
 
     def abandon(self, response: "HttpResponse") -> None:
-        """The response is no longer wanted, so the connection is of no use."""
+        """Close the connection, because the rest of the response will not be read."""
         ...
 
     def close_soon(self, response: "HttpResponse") -> Handle: ...
 
 
 class HttpResponse:
-    """There as soon as its head is. Read it to its end, or `discard` or `close` it.
+    """A response, usable once its head has arrived. Read it to its end, or `discard` or `close` it.
 
-    The connection fills it in: `parts`, `size`, `is_over` and `error` are its side of the body. `waiter` is whoever
-    waits, for the head at first; who `wants_all` is not woken before the end.
+    The connection fills in `parts`, `size`, `is_over`, and `error`. `waiter` is the future of the waiting reader, which
+    first waits for the head. With `wants_all`, the reader wakes up only at the end.
     """
 
     __slots__ = (
@@ -48,16 +48,16 @@ class HttpResponse:
     )
 
     def __init__(self, source: BodySource, waiter: "asyncio.Future[None]") -> None:
-        self.source: BodySource | None = source  # None once nothing more will come
+        self.source: BodySource | None = source  # None after the end
         self.waiter: asyncio.Future[None] | None = waiter
         self.status = 0
-        self.headers: dict[str, str] = {}  # names in lower case; of those that came twice, the first
-        self.raw_headers: list[tuple[bytes, bytes]] = []  # as they came
-        self.cookies: list[str] = []  # what each Set-Cookie header says
+        self.headers: dict[str, str] = {}  # names in lower case; the first value of a repeated header
+        self.raw_headers: list[tuple[bytes, bytes]] = []  # exactly as received
+        self.cookies: list[str] = []  # the value of each Set-Cookie header
         self.inflater: Inflater | None = None
         self.parts: list[bytes] = []
-        self.size = 0  # of the parts
-        self.largest = 0  # that they may become, for one who wants all
+        self.size = 0  # total bytes in `parts`
+        self.largest = 0  # maximum size of the parts, with `wants_all`
         self.wants_all = self.is_discarded = self.is_over = False
         self.error: HttpFailure | None = None
         self.discard_timer: Handle | None = None
@@ -71,14 +71,14 @@ class HttpResponse:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     async def wait_for_head(self) -> None:
-        """Once, by whoever sent the request: wait for the head. Raises: HttpFailure."""
+        """Wait for the head. Only the sender of the request calls this, once. Raises: HttpFailure."""
         if self.waiter is not None:
             await self._wait(self.waiter)
         if self.error is not None and not self.status:
             raise self.error
 
     async def read(self, largest: int) -> bytes:
-        """The whole body, or what was not read of it yet.
+        """Return the whole body, or the part that has not been read yet.
 
         Raises:
             ResponseTooLarge: it has more than `largest` bytes.
@@ -102,7 +102,7 @@ class HttpResponse:
         return body
 
     async def readany(self) -> bytes:
-        """What has arrived and was not read yet, as soon as there is anything; nothing at the end.
+        """Wait for unread data, and return all of it. Return an empty result at the end.
 
         Raises:
             HttpFailure: the body was cut short; everything before the cut was given.
@@ -123,7 +123,7 @@ class HttpResponse:
                 return b""
 
     def discard(self) -> None:
-        """Let the rest come, unread, so that the connection can be used again; but not for long."""
+        """Receive the rest without reading it, so that the connection can be reused. A timer limits the wait."""
         if self.source is not None:
             self.is_discarded = True
             self._take_parts()
@@ -131,14 +131,14 @@ class HttpResponse:
             self.discard_timer = self.source.close_soon(self)
 
     def close(self) -> None:
-        """Nobody wants the rest: the connection is closed, unless everything had come already."""
+        """Drop the rest. This closes the connection, unless the response is already complete."""
         source = self.source
         if source is not None:
             source.abandon(self)
             self.end(HttpFailure("the response was closed before its end"))
 
     def end(self, error: HttpFailure | None = None) -> None:
-        """Nothing more will come."""
+        """Mark the response as complete or failed, and wake the reader."""
         self.source, self.is_over, self.error = None, True, error
         if self.discard_timer is not None:
             self.discard_timer.cancel()
@@ -150,7 +150,7 @@ class HttpResponse:
             waiter.set_result(None)
 
     async def _wait_for_more(self) -> None:
-        assert self.source is not None  # it is not over
+        assert self.source is not None  # the response has not ended
         self.source.resume()
         self.waiter = asyncio.get_running_loop().create_future()
         await self._wait(self.waiter)
@@ -159,7 +159,7 @@ class HttpResponse:
         try:
             await waiter
         except BaseException:
-            self.close()  # half of a response is on its way, and nobody will read it
+            self.close()  # the reader is gone, so the connection cannot be reused
             raise
 
     def _take_parts(self) -> bytes:

@@ -1,4 +1,4 @@
-"""How servers prove who they are, and what we show those that ask. Files are read again when they change."""
+"""TLS contexts: the trusted CAs, and our client certificates. Changed files are read again."""
 
 import logging
 import os
@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import NoReturn
 
 logger = logging.getLogger(__name__)
-Signature = tuple[tuple[int, int, int], ...]  # of each file: inode, size, time of the last change
+Signature = tuple[tuple[int, int, int], ...]  # of each file: inode, size, modification time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsSettings:
-    """Of one server. `ca`, `cert` and `key` are files; with `ca`, no other CA is trusted, unless it `is_added`."""
+    """The TLS settings of one server. `ca`, `cert`, and `key` are files.
+
+    `ca` replaces the system's CAs, or is trusted in addition to them if `is_added` is set.
+    """
 
     ca: str | None = None
     cert: str | None = None
@@ -30,7 +33,7 @@ class TlsSettings:
 
 
 class BadTlsFile(Exception):
-    """`setting` is the one that names the file; the text says what is wrong with it."""
+    """A file is unusable. `setting` is the setting that names it, and the text describes the problem."""
 
     def __init__(self, setting: str, words: str) -> None:
         super().__init__(words)
@@ -38,14 +41,17 @@ class BadTlsFile(Exception):
 
 
 class TlsContexts:
-    """One for each setting. `bundle` is a file of CAs that are trusted besides those of the system."""
+    """Caches a context for each distinct TlsSettings. The CAs in `bundle` are trusted in addition to the system's."""
 
     def __init__(self, bundle: Path | None = None) -> None:
         self._bundle = bundle
         self._made: dict[TlsSettings, tuple[Signature, ssl.SSLContext]] = {}
 
     def of(self, settings: TlsSettings | None) -> ssl.SSLContext:
-        """Raises: BadTlsFile, unless the files were good before."""
+        """Return the context for the settings. If changed files are invalid, the previous context stays in use.
+
+        Raises: BadTlsFile, unless the files were good before.
+        """
         settings = settings or TlsSettings()
         files = settings.files if self._bundle is None else (*settings.files, str(self._bundle))
         signature = _signature(files)
@@ -85,7 +91,7 @@ def _make_context(settings: TlsSettings, bundle: Path | None) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif settings.ca is not None:
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # a server's own certificate can be named, too
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # allows `ca` to be the server's own certificate
     if bundle is not None and not is_alone and not settings.insecure:
         with _blaming("bundle", str(bundle)):
             context.load_verify_locations(bundle)
@@ -115,5 +121,5 @@ def _words(setting: str, file: str, error: ssl.SSLError) -> str:
 
 
 def _refuse_to_ask() -> NoReturn:
-    """Else the library would ask whoever sits at the terminal."""
+    """Reject an encrypted key. Otherwise, OpenSSL would prompt for the password on the terminal."""
     raise ValueError("the key is encrypted; name a file with the key as it is")

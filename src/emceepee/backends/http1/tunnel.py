@@ -1,4 +1,4 @@
-"""A tunnel through a proxy: CONNECT, and what the proxy answers."""
+"""Opens a tunnel through a proxy with CONNECT, and checks the proxy's answer."""
 
 import asyncio
 import re
@@ -8,15 +8,15 @@ from emceepee.backends.http1.address import authority
 from emceepee.backends.http1.errors import NotConnected
 from emceepee.backends.http1.proxies import Proxy
 
-HEAD_BYTES = 64 << 10  # of a proxy's answer
-SHOWN_CHARS = 80  # of what a proxy says
-LOGIN_WANTED, LOGIN_REFUSED, FORBIDDEN = 407, 401, 403  # some proxies refuse a wrong password as servers do
+HEAD_BYTES = 64 << 10  # maximum size of a proxy's answer
+SHOWN_CHARS = 80  # maximum length of a proxy's status text in messages
+LOGIN_WANTED, LOGIN_REFUSED, FORBIDDEN = 407, 401, 403  # some proxies reject a wrong password with 401, as servers do
 _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] (?P<status>\d{3})(?: (?P<words>[^\r\n]*))?\r\n").match
 
 
 class TunnelRefused(NotConnected):
-    """The proxy answered, and does not connect. `status` is what it answered with."""
+    """The proxy refused the tunnel. `status` is the HTTP status of its answer."""
 
     def __init__(self, proxy: Proxy, status: int, words: str) -> None:
         super().__init__(words)
@@ -24,7 +24,7 @@ class TunnelRefused(NotConnected):
 
 
 class TunnelRequest(asyncio.Protocol):
-    """Asks for a tunnel on a new connection to a proxy. Whoever uses the tunnel then puts its own protocol here."""
+    """Requests a tunnel on a new connection to a proxy. The caller then replaces this protocol with its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._head: asyncio.Future[bytes] = loop.create_future()
@@ -48,7 +48,7 @@ class TunnelRequest(asyncio.Protocol):
             self._transport.abort()
 
     async def ask(self, proxy: Proxy, host: str, port: int) -> asyncio.Transport:
-        """The transport that leads to the host. Raises: NotConnected."""
+        """Request a tunnel to the host, and return its transport. Raises: NotConnected."""
         assert self._transport is not None
         self._transport.write(_request(proxy, authority(host, port)))
         check_answer(await self._head, proxy, authority(host, port))
@@ -58,11 +58,11 @@ class TunnelRequest(asyncio.Protocol):
 
 
 def check_answer(head: bytes, proxy: Proxy, place: str) -> None:
-    """Raises: NotConnected if there is no tunnel."""
+    """Check the proxy's answer to CONNECT. Raises: NotConnected if there is no tunnel."""
     if not head:
         raise NotConnected(f"the proxy {proxy} ended the connection without an answer")
     found, end = _STATUS(head), head.find(_END)
-    # The server on the other side waits for us: whatever stands behind the head is the proxy's.
+    # The server waits for our first bytes, so any bytes after the head come from the proxy and are invalid.
     is_whole = end >= 0 and (end + len(_END) == len(head) or found is None or not found["status"].startswith(b"2"))
     if found is None or not is_whole:
         raise NotConnected(f"the proxy {proxy} gave an answer that is none of HTTP; {_look_at(proxy)}")

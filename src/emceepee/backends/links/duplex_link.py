@@ -1,6 +1,6 @@
-"""What the links over one shared two-way channel (a child's pipes, the older SSE transport) have in common.
+"""The common part of links over one shared two-way channel (a child's pipes, the older SSE transport).
 
-Everything but the channel: our requests go by number, those of the backend by its own ids, and answers are matched.
+It covers everything except the channel: numbering our requests, accepting the backend's ids, and matching answers.
 """
 
 import asyncio
@@ -40,12 +40,12 @@ class _Waiting:
 
 
 class DuplexLink(LinkLifetime, ABC):
-    """A subclass brings the channel: it sends with `_send`, and gives what arrives to `_receive`."""
+    """Base class. A subclass provides the channel: it sends with `_send`, and passes incoming data to `_receive`."""
 
     mirrors_arguments = False
 
     def __init__(self, name: str, listener: Listener, *, most_requests: int) -> None:
-        """`most_requests` of the backend are served at once."""
+        """At most `most_requests` requests of the backend are served at once."""
         super().__init__()
         self._listener = listener
         self._tasks = TaskOwner(name)
@@ -57,7 +57,7 @@ class DuplexLink(LinkLifetime, ABC):
         self._terms = Terms()
         self.facts = ServerFacts()
 
-    # What the link is for.
+    # The public interface.
 
     async def request(
         self,
@@ -65,8 +65,8 @@ class DuplexLink(LinkLifetime, ABC):
         params: JsonObject | None = None,
         *,
         origin: object | None = None,
-        headers: Mapping[str, str] | None = None,  # a matter of the newer HTTP transport
-        meta: JsonObject | None = None,  # in the place of the envelope
+        headers: Mapping[str, str] | None = None,  # only the newer HTTP transport uses them
+        meta: JsonObject | None = None,  # replaces the envelope
     ) -> JsonObject:
         if self._ended is not None:
             raise LinkError(self._ended.failure, str(self._ended), may_have_run=False)
@@ -83,7 +83,7 @@ class DuplexLink(LinkLifetime, ABC):
                 self._tasks.spawn(self._send_cancel(number), name="cancelled")
             raise
         finally:
-            del self._waiting[number], waiting  # which has the error that has this frame
+            del self._waiting[number], waiting  # breaks a reference cycle: its error's traceback holds this frame
 
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
         await self._send(notification_message(method, params))
@@ -109,7 +109,7 @@ class DuplexLink(LinkLifetime, ABC):
 
     def leave_session(self) -> None: ...
 
-    # What goes out.
+    # Outgoing messages.
 
     @abstractmethod
     async def _send(self, message: JsonObject) -> None:
@@ -123,10 +123,10 @@ class DuplexLink(LinkLifetime, ABC):
         try:
             await self._send(cancel_message(number))
         except LinkError:
-            return  # gone meanwhile: there is nobody to tell
+            return  # closed in the meantime: nobody to notify
 
     async def _negotiate(self, terms: Terms) -> None:
-        """Settle the era with whoever is at the other end."""
+        """Negotiate the era with the other end."""
         self._terms = terms
         self.facts = await negotiate(self._discover, self.request, terms)
         if self.facts.is_modern:
@@ -138,10 +138,10 @@ class DuplexLink(LinkLifetime, ABC):
         meta = envelope(MODERN_PROTOCOL_VERSIONS[-1], self._terms.capabilities)
         return await self.request(method, params, meta=meta)
 
-    # What comes in.
+    # Incoming messages.
 
     def _receive(self, data: bytes) -> None:
-        """Take one message; what is none is noise, and kept as such."""
+        """Handle one message. Anything unrecognized is reported as output."""
         try:
             understood = self._handle_message(decode(data))
         except ValueError as error:
@@ -150,7 +150,10 @@ class DuplexLink(LinkLifetime, ABC):
             self._listener.handle_output(data.decode("utf-8", "replace"), "stdout")
 
     def _handle_unreadable(self, data: bytes, error: ValueError) -> bool:
-        """End whatever waits for a message that cannot be decoded; False if its text belongs into the log."""
+        """Fail the requests that wait for an undecodable message.
+
+        Return False if the text belongs in the log.
+        """
         why = error if isinstance(error, Unreadable) else NOT_JSON
         if (message := unreadable(data, why)) is not None:
             return self._handle_message(message) and why is not NOT_JSON
@@ -159,8 +162,8 @@ class DuplexLink(LinkLifetime, ABC):
         return False
 
     def _handle_message(self, message: Any) -> bool:
-        """Take one decoded message; False if it is none that JSON-RPC knows."""
-        if isinstance(message, list):  # a batch, as 2025-03-26 allows
+        """Handle one decoded message. Return False if it is not a JSON-RPC message."""
+        if isinstance(message, list):  # a batch, which 2025-03-26 allows
             if len(message) > MOST_IN_BATCH:
                 self._refuse_batch(message)
                 return False
@@ -179,7 +182,7 @@ class DuplexLink(LinkLifetime, ABC):
         return False
 
     def _refuse_batch(self, batch: list[Any]) -> None:
-        """Fail the requests that a batch of too many messages answers."""
+        """Fail the requests that an oversized batch answers."""
         error = LinkError(Failure.PROTOCOL, f"the answer came in a batch of more than {MOST_IN_BATCH} messages")
         for part in batch:
             if isinstance(part, dict) and "method" not in part and "id" in part:
@@ -188,11 +191,14 @@ class DuplexLink(LinkLifetime, ABC):
     def _handle_answer(self, message: JsonObject) -> None:
         waiting = self._waiting.get(number_of(message["id"]))
         if waiting is None or waiting.answer.done():
-            return  # an answer that came after its caller had gone
+            return  # the caller left before the answer arrived
         waiting.answer.set_result(message)
 
     def _origin_of(self, message: JsonObject) -> object | None:
-        """Progress names its request by the token, and what was subscribed to by its id; nothing else here does."""
+        """Return the origin of the request that a notification names.
+
+        A progress notification names it by token, a subscription by id. Other messages name none.
+        """
         params = message.get("params")
         if not isinstance(params, dict):
             return None
@@ -205,10 +211,13 @@ class DuplexLink(LinkLifetime, ABC):
         waiting = self._waiting.get(token) if isinstance(token, int) else None
         return waiting.origin if waiting else None
 
-    # What fails.
+    # Failures.
 
     def _fail_request(self, key: int | str | None, error: LinkError) -> None:
-        """The answer to request `key` came and could not be kept; without a key, it may be that to any of them."""
+        """Fail request `key`, whose answer arrived but could not be read.
+
+        Without a key, fail all requests: any of them may be the answered one.
+        """
         numbers = list(self._waiting) if key is None else [number_of(key)]
         for number in numbers:
             waiting = self._waiting.get(number)
@@ -218,5 +227,5 @@ class DuplexLink(LinkLifetime, ABC):
     def _fail_requests(self, error: LinkError) -> None:
         self._ended = error
         for waiting in list(self._waiting.values()):
-            # Whoever could not even send never looks at it.
+            # A request that could not even be sent never reads this exception.
             reject(waiting.answer, LinkError(error.failure, str(error)))

@@ -1,4 +1,4 @@
-"""What a backend sends of its own accord: questions get an answer, always; notifications go to the listener."""
+"""Messages that a backend sends unasked: every question gets an answer, and notifications go to the listener."""
 
 import asyncio
 import logging
@@ -15,16 +15,17 @@ from emceepee.wire.protocol import INTERNAL_ERROR, PARSE_ERROR
 
 logger = logging.getLogger(__name__)
 
-LONGEST_ID = 1000  # characters; what is longer is no id but ballast
+LONGEST_ID = 1000  # characters; longer ids are treated as invalid
 
 Reply = Callable[[JsonObject], Awaitable[None]]
 
 
 class Inbound:
-    """Serves the backend's requests, each in a task of its own, and forgets the withdrawn ones.
+    """Serves the backend's requests, each in its own task, and cancels the withdrawn ones.
 
-    At most `most` are served at once. Further ones are refused, one refusal after the other. Whoever reads for us
-    stops while refusals wait to be written (`is_crowded`), so that nothing piles up for a backend that does not read.
+    At most `most` requests are served at once. Further ones are refused, one after the other. Backpressure: while
+    refusals wait to be written (`is_crowded`), the reading link pauses. So nothing accumulates for a backend that does
+    not read.
     """
 
     def __init__(self, listener: Listener, tasks: TaskOwner, reply: Reply, *, most: int) -> None:
@@ -32,21 +33,21 @@ class Inbound:
         self._serving: set[asyncio.Task[None]] = set()
         self._by_id: dict[Any, asyncio.Task[None]] = {}
         self._refused: deque[JsonObject] = deque()  # the errors to send
-        self._room: asyncio.Future[None] | None = None  # there while someone waits for it
+        self._room: asyncio.Future[None] | None = None  # set while someone waits for room
 
     @property
     def is_crowded(self) -> bool:
         return len(self._refused) >= self._most
 
     async def wait_for_room(self) -> None:
-        """Wait until what was refused has been answered."""
+        """Wait until enough refusals have been sent."""
         while self.is_crowded:
             if self._room is None:
                 self._room = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._room)
 
     def receive(self, message: JsonObject, origin: object | None) -> "asyncio.Task[None] | None":
-        """Take one message that has a `method`; if it is a question, the task that answers it."""
+        """Handle one message that has a `method`. Return the task that answers it, if it is a question."""
         method, key = message["method"], message.get("id")
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
@@ -80,7 +81,7 @@ class Inbound:
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
         self._serving.discard(task)
-        if self._by_id.get(key) is task:  # a careless backend may have used the id twice
+        if self._by_id.get(key) is task:  # a careless backend may have reused the id
             del self._by_id[key]
 
     def _refuse(self, refusal: JsonObject) -> None:
@@ -103,7 +104,7 @@ class Inbound:
         except RpcError as refusal:
             answer = {"jsonrpc": "2.0", "id": key, "error": refusal.error}
         except Exception:
-            # The backend must not wait for ever because we failed.
+            # The backend must not wait forever because of a bug of ours.
             logger.exception("answering the backend's %s failed", method)
             answer = error_message(key, INTERNAL_ERROR, "Internal error")
         await self._answer(answer, method)

@@ -1,4 +1,4 @@
-"""What every link does of JSON-RPC as a client: the messages it sends, and how it reads what answers them."""
+"""The client side of JSON-RPC, common to all links: building requests and reading responses."""
 
 import re
 from collections.abc import Callable
@@ -11,14 +11,15 @@ from emceepee.wire.json_rpc import notification_message
 from emceepee.wire.json_types import JsonObject
 
 NOT_JSON = Unreadable("not JSON")
-SEARCHED_BYTES = 64 << 10  # of each end of an unreadable message, for the ids in it
+SEARCHED_BYTES = 64 << 10  # searched for ids at each end of an unreadable message
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
-# What opens a link is not cancelled by a notice: the link itself is given up, and the handshake era forbids it.
+# These requests open a link and are never cancelled with a notification. The link itself is closed instead, and the
+# handshake era forbids the notification.
 NEVER_CANCELLED = frozenset({"initialize", "server/discover"})
 
 
 class NumberedParams(dict[str, Any]):
-    """Params of which someone wants to know the number of the request that they are sent with."""
+    """Params with a callback for the number of their request."""
 
     __slots__ = ("on_number",)
 
@@ -30,7 +31,10 @@ class NumberedParams(dict[str, Any]):
 def request_message(
     number: int, method: str, params: JsonObject | None, *, meta: JsonObject | None, wants_progress: bool
 ) -> JsonObject:
-    """A request of ours. `meta` is what its era says in `_meta`; its own number is the token for its progress."""
+    """Return a request of ours.
+
+    `meta` is the era's content for `_meta`. The request's number is also its progress token.
+    """
     message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method}
     if type(params) is NumberedParams:
         params.on_number(number)
@@ -41,7 +45,7 @@ def request_message(
 
 
 def cancel_message(number: int) -> JsonObject:
-    """To the backend that still works on request `number`."""
+    """Return the notification that cancels request `number` at the backend."""
     return notification_message("notifications/cancelled", {"requestId": number, "reason": "cancelled by the caller"})
 
 
@@ -52,12 +56,12 @@ def _stamp(params: JsonObject | None, meta: JsonObject | None, progress_token: i
     own = params.get("_meta")
     stamped = {**own, **(meta or {})} if isinstance(own, dict) else dict(meta or {})
     if progress_token is not None:
-        stamped.setdefault("progressToken", progress_token)  # that of a task is its own, and outlives the request
+        stamped.setdefault("progressToken", progress_token)  # a task has its own token, which outlives the request
     return {**params, "_meta": stamped}
 
 
 def outcome(message: Any) -> JsonObject:
-    """The result in a response.
+    """Return the result in a response.
 
     Raises:
         RpcError: the response is an error.
@@ -74,9 +78,9 @@ def outcome(message: Any) -> JsonObject:
 
 
 def unreadable(data: bytes, error: ValueError) -> JsonObject | None:
-    """Return a message in the place of one that cannot be decoded, or None if its id cannot be found.
+    """Return a substitute for a message that cannot be decoded, or None if its id is not found.
 
-    Its `result` fails the request that it answers. Its `method` has the backend's request refused.
+    The substitute's `result` fails the request that it answers. Its `method` makes us refuse the backend's request.
     """
     why, ends = error if isinstance(error, Unreadable) else NOT_JSON, TooLongLine.of(data)
     key = ends.message_id
@@ -88,7 +92,7 @@ def unreadable(data: bytes, error: ValueError) -> JsonObject | None:
 
 
 def ids_near_ends(data: bytes) -> list[int]:
-    """Return the ids in an answer that cannot be decoded, also nested ones and those of a batch; [] if it is none."""
+    """Return the ids in an undecodable answer, including nested ids and all of a batch, or [] if it is no answer."""
     near = _near_ends(data)
     is_batch = near.lstrip().startswith(b"[")
     may_answer = ANSWERED.search(near) and (is_batch or TooLongLine.of(data).may_be_an_answer)
@@ -100,17 +104,17 @@ def _near_ends(data: bytes) -> bytes:
 
 
 def number_of(key: Any) -> int:
-    """Which of our requests an id names; 0, which none has, for an id that can be none of ours."""
+    """Return the number of our request that an id names. Return 0, which no request has, for a foreign id."""
     if isinstance(key, str) and key.isdecimal() and len(key) < 20:
-        return int(key)  # a careless backend made text of it
+        return int(key)  # a careless backend converted it to text
     return int(key) if type(key) in (int, float) and key == key // 1 else 0
 
 
 def names_request(key: Any, number: int) -> bool:
-    """Whether an answer's id is that of our request; a careless backend makes text of it, or a float."""
+    """Return whether an answer's id names our request. A careless backend converts it to text or to a float."""
     return bool(key == number) or str(key) == str(number)
 
 
 def names_none(key: Any) -> bool:
-    """Whether an error's id names no request at all: null, missing, or a placeholder as the Python SDK's."""
+    """Return whether an error's id names no request: null, missing, or a placeholder like the Python SDK's."""
     return key is None or (isinstance(key, str) and not key.isdecimal())

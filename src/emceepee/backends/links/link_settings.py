@@ -1,4 +1,4 @@
-"""What a caller asked of a backend for all links to come: a log level, and to hear of changes to resources."""
+"""Settings that apply to all future links of a connection: the log level and the resource subscriptions."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -15,7 +15,7 @@ RunBounded = Callable[[Callable[[Link], Awaitable[None]], str], Awaitable[None]]
 
 
 class LinkSettings:
-    """One per connection: what is set holds on the link there is, and a fresh one is brought to the same."""
+    """The settings of one connection. They apply to the current link, and are restored on each new one."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class LinkSettings:
         self._observer.keep_settings(self._server)
 
     def take_over(self, log_level: str | None, uris: Iterable[str]) -> None:
-        """Those of a connection that this one replaces, or of a process that has ended."""
+        """Adopt the settings of a connection that this one replaces, or of a process that has ended."""
         self.log_level = log_level
         self._subscriptions.uris |= set(uris)
 
     async def restore(self, link: Link) -> None:
-        """Ask a fresh link for all of them. It is used also if it refuses, or takes too long."""
+        """Restore all settings on a new link. The link is used even if it refuses them or takes too long."""
         try:
             async with give_up_after(self._clock, self._limits.connect_seconds):
                 await self._send_log_level(link)

@@ -1,4 +1,4 @@
-"""What one session has of a link that several share: to its connection, a link like any other."""
+"""One session's view of a shared link. Its connection uses it like any other link."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ LISTEN = "subscriptions/listen"
 
 
 class CallOrigin(NamedTuple):
-    """Which call it is, and whose."""
+    """A call, and the view of the session that made it."""
 
     view: "LinkView"
     call: object | None
@@ -24,9 +24,9 @@ class CallOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedResumption:
-    """With what the next link to share finds the server's state. Not for another process: it is not one session's.
+    """What the next shared link needs to find the server's state again.
 
-    But for `tasks`, which are those that this session has there.
+    It is unusable in another process, because it belongs to several sessions. Only `tasks` belong to this session.
     """
 
     resumption: object
@@ -34,7 +34,7 @@ class SharedResumption:
 
 
 class ViewedLink(Protocol):
-    """What a view is a view of."""
+    """The shared link behind a view."""
 
     @property
     def live(self) -> Link:
@@ -42,7 +42,10 @@ class ViewedLink(Protocol):
         ...
 
     async def ask(self, view: "LinkView", method: str, params: JsonObject) -> JsonObject | None:
-        """Ask on behalf of all who share it; None if that is not how this is asked. Raises: RpcError, LinkError."""
+        """Send a request on behalf of all users of the link. Raises: RpcError, LinkError.
+
+        Return None if the method is not one that all users share.
+        """
         ...
 
     def replace(self, end: LinkEnd) -> None: ...
@@ -51,9 +54,9 @@ class ViewedLink(Protocol):
 
 
 class LinkView(LinkLifetime):
-    """`uris` and `level` are what this session asked for; `calls` is how many of it are under way.
+    """`uris` and `level` are this session's settings. `calls` counts its calls under way.
 
-    `tasks` are its own at the server, those of links before included.
+    `tasks` are its own tasks at the server, including tasks begun on earlier links.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class LinkView(LinkLifetime):
                 raise
             raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
         except LinkError:
-            await _next_turn()  # whoever hears of a failed call has heard why
+            await _next_turn()  # callers of a failed call have then seen its cause
             raise
         finally:
             self.calls -= is_call
@@ -144,7 +147,7 @@ class LinkView(LinkLifetime):
     def leave_session(self) -> None: ...
 
     def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
-        """Who finds the link lost, or wants another one, does so for all who share it."""
+        """End this view. If the link is lost or to be replaced, replace it for all its users."""
         was_open = not self.closed.done()
         super().end(end, error)
         if was_open and end.kind in (LinkEndKind.LOST, LinkEndKind.REPLACED):
@@ -172,7 +175,7 @@ class LinkView(LinkLifetime):
 
 
 async def _next_turn() -> None:
-    """Let what is ready run first."""
+    """Wait for one turn of the event loop, so that ready callbacks run first."""
     turn = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(turn.set_result, None)
     await turn

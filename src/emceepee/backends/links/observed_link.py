@@ -1,4 +1,4 @@
-"""A link whose requests someone observes. Where nobody does, there is none of these."""
+"""A link whose requests are observed. Without an observer, links are not wrapped."""
 
 import asyncio
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def callee_of(spec: BackendSpec) -> CalledServer:
 
 
 class ObservedLink(WrappedLink):
-    """All but `request` is done by the link itself."""
+    """Observes `request`, and delegates everything else to the link."""
 
     def __init__(self, link: Link, callee: CalledServer, observer: LinkObserver, clock: Clock) -> None:
         super().__init__(link)
@@ -76,7 +76,7 @@ def _tell_end(observer: LinkObserver, callee: CalledServer, protocol_version: st
 
 
 class _Sent:
-    """A request that is observed. What fails in that goes no further."""
+    """An observed request. The observer's exceptions are contained here."""
 
     def __init__(self, sent: SentRequest) -> None:
         self._sent = sent

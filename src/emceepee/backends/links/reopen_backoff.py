@@ -1,19 +1,19 @@
-"""How soon a stream that ended is opened again: never at once, and later each time that it did not last."""
+"""The delay before an ended stream is reopened: never zero, and longer after each short-lived stream."""
 
 from emceepee.clock import Clock
 from emceepee.state.connection.retry import RetryPolicy
 
 LEAST_PAUSE = 0.1  # seconds
-LASTING_SECONDS = 5.0  # a stream that stayed open for this long was a good one
-# Nobody waits for what a server may say one day. Somebody waits for an answer, and a server that lets its client come
-# back for it may end each stream at once.
+LASTING_SECONDS = 5.0  # a stream that stayed open for this long resets the delay
+# Nobody waits for pushes, so their delay may grow long. A caller waits for an answer, and a server that makes its
+# client poll for it may end each stream at once.
 PUSHES = RetryPolicy(base=LEAST_PAUSE, longest=30.0, stable_after=LASTING_SECONDS)
 ANSWERS = RetryPolicy(base=LEAST_PAUSE, longest=5.0, stable_after=LASTING_SECONDS)
 CHANGES = RetryPolicy(base=LEAST_PAUSE, longest=60.0, stable_after=LASTING_SECONDS)
 
 
 class ReopenBackoff:
-    """Of one stream, over all the times that it is opened."""
+    """The backoff of one stream, across all its reopenings."""
 
     def __init__(self, clock: Clock, policy: RetryPolicy) -> None:
         self._clock, self._policy = clock, policy
@@ -24,7 +24,10 @@ class ReopenBackoff:
         self._opened_at = self._clock.monotonic()
 
     def next_pause(self, asked: float = 0.0) -> float:
-        """Seconds until the next try, after the last one ended or failed; `asked` is what the server wants."""
+        """Return the seconds until the next attempt, after the last stream ended or failed.
+
+        `asked` is the delay that the server requests.
+        """
         if self._opened_at is not None and self._clock.monotonic() - self._opened_at >= self._policy.stable_after:
             self._attempt = 0
         self._opened_at = None

@@ -1,4 +1,7 @@
-"""Access for a link that several sessions share: the tokens are their principal's, and the one who asks is asked."""
+"""Access tokens for a link that several sessions share.
+
+Tokens belong to the principal. A required login is asked of the session that made the request.
+"""
 
 from collections.abc import Iterable
 from contextvars import ContextVar
@@ -10,27 +13,27 @@ from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet
 
-# Whose request the running task carries out: who is to log in, if it takes that.
+# The session whose request the current task serves. If a login is required, this session gets to log in.
 ASKING: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
 
 
 class User(Protocol):
-    """A session that uses the link. All have access in the same way, or none has."""
+    """A session that uses the link. Either all users have access in the same way, or none has."""
 
     @property
     def access(self) -> TokenSource | None: ...
 
 
 class SharedAccess:
-    """`TokenSource` of the link. `users` are those that there are just now."""
+    """The link's `TokenSource`. `users` are the current users."""
 
     def __init__(self, users: Iterable[User]) -> None:
         self._users = users
-        self.last_out: TokenSource | None = None  # by which the server is told that all have left
+        self.last_out: TokenSource | None = None  # its token ends the server's session after all have left
 
     @property
     def tokens(self) -> TokenSet | None:
-        """The same, whomever one asks for them."""
+        """The principal's tokens: every session has the same ones."""
         found = next(iter(self._present()), self.last_out)
         return None if found is None else found.tokens
 
@@ -47,7 +50,7 @@ class SharedAccess:
         return (user.access for user in self._users if user.access is not None)
 
     def _asking(self) -> TokenSource:
-        """The session whose request it is. What the link does by itself, it does for any of them. Raises: NoAccess."""
+        """Return the requesting session. For the link's own requests, return any session. Raises: NoAccess."""
         present, asking = list(self._present()), ASKING.get()
         found = asking if asking in present else next(iter(present), self.last_out)
         if found is None:

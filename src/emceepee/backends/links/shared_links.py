@@ -1,10 +1,10 @@
-"""One link to a server for all sessions of a principal: each has a view of it, and hears what concerns it.
+"""One link to a server for all sessions of a principal. Each session has a view, and gets the messages meant for it.
 
     session ─ connection ─ LinkView ┐
     session ─ connection ─ LinkView ┼─ SharedLink ─ the link ─ the server
     session ─ connection ─ LinkView ┘
 
-Above a view nothing is different: a session has a connection of its own, with its lists, subscriptions and log level.
+A view behaves like a link. Each session has its own connection, with its lists, subscriptions, and log level.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ Open = Callable[[Listener, TokenSource], Awaitable[Link]]
 
 
 class SharedLinks:
-    """Those of an installation, by principal and server."""
+    """The shared links of an installation, by principal and server."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], SharedLink] = {}
@@ -45,7 +45,7 @@ class SharedLinks:
         access: TokenSource | None = None,
         tasks: OwnTasks | None = None,
     ) -> Link:
-        """A view of the link that others use, or of a new one; `tasks` are those that the session has at the server.
+        """Return a view of the existing link, or of a new one. `tasks` are the session's tasks at the server.
 
         Raises:
             RpcError, LinkError
@@ -56,7 +56,7 @@ class SharedLinks:
             try:
                 return await self._open_view(shared, LinkView(shared, listener, access, tasks))
             except NoAccess as error:
-                # The other one was asked to log in. Whoever waits for a login has to begin it, too.
+                # A different session was asked to log in. This session has to begin a login of its own.
                 if is_first or not error.wants_person:
                     raise
 
@@ -81,7 +81,7 @@ class SharedLinks:
 
 
 class SharedLink:
-    """The link, who uses it, and to whom what comes from it goes (it is the link's `Listener`)."""
+    """The shared link and its users. As the link's `Listener`, it routes messages to them."""
 
     def __init__(self, spec: BackendSpec, open_link: Open, on_over: "Callable[[SharedLink], None]") -> None:
         self.spec, self._open_link, self._on_over = spec, open_link, on_over
@@ -89,15 +89,15 @@ class SharedLink:
         self._views: dict[LinkView, None] = {}
         self._access = SharedAccess(self._views)
         self._opening: asyncio.Task[Exception | None] | None = None
-        self._changing = asyncio.Lock()  # what the server is asked for on behalf of all
-        self._level: str | None = None  # as the server was told
+        self._changing = asyncio.Lock()  # serializes requests on behalf of all
+        self._level: str | None = None  # as last sent to the server
         self._link: Link | None = None
         self.is_over = False
 
     def __repr__(self) -> str:
         return f"<SharedLink {self.spec.name} views={len(self._views)}{' over' if self.is_over else ''}>"
 
-    # Who uses it.
+    # Users.
 
     @property
     def is_used(self) -> bool:
@@ -122,7 +122,7 @@ class SharedLink:
             raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
 
     async def _open(self, access: TokenSource | None) -> Exception | None:
-        """Returns why it could not be."""
+        """Open the link. Return the error if that fails."""
         ASKING.set(access)
         try:
             link = self._link = await self._open_link(self, self._access)
@@ -133,7 +133,7 @@ class SharedLink:
         return None
 
     async def leave(self, view: LinkView) -> None:
-        """The last one out closes it."""
+        """Remove a user. The last one to leave closes the link."""
         if view not in self._views:
             return
         del self._views[view]
@@ -161,11 +161,11 @@ class SharedLink:
             view.end(end)
 
     def _be_over(self) -> None:
-        """Whoever comes from now on gets another one."""
+        """Retire this link: new users get another one."""
         self.is_over = True
         self._on_over(self)
 
-    # What is asked on behalf of all.
+    # Requests on behalf of all.
 
     async def ask(self, view: LinkView, method: str, params: JsonObject) -> JsonObject | None:
         if method not in (SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL):
@@ -186,7 +186,7 @@ class SharedLink:
             return answer
 
     async def _let_go(self, uris: set[str]) -> None:
-        """Of a session that has left."""
+        """Undo the settings of a session that has left, unless others need them."""
         with suppress(RpcError, LinkError):
             async with self._changing:
                 await self._tell_level()
@@ -198,7 +198,7 @@ class SharedLink:
         return any(uri in view.uris for view in self._views)
 
     def change_level(self) -> None:
-        """Of a server of 2026-07-28, to which it is told with each request."""
+        """Send the lowest level with each request, as 2026-07-28 requires."""
         if (level := self._lowest()) is not None:
             self.live.set_log_level(level)
 
@@ -215,7 +215,7 @@ class SharedLink:
     def _lowest(self) -> str | None:
         return min((view.level for view in self._views if view.level), key=_rank, default=None)
 
-    # What the server says.
+    # Messages from the server.
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
@@ -223,7 +223,7 @@ class SharedLink:
         whose = origin if isinstance(origin, CallOrigin) else None
         view = self._addressee(method, params, whose)
         if view is None and method == "roots/list":
-            view = next(iter(self._views), None)  # they are the operator's, and the same for all
+            view = next(iter(self._views), None)  # roots are the operator's, and the same for all sessions
         if view is None:
             words = (
                 f"Not put to anyone: {len(self._views)} sessions share this server, and it cannot be told which of "
@@ -238,7 +238,7 @@ class SharedLink:
             view.listener.handle_notification(method, params, _call_of(whose, view))
 
     def _concerned(self, method: str, params: JsonObject, origin: CallOrigin | None) -> list[LinkView]:
-        # Before 2026-07-28, the stream on which a change is told may be that of anyone's call.
+        # Before 2026-07-28, a change may be reported on the stream of any session's call.
         if origin is None or not self.live.facts.is_modern:
             if method.endswith("/list_changed"):
                 return list(self._views)
@@ -251,10 +251,13 @@ class SharedLink:
             rank = _rank(str(params.get("level")))
             hearing = list(self._views) if view is None else [view]
             return [each for each in hearing if each.level is None or _rank(each.level) <= rank]
-        return [] if view is None else [view]  # else it would tell one session of another
+        return [] if view is None else [view]  # anything else would leak one session's data to another
 
     def _addressee(self, method: str, params: JsonObject, origin: CallOrigin | None) -> LinkView | None:
-        """Whose task it is about, or whose call; of what names neither, the only one that calls."""
+        """Return the session whose task or call a message names.
+
+        If the message names neither, return the only session with a call under way.
+        """
         owner = next((view for view in self._views if view.tasks.are_meant(method, params)), None)
         if owner is not None:
             return owner
@@ -276,7 +279,7 @@ class SharedLink:
             origin.view.listener.handle_task(task, origin.call)
 
     def _only_caller(self) -> LinkView | None:
-        """The one session with a call under way."""
+        """Return the only session with a call under way, or None."""
         calling = [view for view in self._views if view.calls]
         return calling[0] if len(calling) == 1 else None
 
@@ -286,7 +289,10 @@ def _call_of(origin: CallOrigin | None, view: LinkView) -> object | None:
 
 
 def _is_followed_by(view: LinkView, uri: str) -> bool:
-    """The protocol lets a server name a part of what was subscribed to."""
+    """Return whether a view subscribed to `uri`.
+
+    The protocol allows a server to name a part of the subscribed resource.
+    """
     return any(_is_part_of(uri, followed) for followed in view.uris)
 
 

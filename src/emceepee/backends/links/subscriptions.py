@@ -1,4 +1,4 @@
-"""Which changes of a backend someone wants to hear of, in the way of its era, and again on every new link."""
+"""Subscriptions to a backend's changes, in the style of its era. They are renewed on every new link."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "re
 
 
 class _Listen:
-    """One `subscriptions/listen` request, which stays open as long as it is wanted."""
+    """One `subscriptions/listen` request, which stays open while it is needed."""
 
     def __init__(self, wanted: JsonObject) -> None:
         self.wanted = wanted
@@ -37,7 +37,7 @@ class _Listen:
                 self.acknowledged.set_result(None)
             else:
                 self.acknowledged.set_exception(error)
-                self.acknowledged.exception()  # nobody may be waiting
+                self.acknowledged.exception()  # mark as retrieved: nobody may be waiting
 
     def end(self) -> None:
         if self.task is not None:
@@ -45,14 +45,14 @@ class _Listen:
 
 
 class Subscriptions:
-    """Asks each link for the changes that are wanted, and again on the next one.
+    """Subscribes each link to the wanted changes, and restores them on the next link.
 
-    In the handshake era each resource is subscribed to by itself. In that of 2026-07-28 one open request names all
-    that is wanted; to change it, the new one is opened before the old one is let go.
+    In the handshake era, each resource has its own subscription. In 2026-07-28, one open request names everything. To
+    change it, a new request is opened before the old one is closed.
     """
 
     def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
-        """`notify` takes what the backend would have said, had it been asked in time."""
+        """`notify` receives notifications of changes that the backend may not have reported."""
         self._notify, self._tasks, self._clock, self._most = notify, tasks, clock, most
         self._link: Link | None = None
         self._listen: _Listen | None = None
@@ -63,11 +63,11 @@ class Subscriptions:
         self.uris: set[str] = set()
 
     def is_told_of_changes(self, capability: str) -> bool:
-        """Whether a 2026-07-28 backend tells us just now when the lists of that capability change."""
+        """Return whether a 2026-07-28 backend currently reports changes to the lists of a capability."""
         flag = _LIST_FLAGS.get(capability)
         return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
 
-    # The life of links.
+    # Link lifecycle.
 
     def attach(self, link: Link) -> None:
         self._link = link
@@ -81,7 +81,7 @@ class Subscriptions:
         self._listen = self._opening = None
 
     async def restore(self) -> None:
-        """Subscribe a new link to all that is wanted. Raises: RpcError, LinkError."""
+        """Restore all subscriptions on a new link. Raises: RpcError, LinkError."""
         link = self._link
         if link is None or not (self.uris or self._wants_lists):
             return
@@ -95,10 +95,10 @@ class Subscriptions:
             for uri in sorted(self.uris):
                 try:
                     await link.request("resources/subscribe", {"uri": uri})
-                except RpcError as error:  # one that is gone is no reason to lose the others
+                except RpcError as error:  # one missing resource must not cost the other subscriptions
                     log.warning("subscription_refused", uri=uri, error=str(error))
 
-    # What is wanted.
+    # Wanted changes.
 
     async def add(self, uri: str) -> None:
         """Raises: RpcError, LinkError, EmceepeeError; then nothing has changed."""
@@ -139,7 +139,7 @@ class Subscriptions:
         return self._link
 
     def listen_for_changes(self) -> None:
-        """Someone reads lists: a 2026-07-28 backend is asked, aside, to tell when they change."""
+        """Ask a 2026-07-28 backend, in the background, to report list changes. Called when lists are read."""
         link = self._link
         if self._wants_lists or link is None or not link.facts.is_modern or not _list_flags(link):
             return
@@ -154,7 +154,10 @@ class Subscriptions:
             log.debug("listen_refused", error=str(error))
 
     async def _renew(self, link: Link) -> JsonObject:
-        """Open a listen for all that is wanted now, then let the old one go. Returns what is wanted."""
+        """Open a listen request for everything wanted now, then close the old one. Return what is wanted.
+
+        Raises: RpcError, LinkError.
+        """
         async with self._changing:
             wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
             if self.uris:
@@ -167,7 +170,7 @@ class Subscriptions:
                     async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
                         await asyncio.shield(fresh.acknowledged)
                 except BaseException as error:
-                    fresh.end()  # else what the old one brings would come twice
+                    fresh.end()  # or else both requests would deliver each change
                     if not isinstance(error, TimeoutError):
                         raise
                     words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
@@ -179,14 +182,14 @@ class Subscriptions:
                 old.end()
             if fresh is not None:
                 self._backoff.mark_opened()
-                if fresh.task is not None and fresh.task.done():  # acknowledged and ended in one breath
+                if fresh.task is not None and fresh.task.done():  # it ended right after the acknowledgment
                     self._schedule_reopen(link)
             return wanted
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
         try:
             await link.request("subscriptions/listen", {"notifications": listen.wanted}, origin=listen)
-            error: Exception | None = None  # ended in order, perhaps without a word before
+            error: Exception | None = None  # a regular end, perhaps without an acknowledgment
         except (RpcError, LinkError) as failure:
             error = failure
         listen.settle(error)
@@ -198,7 +201,7 @@ class Subscriptions:
         self._tasks.spawn(self._reopen(link), name="listen")
 
     async def _reopen(self, link: Link) -> None:
-        """The stream ended: ask again, and say that things may have changed meanwhile. Or the backend is gone."""
+        """Reopen an ended stream, and report that anything may have changed in between. Stop if the link is gone."""
         while True:
             await self._clock.sleep(self._backoff.next_pause())
             if link is not self._link or link.closed.done() or self._listen is not None:
@@ -224,13 +227,13 @@ class Subscriptions:
             self._notify("notifications/resources/updated", {"uri": uri})
 
     def acknowledge(self) -> None:
-        """The backend says that the request which is being opened is in force."""
+        """Note the acknowledgment of the request that is being opened."""
         if self._opening is not None:
             self._opening.settle()
 
 
 def _list_flags(link: Link) -> dict[str, bool]:
-    """The lists whose changes the backend says it can tell."""
+    """Return the flags of the lists whose changes the backend can report."""
     capabilities = link.facts.capabilities
     return {
         flag: True
@@ -240,7 +243,7 @@ def _list_flags(link: Link) -> dict[str, bool]:
 
 
 def without_subscription(params: JsonObject) -> JsonObject:
-    """The notification without the mark of the stream it came on, which means nothing beyond the link."""
+    """Return the params without the subscription id, which has no meaning outside the link."""
     meta = params.get("_meta")
     if not isinstance(meta, dict) or SUBSCRIPTION_ID_META_KEY not in meta:
         return params

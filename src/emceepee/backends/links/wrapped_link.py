@@ -1,4 +1,4 @@
-"""A link around another: what it does not do itself is done by the one inside."""
+"""Base class of links that wrap another link and delegate to it."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class WrappedLink:
-    """To its connection a link like any other."""
+    """Delegates everything to the wrapped link. Its connection uses it like any other link."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

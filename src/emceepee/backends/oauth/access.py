@@ -1,9 +1,9 @@
-"""The token of a principal on the requests of one link: sent along, renewed in time, replaced when it is refused.
+"""Adds a principal's token to the requests of one link, renews it in time, and replaces it when a server rejects it.
 
-a request    ── headers ──▶ due: renewed in the background · over: renewed first
-401, 403     ── overcome ─▶ another has renewed it meanwhile, or it can be renewed: sent again
-                            a login needs no person: logged in, sent again
-                            it needs one: NoAccess. The person is being asked, and whoever called waits for that
+a request    ── headers ──▶ token due: renew it in the background · token expired: renew it first
+401, 403     ── overcome ─▶ another task has renewed the token, or it can be renewed: send the request again
+                            a login needs no person: log in, then send the request again
+                            a login needs a person: raise NoAccess; the caller waits while the person is asked
 """
 
 from collections.abc import Mapping
@@ -20,37 +20,37 @@ from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet, TokenType, Unavailable
 from emceepee.clock import Clock
 
-MOST_ATTEMPTS = 5  # with a new token or nonce each time: a server that wants yet another is not served
+MOST_ATTEMPTS = 5  # each with a new token or nonce; prevents an endless loop if a server always wants another
 
 
 class TokenSource(Protocol):
-    """Whoever has the tokens of one principal for one server. It may have none."""
+    """The source of one principal's tokens for one server. It may have no tokens."""
 
     @property
     def tokens(self) -> TokenSet | None:
-        """The newest that are known here."""
+        """The newest tokens known to this process, or None."""
         ...
 
     def renew_soon(self, stale: TokenSet) -> None:
-        """In the background: these still do."""
+        """Start a renewal in the background. The stale tokens are still valid."""
         ...
 
     async def renew(self, stale: TokenSet) -> Renewal: ...
 
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
-        """Returns when there are new tokens. Raises: NoAccess, at the latest when a person is asked."""
+        """Log in, and return when there are new tokens. Raises: NoAccess, at the latest when a person is asked."""
         ...
 
 
 class Authorizer(TokenSource, Protocol):
-    """What one session's connection asks of it besides."""
+    """A token source with the operations that a session's connection needs to wait for logins."""
 
     async def load(self) -> None:
-        """Look for the tokens that are stored."""
+        """Load the stored tokens, if there are any."""
         ...
 
     async def wait(self, origin: object | None, *, is_first: bool) -> None:
-        """For the person, on behalf of a call, of which nothing was done before if `is_first`.
+        """Wait for the person's login on behalf of a call. `is_first`: no part of the call has run yet.
 
         Raises:
             EmceepeeError: there was no login.
@@ -59,22 +59,22 @@ class Authorizer(TokenSource, Protocol):
 
     @property
     def is_logging_in(self) -> bool:
-        """Whether the login that was begun is not over."""
+        """Whether a login is in progress."""
         ...
 
     @property
     def asked_person(self) -> AskPerson | None:
-        """What a person is asked to open just now, if it was asked for here."""
+        """The current request to a person to open an address, or None if this session made none."""
         ...
 
     @property
     def trouble(self) -> str | None:
-        """Which authorization server does not answer, if one does not."""
+        """The name of an authorization server that does not answer, or None."""
         ...
 
 
 class TokenAccess:
-    """What one link's HTTP client asks for access. `is_asking_on_get`: its GET is worth a login, as a POST is."""
+    """Gives one link's HTTP client access. `is_asking_on_get`: a rejected GET starts a login, as a POST does."""
 
     def __init__(self, source: TokenSource, clock: Clock, *, is_asking_on_get: bool = False) -> None:
         self._source, self._clock = source, clock
@@ -146,7 +146,7 @@ class TokenAccess:
         return True
 
     async def _is_replaced(self, sent: TokenSet | None, demand: Demand) -> bool:
-        """Whether there are other tokens now than those that were refused, with no one to be asked for them."""
+        """Return whether newer tokens than the rejected ones are available without a login, renewing if necessary."""
         now = self._source.tokens
         if now is not None and (sent is None or now.access_token != sent.access_token):
             return True

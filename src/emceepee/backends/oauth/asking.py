@@ -1,4 +1,4 @@
-"""The second part of a login: asking for the token, by way of a person or not, and taking it."""
+"""The second part of a login: request the token, with or without a person, and read the token endpoint's answer."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -104,7 +104,7 @@ def take_return(state: AwaitingBrowser, url: str) -> Step:
         case Forged():
             return fail(f"{outcome.reason}. The login was not used. Begin again, and tell the server's operator")
         case Stray():
-            return state, ()  # whoever waits goes on waiting
+            return state, ()  # anyone can send a stray request, so it must not end the login
         case _:
             assert_never(outcome)
 
@@ -127,7 +127,7 @@ def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> 
 
 
 def show(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
-    """What a person is asked while the login waits in this state."""
+    """Return what to ask the person while the login waits in this state."""
     if isinstance(state, AwaitingBrowser):
         return AskPerson(state.url, state.grantor.server.issuer)
     device, issuer = state.device, state.grantor.server.issuer
@@ -178,7 +178,7 @@ def exchange_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
     return _send_for_token(state.grantor, state.client, assertion_request(state.grantor, state.client, found))
 
 
-# Taking the token.
+# Receiving the token.
 
 
 def _send_for_token(grantor: Grantor, client: OAuthClient, request: OAuthRequest) -> Step:

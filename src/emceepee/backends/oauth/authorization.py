@@ -1,4 +1,4 @@
-"""The way through a person's browser: the address it is sent to, and what it comes back with."""
+"""The authorization code flow in a browser: build the authorization URL, and check the redirect that answers it."""
 
 import hashlib
 import hmac
@@ -20,7 +20,7 @@ WHOLE_ADDRESS = "Paste the whole address that the browser ended at"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """What is remembered while a person is away: the answer is good only if it fits this."""
+    """The parameters of an authorization request. A redirect is valid only if it matches them."""
 
     client: OAuthClient
     redirect_uri: str
@@ -32,28 +32,28 @@ class AuthorizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationCode:
-    """The person agreed."""
+    """The person granted access."""
 
     code: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The person, or the authorization server, did not."""
+    """The person or the authorization server denied access."""
 
     error: OAuthError
 
 
 @dataclass(frozen=True, slots=True)
 class Stray:
-    """It answers nothing that was asked here: whoever waits goes on waiting."""
+    """The redirect does not answer this request, so the login continues to wait."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Forged:
-    """It answers what was asked, but does not come from who was asked. The code must go nowhere."""
+    """The redirect matches the request, but another authorization server sent it. Its code must never be redeemed."""
 
     reason: str
 
@@ -66,7 +66,7 @@ def code_challenge(verifier: str) -> str:
 
 
 def authorization_url(server: ServerMetadata, request: AuthorizationRequest) -> str:
-    assert server.authorization_endpoint is not None  # it was checked before
+    assert server.authorization_endpoint is not None  # `discovery` has checked it
     query = {
         "response_type": "code",
         "client_id": request.client.client_id,
@@ -79,19 +79,19 @@ def authorization_url(server: ServerMetadata, request: AuthorizationRequest) -> 
     if request.scopes:
         query["scope"] = " ".join(request.scopes)
     if OFFLINE in request.scopes:
-        query["prompt"] = "consent"  # OpenID Connect: without it, that scope is ignored
+        query["prompt"] = "consent"  # OpenID Connect: servers ignore the scope without it
     parts = urlsplit(server.authorization_endpoint)
     joined = "&".join(part for part in (parts.query, urlencode(query)) if part)
     return urlunsplit((parts.scheme, parts.netloc, parts.path, joined, ""))
 
 
 def state_in(redirect_url: str) -> str | None:
-    """Which login an answer belongs to."""
+    """Return the `state` parameter, which identifies the login that a redirect belongs to."""
     return _parameters(redirect_url).get("state")
 
 
 def read_redirect(redirect_url: str, request: AuthorizationRequest, server: ServerMetadata) -> RedirectOutcome:
-    """What the browser came back with. Its issuer is checked before anything else of it is believed (RFC 9207)."""
+    """Classify a redirect. The issuer is checked before the error and the code are trusted (RFC 9207)."""
     found, path = _parameters(redirect_url), _path(redirect_url)
     state = found.get("state")
     if state is None:
@@ -116,7 +116,7 @@ def read_redirect(redirect_url: str, request: AuthorizationRequest, server: Serv
 
 
 def _parameters(url: str) -> dict[str, str]:
-    """The first of each name; a pasted address may be a query alone."""
+    """Return the first value of each parameter. A pasted address may consist of the query only."""
     text = url.strip()[:LONGEST_REDIRECT]
     try:
         query = urlsplit(text).query if "?" in text else text
@@ -126,7 +126,7 @@ def _parameters(url: str) -> dict[str, str]:
 
 
 def _path(url: str) -> str:
-    """Return the path of an address, or an empty string if it is a query alone."""
+    """Return the path of an address, or an empty string if the address consists of a query only."""
     text = url.strip()[:LONGEST_REDIRECT]
     try:
         return urlsplit(text).path if "?" in text else ""

@@ -1,4 +1,4 @@
-"""Who emceepee is to an authorization server, and how it comes to be known there."""
+"""The OAuth client identity of emceepee at an authorization server, and its dynamic registration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ LONGEST_ID = 4096
 
 
 class AuthMethod(StrEnum):
-    """How a client proves who it is. The values are those of the registry of RFC 7591."""
+    """How a client authenticates at the token endpoint. The values come from the registry of RFC 7591."""
 
     NONE = "none"
     BASIC = "client_secret_basic"
@@ -36,12 +36,12 @@ class OAuthClient:
     auth_method: AuthMethod = AuthMethod.NONE
     private_key: str | None = field(default=None, repr=False)
     signing_algorithm: str = "ES256"
-    is_registered: bool = False  # by us, so we may do so again
+    is_registered: bool = False  # dynamically by emceepee, which may therefore register again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """A client that was registered dynamically. It is known to the authorization server of that issuer only."""
+    """A dynamically registered client. It is valid only at the authorization server of that issuer."""
 
     issuer: str
     client: OAuthClient
@@ -51,7 +51,7 @@ class Registration:
     secret_expires_at: datetime | None = None
 
     def serves(self, *, redirect_uri: str, grant: Grant, scopes: Scopes, now: datetime) -> bool:
-        """Whether it is good for another login."""
+        """Return whether a login with these parameters can use the registration."""
         return (
             (self.secret_expires_at is None or now < self.secret_expires_at)
             and grant is self.grant
@@ -62,9 +62,9 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Nobody knows us there yet, and the server registers whoever asks. `body` is what it is told.
+    """Register a client dynamically by sending `body` to `url`.
 
-    `bare` is the same without scopes, if there are any.
+    `bare` is the same request without scopes, or None if the request names none.
     """
 
     url: str
@@ -74,7 +74,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class NoClient:
-    """There is no way to be known there but that a person sees to it."""
+    """No client is available until a person registers one by hand."""
 
     reason: str
 
@@ -94,9 +94,10 @@ def identify(
     registered_scopes: Scopes,
     now: datetime,
 ) -> Identity:
-    """The client that was registered by hand, else our metadata document, else a dynamic registration, else nobody.
+    """Select the client for a login.
 
-    `by_hand` is the redirect address of clients that are registered by hand.
+    The order of preference is a client that was registered by hand, a client metadata document, an earlier dynamic
+    registration, and a new dynamic registration. `by_hand` is the redirect URI for clients that are registered by hand.
     """
     if settings.client_id is not None:
         return _configured(settings, settings.client_id, server)
@@ -122,7 +123,7 @@ def identify(
 def read_registration(
     body: bytes, *, issuer: str, redirect_uri: str, grant: Grant, server: ServerMetadata
 ) -> Registration:
-    """What the authorization server made of it. Raises: Malformed."""
+    """Read the authorization server's answer to a registration. Raises: Malformed."""
     document = read_object(body)
     client_id, secret = document.get("client_id"), document.get("client_secret")
     if not isinstance(client_id, str) or not 0 < len(client_id) <= LONGEST_ID:
@@ -147,13 +148,13 @@ def read_registration(
 
 
 def application_type(redirect_uri: str) -> str:
-    """Whether the browser comes back to this machine, or to a site."""
+    """Return "native" if the redirect URI leads to this machine, else "web"."""
     host = urlsplit(redirect_uri).hostname or ""
     return "native" if host in ("localhost", "127.0.0.1", "::1") else "web"
 
 
 def client_document(url: str, redirect_uris: tuple[str, ...]) -> dict[str, Any]:
-    """Our metadata document, for whoever serves it at that address."""
+    """Return the client metadata document of emceepee, to be served at `url`."""
     return {
         "client_id": url,
         "client_name": CLIENT_NAME,
@@ -180,7 +181,10 @@ def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata)
 
 
 def _agreed(server: ServerMetadata, *, has_secret: bool) -> AuthMethod:
-    """The best that both can. A server that tells nothing takes a secret in the Authorization header (RFC 8414)."""
+    """Return the best method that both sides support.
+
+    The default for servers without metadata about it is the secret in the Authorization header (RFC 8414).
+    """
     if not has_secret:
         return AuthMethod.NONE
     supported = server.auth_methods_supported
@@ -211,7 +215,7 @@ def _registration_body(grant: Grant, server: ServerMetadata, redirect_uri: str, 
 
 
 def _moment(value: object) -> datetime | None:
-    """None: it does not expire."""
+    """Return the timestamp as a datetime, or None if the secret does not expire."""
     if not isinstance(value, int | float) or value <= 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The way with a code that a person enters in any browser (RFC 8628)."""
+"""The device authorization grant: a person enters a code in any browser (RFC 8628)."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -6,18 +6,18 @@ from datetime import datetime, timedelta
 from emceepee.backends.oauth.exchange import HttpAnswer, answered_object, error_in, plain
 from emceepee.backends.oauth.tokens import TokenRefused, Unavailable
 
-INTERVAL, SLOWER = 5.0, 5.0  # seconds between two questions whether it is done; how much more if that was too fast
+INTERVAL, SLOWER = 5.0, 5.0  # seconds between polls; seconds added after slow_down
 SHORTEST, LONGEST = 1.0, 60.0
 LIFE, LONGEST_LIFE = (
     timedelta(minutes=10),
     timedelta(hours=1),
-)  # of a code whose server does not tell, or tells too much
+)  # the default lifetime of a code, and the maximum that is accepted from a server
 LONGEST_CODE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCode:
-    """What a person is shown, and what is asked with meanwhile. `complete_uri` has the code in it."""
+    """The user code shown to a person, and the device code for polling. `complete_uri` includes the user code."""
 
     device_code: str = field(repr=False)
     user_code: str

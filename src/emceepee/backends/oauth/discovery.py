@@ -1,4 +1,4 @@
-"""The first part of a login: whom to ask for a token, and who emceepee is to them."""
+"""The first part of a login: find the authorization server, and select or register a client there."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -47,14 +47,14 @@ from emceepee.backends.oauth.settings import GRANT_TYPES, Grant
 def begin(terms: LoginTerms) -> Step:
     urls = resource_metadata_urls(terms.server_url, terms.demand.resource_metadata)
     first, *left = [url for url in urls if is_trustworthy(url, terms.server_url)] or [""]
-    if not first:  # a Unix socket has no address at which it could publish metadata
+    if not first:  # a server on a Unix socket has no URL at which it could publish metadata
         return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
     return FindingResource(terms=terms, asked=first, left=tuple(left)), (Send(get(first)),)
 
 
 def find_resource(state: FindingResource, answer: HttpAnswer) -> Step:
     terms = state.terms
-    if answer.status >= 500:  # it says nothing of whether the server has such a document
+    if answer.status >= 500:  # a server error does not show whether the document exists
         return unreachable(state.asked, f"HTTP {answer.status}")
     if answer.status == 200:
         try:
@@ -122,7 +122,7 @@ def find_server(state: FindingServer, answer: HttpAnswer, now: datetime) -> Step
 
 
 def next_server(state: FindingServer, why: str, now: datetime | None = None) -> Step:
-    """`why` is empty where there is just no document."""
+    """Try the next address of the metadata, else the next issuer. `why` is empty if a document is merely missing."""
     why = why or state.why
     if state.left:
         first, *left = state.left
@@ -177,7 +177,7 @@ def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: S
 
 
 def _objection(terms: LoginTerms, server: ServerMetadata) -> str | None:
-    """Why this authorization server must not, or cannot, be used."""
+    """Return why this authorization server must not or cannot be used, or None."""
     grant = terms.settings.grant
     endpoints = {
         "token_endpoint": server.token_endpoint,

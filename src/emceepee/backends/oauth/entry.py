@@ -1,4 +1,4 @@
-"""The `oauth` settings of a server as add_server and configuration files write them."""
+"""The `oauth` settings of a server, in the form that add_server and configuration files use."""
 
 import re
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ _WORD = re.compile(r"(?<=[a-z])[A-Z]")
 
 
 def _split(value: object) -> object:
-    """Scopes are written as OAuth does, in one text, or as a list."""
+    """Accept scopes as one space-separated string, as in OAuth, or as a list."""
     return list(parse_scopes(value)) if isinstance(value, str) else value
 
 
@@ -54,7 +54,7 @@ class OAuthEntry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _other_spelling(cls, given: Any) -> Any:
-        """Lists written for other programs say clientId."""
+        """Accept camelCase names such as clientId, which configurations of other programs use."""
         if not isinstance(given, dict):
             return given
         return {_WORD.sub(lambda found: f"_{found[0].lower()}", str(name)): value for name, value in given.items()}
@@ -95,7 +95,7 @@ class OAuthEntry(BaseModel):
 
 
 def oauth_entry_of(settings: OAuthSettings) -> OAuthEntry:
-    """The entry that would make these settings."""
+    """Return the entry that produces these settings."""
     provider = settings.identity_provider
     return OAuthEntry(
         grant=settings.grant,

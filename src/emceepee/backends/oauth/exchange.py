@@ -1,4 +1,4 @@
-"""One exchange with an authorization server, as values: what is asked, and what was answered."""
+"""The requests to an authorization server and its answers, as values."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class Missing(StrEnum):
-    """What only the sender can add, as it takes a key, the time and chance."""
+    """Parts that only the sender can add, because they need a key, the current time, and randomness."""
 
     ASSERTION = "assertion"
     PROOF = "proof"
@@ -27,7 +27,7 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthRequest:
-    """`repr` shows where it goes, and none of the secrets in it. `audience` is whom an assertion is for."""
+    """A request to an authorization server. Its `repr` hides secrets. `audience` is the audience of an assertion."""
 
     method: str
     url: str
@@ -55,7 +55,7 @@ class OAuthRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpAnswer:
-    """The names of headers are in lower case."""
+    """An HTTP response as a value. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -64,7 +64,7 @@ class HttpAnswer:
 
 @dataclass(frozen=True, slots=True)
 class OAuthError:
-    """What an authorization server says went wrong. Its words are a stranger's."""
+    """An error that an authorization server reported. Its text is untrusted."""
 
     code: str
     description: str = ""
@@ -85,7 +85,7 @@ def post_json(url: str, document: bytes) -> OAuthRequest:
 def post_form(
     url: str, fields: Mapping[str, str | None], *, client: OAuthClient, audience: str, is_proven: bool = False
 ) -> OAuthRequest:
-    """A form from a client that proves who it is, in the way that is agreed with the server."""
+    """Build a form request, authenticated by the client's authentication method."""
     form = [(name, value) for name, value in fields.items() if value is not None]
     headers = {"accept": "application/json", "content-type": FORM}
     missing = {Missing.PROOF} if is_proven else set()
@@ -112,7 +112,7 @@ def post_form(
 
 
 def answered_object(answer: HttpAnswer) -> JsonObject | None:
-    """The JSON object in the body, if it is one."""
+    """Return the JSON object in the body, or None if the body is not a JSON object."""
     try:
         return read_object(answer.body)
     except Malformed:
@@ -120,7 +120,7 @@ def answered_object(answer: HttpAnswer) -> JsonObject | None:
 
 
 def error_in(answer: HttpAnswer) -> OAuthError | None:
-    """The error in an answer, as RFC 6749 writes it."""
+    """Return the error in an answer, in the format of RFC 6749, or None."""
     document = answered_object(answer)
     code = document.get("error") if document is not None else None
     if document is None or not isinstance(code, str) or not code:
@@ -130,6 +130,6 @@ def error_in(answer: HttpAnswer) -> OAuthError | None:
 
 
 def plain(text: str) -> str:
-    """A stranger's words on one line, cut."""
+    """Return untrusted text on one line, without unprintable characters and truncated."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: 4 * LONGEST_REASON]).split())
     return line if len(line) <= LONGEST_REASON else line[: LONGEST_REASON - 1] + "…"

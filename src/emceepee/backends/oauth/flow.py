@@ -1,4 +1,4 @@
-"""The states of a login, what can happen to it, and what is to be done then. `flow_step.py` decides."""
+"""The states, events, and effects of a login. `flow_step.py` has the transitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +19,10 @@ from emceepee.backends.oauth.tokens import TokenSet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginTerms:
-    """What a login begins with. `verifier` and `state` are chance, so that the rest need not be.
+    """The input of a login. `verifier` and `state` are random values, so that the steps can be deterministic.
 
-    `asked_before`: the scopes of the token that did not do. `pinned_issuer`: where the configured client was used.
+    `asked_before`: the scopes requested for the token that was insufficient. `pinned_issuer`: the issuer at which the
+    configured client was used before.
     """
 
     server_url: str
@@ -33,12 +34,12 @@ class LoginTerms:
     asked_before: Scopes = ()
     registrations: Mapping[str, Registration] = field(default_factory=dict)
     pinned_issuer: str | None = None
-    own_document: str | None = None  # where emceepee serves its own client document, if it does
+    own_document: str | None = None  # the URL at which emceepee serves its own client metadata document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grantor:
-    """Whom a token is asked of, for what, and for which scopes. `is_proven`: it is to be bound to a key."""
+    """The authorization server, resource, and scopes of a token request. `is_proven`: bind the token by DPoP."""
 
     resource: str
     server: ServerMetadata
@@ -51,7 +52,7 @@ class Grantor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingResource:
-    """The server's own document is asked for, at one address after the other."""
+    """Looking for the server's resource metadata, at one address after another."""
 
     terms: LoginTerms
     asked: str
@@ -60,7 +61,7 @@ class FindingResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingServer:
-    """The authorization server's document is asked for. `why` is why the last address did not do."""
+    """Looking for the authorization server's metadata. `why` is the reason that the last address failed."""
 
     terms: LoginTerms
     resource: ResourceMetadata | None
@@ -73,7 +74,7 @@ class FindingServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registering:
-    """`bare` is the same without scopes, if some were named: a server may know those of others only when asked."""
+    """Waiting for a dynamic registration. `bare` is the fallback without scopes, for servers that reject the scopes."""
 
     terms: LoginTerms
     grantor: Grantor
@@ -82,7 +83,7 @@ class Registering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitingBrowser:
-    """A person is asked to log in. This is kept, so that the answer is good after a restart, too."""
+    """Waiting for a person to log in. The state is stored, so that the answer remains valid after a restart."""
 
     grantor: Grantor
     request: AuthorizationRequest
@@ -97,7 +98,7 @@ class AskingForDeviceCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AwaitingDevice:
-    """A person is asked to enter a code. Kept, too. `is_polling`: the question whether that is done is under way."""
+    """Waiting for a person to enter a code. The state is stored. `is_polling`: a poll is in flight."""
 
     grantor: Grantor
     client: OAuthClient
@@ -108,7 +109,7 @@ class AwaitingDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangingIdentity:
-    """The company's identity provider is asked for a grant to the server."""
+    """Waiting for the company's identity provider to issue a grant for the server."""
 
     terms: LoginTerms
     grantor: Grantor
@@ -117,7 +118,7 @@ class ExchangingIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskingForToken:
-    """`request` is what was sent, in case it has to be sent again with a nonce."""
+    """Waiting for the token endpoint. `request` is stored for a retry with a nonce or after a restart."""
 
     grantor: Grantor
     client: OAuthClient
@@ -132,7 +133,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """`may_try_again`: it was no refusal, so later it may succeed."""
+    """The login failed. `may_try_again`: a later attempt may succeed."""
 
     reason: str
     may_try_again: bool = False
@@ -163,14 +164,14 @@ class ExchangeAnswered:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeUnanswered:
-    """No whole answer could be had."""
+    """No complete answer arrived, or the request could not be sent."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserReturned:
-    """With that address, at our callback or pasted."""
+    """The browser reached the callback with this URL, or the person pasted the URL."""
 
     url: str = field(repr=False)
 
@@ -192,16 +193,16 @@ FlowEvent: TypeAlias = ExchangeAnswered | ExchangeUnanswered | BrowserReturned |
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """The outcome is Answered or Unanswered."""
+    """Send the request. The outcome is the event ExchangeAnswered or ExchangeUnanswered."""
 
     request: OAuthRequest
 
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """To open an address, and to enter the code there if there is one. What the login waits in is to be kept first.
+    """Ask a person to open an address and, if there is a code, to enter it there. The state must be stored first.
 
-    `link` leads there by way of emceepee, and is what the person opens if it is there.
+    `link` redirects there from emceepee. If it is set, the person opens it instead of `url`.
     """
 
     url: str = field(repr=False)
@@ -217,12 +218,12 @@ class AskPerson:
 
     @property
     def host(self) -> str:
-        """The host of the page that the person is sent to."""
+        """The host of the login page."""
         return Address.of(self.url).authority
 
     @property
     def issuer_host(self) -> str:
-        """The host of the authorization server, which gets the code."""
+        """The host of the authorization server, which receives the code."""
         return Address.of(self.issuer).authority
 
 
@@ -238,7 +239,7 @@ class KeepRegistration:
 
 @dataclass(frozen=True, slots=True)
 class ForgetRegistration:
-    """The authorization server does not know it any more."""
+    """Delete a registration that the authorization server no longer recognizes."""
 
     issuer: str
     client_id: str

@@ -1,4 +1,4 @@
-"""What happens in a login, and what is to be done about it: one pure function.
+"""The state machine of a login: a pure function from state and event to the next state and its effects.
 
     state                    event                   → state                     effects
     ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -10,9 +10,9 @@
     AskingForToken           Answered                Granted
 
     other grants             FindingServer → AskingForToken, or → ExchangingIdentity → AskingForToken,
-                             or → AskingForDeviceCode → AwaitingDevice, which asks by a timer until it is done
+                             or → AskingForDeviceCode → AwaitingDevice, which polls on a timer until it is done
 
-Of every state Failed can come. A document that is not there is looked for in the next place.
+Every state can lead to Failed. If a metadata document is missing, the login tries the next address.
 """
 
 from dataclasses import replace
@@ -57,7 +57,7 @@ from emceepee.backends.oauth.metadata.well_known import origin_of
 
 
 def step(state: FlowState, event: FlowEvent) -> Step:
-    """The next state, and what is to be done. An event that means nothing in a state changes nothing."""
+    """Return the next state and its effects. An event that does not apply to the state changes nothing."""
     if isinstance(state, Granted | Failed):
         return state, ()
     match event:
@@ -75,7 +75,10 @@ def step(state: FlowState, event: FlowEvent) -> Step:
 
 
 def resume(state: KeptState) -> Step:
-    """Go on after a restart. A code that may have been redeemed is tried once more: nobody is asked without need."""
+    """Continue a login after a restart.
+
+    A code that may already have been redeemed is tried once more, to avoid asking the person again without need.
+    """
     match state:
         case AwaitingBrowser():
             return state, (show(state),)
@@ -108,7 +111,7 @@ def _answer(state: FlowState, event: ExchangeAnswered) -> Step:
 
 
 def _miss(state: FlowState, event: ExchangeUnanswered) -> Step:
-    """Nobody answered. What has another place to be looked for is; a code that is waited for is asked about again."""
+    """Handle a missing answer: try the metadata's next address, poll again later for a device code, or else fail."""
     match state:
         case FindingServer():
             return next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")

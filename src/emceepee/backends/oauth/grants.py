@@ -1,4 +1,4 @@
-"""What is asked of a token endpoint for each grant, and what becomes of its answer."""
+"""The token request of each grant, and the tokens in its answer."""
 
 from datetime import datetime
 
@@ -29,8 +29,8 @@ def assertion_request(grantor: Grantor, client: OAuthClient, assertion: str) -> 
 
 
 def device_request(grantor: Grantor, client: OAuthClient) -> OAuthRequest:
-    """For a code that a person enters."""
-    assert grantor.server.device_authorization_endpoint is not None  # it was checked before
+    """Build the request for a user code and a device code."""
+    assert grantor.server.device_authorization_endpoint is not None  # `discovery` has checked it
     return post_form(
         grantor.server.device_authorization_endpoint,
         {"scope": _scope(grantor), "resource": grantor.resource},
@@ -44,7 +44,7 @@ def device_code_request(grantor: Grantor, client: OAuthClient, device: DeviceCod
 
 
 def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthRequest:
-    """For a grant to the server from whoever knows the person (RFC 8693)."""
+    """Build the token exchange at the identity provider, which yields a grant for the server (RFC 8693)."""
     method = AuthMethod.NONE if provider.client_secret is None else AuthMethod.BASIC
     client = OAuthClient(client_id=provider.client_id, client_secret=provider.client_secret, auth_method=method)
     fields = {
@@ -60,7 +60,7 @@ def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthReque
 
 
 def granted_identity(answer: HttpAnswer) -> str | TokenRefused | Unavailable:
-    """The assertion that the identity provider gave."""
+    """Return the assertion that the identity provider issued, or why there is none."""
     if answer.status >= 500:
         return Unavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:
@@ -75,7 +75,7 @@ def granted_identity(answer: HttpAnswer) -> str | TokenRefused | Unavailable:
 
 
 def tokens_of(grantor: Grantor, client: OAuthClient, grant: TokenGrant, now: datetime) -> TokenSet:
-    """A token whose scopes are not told has those that were asked for (RFC 6749)."""
+    """Build the token set. If the answer names no scopes, the requested scopes were granted (RFC 6749)."""
     return TokenSet(
         issuer=grantor.server.issuer,
         resource=grantor.resource,

@@ -1,4 +1,4 @@
-"""Logins and tokens as bytes, for whoever keeps them. They hold secrets: seal them."""
+"""Serializes logins, registrations, and tokens. The bytes contain secrets, so the caller must encrypt them."""
 
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class UnreadableLogin(ValueError):
-    """It was written by another version, or is damaged."""
+    """The data is damaged, or another version wrote it."""
 
 
 def write_tokens(tokens: TokenSet) -> bytes:
@@ -26,7 +26,7 @@ def write_tokens(tokens: TokenSet) -> bytes:
 
 
 def read_tokens(data: bytes) -> TokenSet:
-    """Raises: Unknown."""
+    """Raises: UnreadableLogin."""
     return _read(data, {"tokens": TokenSet})
 
 
@@ -35,7 +35,7 @@ def write_registration(registration: Registration) -> bytes:
 
 
 def read_registration(data: bytes) -> Registration:
-    """Raises: Unknown."""
+    """Raises: UnreadableLogin."""
     return _read(data, {"registration": Registration})
 
 
@@ -45,7 +45,7 @@ def write_login(state: KeptState) -> bytes:
 
 
 def read_login(data: bytes) -> KeptState:
-    """Raises: Unknown."""
+    """Raises: UnreadableLogin."""
     state: KeptState = _read(data, _KINDS)
     return state
 
@@ -60,5 +60,5 @@ def _read(data: bytes, kinds: dict[str, type[T]]) -> T:
         if document["format"] != FORMAT:
             raise ValueError(document["format"])
         return msgspec.convert(document["value"], kinds[document["kind"]], strict=False)
-    except (ValueError, KeyError, TypeError) as error:  # its text may show a value
+    except (ValueError, KeyError, TypeError) as error:  # the text of the cause may contain a secret
         raise UnreadableLogin(f"a {type(error).__name__}") from None

@@ -1,4 +1,4 @@
-"""Carries a login out: sends what is to be sent, waits for the person, and ends with tokens or a reason."""
+"""Runs a login: sends its requests, waits for the person, and returns tokens or raises LoginFailed."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ NOT_WAITING = "No login is waiting for an address. It is over, or has not come t
 
 
 class LoginFailed(Exception):
-    """The text says why, and what to do. `may_try_again`: it was no refusal."""
+    """The text gives the reason and may advise what to do. `may_try_again`: a later attempt may succeed."""
 
     def __init__(self, reason: str, *, may_try_again: bool = False) -> None:
         super().__init__(reason)
@@ -56,10 +56,10 @@ class Sender(Protocol):
 
 
 class LoginHost(Protocol):
-    """Whoever wants the login: keeps what outlives the process, and speaks to the person."""
+    """The caller of a login: stores the state that must survive a restart, and asks the person."""
 
     async def keep_login(self, state: KeptState) -> None:
-        """Before the person is asked, and before a code is redeemed."""
+        """Store the state. Called before the person is asked, and before a code is redeemed."""
         ...
 
     async def keep_registration(self, registration: Registration) -> None: ...
@@ -79,11 +79,11 @@ class Login:
         self._timer: Handle | None = None
         self._dpop_key: str | None = None
         self.asks: str | None = None
-        """Whoever has to answer just now."""
+        """The origin of the request in flight, or None."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is a person's turn."""
+        """Whether the login waits for a person."""
         return isinstance(self._state, AwaitingBrowser | AwaitingDevice)
 
     async def run(self, start: LoginTerms | KeptState) -> TokenSet:
@@ -107,7 +107,7 @@ class Login:
         return replace(tokens, dpop_key=self._dpop_key if tokens.token_type is TokenType.DPOP else None)
 
     def receive(self, url: str) -> str | None:
-        """The address with which the browser came back; what is wrong with it, if it is not the answer awaited."""
+        """Accept the URL that the browser was redirected to. Return the problem if it does not answer this login."""
         state = self._state
         if not isinstance(state, AwaitingBrowser):
             return NOT_WAITING
@@ -118,11 +118,11 @@ class Login:
         return None
 
     def abandon(self, reason: str) -> None:
-        """Nobody wants it any more; where it is being sent something, it ends after that."""
+        """Cancel the login. If a request is in flight, the login ends after that request."""
         self._events.put_nowait(Abandoned(reason))
 
     async def _carry_out(self, effects: Sequence[FlowEffect]) -> FlowEvent | None:
-        """The event that comes of it at once, if one does."""
+        """Perform the effects. Return the outcome of the request among them, or None if there is none."""
         outcome: FlowEvent | None = None
         for effect in effects:
             match effect:
@@ -162,7 +162,7 @@ class Login:
 
 
 def _worth_keeping(before: FlowState, now: FlowState) -> KeptState | None:
-    """What a person has been asked, or has answered, is not to be asked again after a restart."""
+    """Return the new state if it must be stored, so that a restart does not ask the person again."""
     if isinstance(now, AwaitingBrowser | AwaitingDevice) and type(now) is not type(before):
         return now
     return now if isinstance(now, AskingForToken) and isinstance(before, AwaitingBrowser) else None

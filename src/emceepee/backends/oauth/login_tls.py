@@ -1,8 +1,8 @@
-"""What of a server's `tls` settings holds for those who are asked for its tokens.
+"""Which of a server's `tls` settings apply to the requests of its logins.
 
-Whoever gives a CA for a server means it to vouch for its logins, too, besides the usual ones: many servers in a private
-network have their logins outside. But a client certificate is a way to be let in, and servers name whom they like as
-their authorization server. So it is shown to the server's own origin, and to the issuer that is configured.
+A CA that is configured for a server is also trusted for its logins, in addition to the system's CAs: many servers in a
+private network have a public authorization server. A client certificate is a credential, and a server can name any
+authorization server. So the client certificate goes only to the server's own origin and to the configured issuer.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from emceepee.backends.http1.tls import TlsSettings
 
 
 def login_tls(tls: TlsSettings | None, url: str, *, server_url: str, issuer: str | None) -> TlsSettings | None:
-    """For a request to `url` in a login to that server."""
+    """Return the TLS settings for a request to `url` during a login to the server at `server_url`."""
     if tls is None or _is_same_origin(url, server_url):
         return tls
     if issuer is not None and _is_same_origin(url, issuer):

@@ -1,6 +1,6 @@
-"""What is signed: who a client is (RFC 7523), and that a token is used by whom it was given to (DPoP, RFC 9449).
+"""Signs client assertions (RFC 7523), and proofs that the sender of a token is its owner (DPoP, RFC 9449).
 
-PyJWT is loaded when something is signed for the first time, as it takes a while.
+PyJWT is imported at the first signature, because the import is slow.
 """
 
 import hashlib
@@ -20,11 +20,11 @@ _KEYS_KEPT = 256
 
 
 class BadKey(ValueError):
-    """The key that is configured cannot sign. The text does not show it."""
+    """The configured key cannot sign. The text does not contain the key."""
 
 
 def new_dpop_key() -> str:
-    """A key of its own for one token, in PEM."""
+    """Return a new private key for one token, in PEM format."""
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
@@ -35,7 +35,7 @@ def new_dpop_key() -> str:
 def dpop_proof(
     key: str, *, method: str, url: str, now: datetime, token: str | None = None, nonce: str | None = None
 ) -> str:
-    """For one request only. `token` is the one that is sent with it."""
+    """Return the DPoP proof for a single request. `token` is the access token that the request carries."""
     claims: dict[str, Any] = {
         "jti": secrets.token_urlsafe(16),
         "htm": method,
@@ -70,7 +70,7 @@ def _sign(claims: dict[str, Any], key: Any, algorithm: str, headers: dict[str, A
         if algorithm not in ALGORITHMS:
             raise ValueError(algorithm)
         return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
-    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):  # the last: its keys of kinds it cannot use
+    except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):  # the last: PyJWT cannot use that type of key
         raise BadKey(
             f"The private_key in the server's oauth settings cannot sign with {algorithm}. It must be the text of a"
             " PEM file, and signing_algorithm must fit it"
@@ -84,13 +84,13 @@ def _dpop_keys(key: str) -> tuple[Any, dict[str, Any]]:
     from jwt.algorithms import ECAlgorithm
 
     private = load_pem_private_key(key.encode(), None)
-    assert isinstance(private, EllipticCurvePrivateKey)  # it is one of `new_dpop_key`
+    assert isinstance(private, EllipticCurvePrivateKey)  # `new_dpop_key` made it
     public = ECAlgorithm.to_jwk(private.public_key(), as_dict=True)
     return private, {name: public[name] for name in ("kty", "crv", "x", "y")}
 
 
 def _bare(url: str) -> str:
-    """Without query and fragment."""
+    """Return the URL without credentials, query, and fragment."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 

@@ -1,12 +1,13 @@
-"""Which addresses the logins to one server may connect to. Every exchange of every login is checked, just before it.
+"""Which addresses the logins to one server may connect to. The check runs just before every request of a login.
 
-A server names its authorization server, and that one names its endpoints, so neither may lead to places that only this
-machine can reach. The server's own origin may always be asked. Of other origins:
+A server names its authorization server, which in turn names its endpoints. Without a check, both could direct requests
+to addresses that only this machine can reach (server-side request forgery). A login may always connect to the server's
+own origin. The rules for other origins:
 
 a server from the operator or a local caller
-    its configured issuer and identity provider may be anywhere; otherwise a server at a public address leads to public
-    addresses only, and one in a private network or on this machine leads anywhere
-a guarded server: one that a remote caller added, or that was admitted by --allow-url
+    with a configured issuer, or to a configured identity provider: any address; otherwise, a server at a public address
+    leads to public addresses only, and a server in a private network or on this machine leads to any address
+a guarded server: a remote caller added it, or --allow-url admitted it
     an address that --allow-url lists, or a public address with TLS
 """
 
@@ -32,7 +33,7 @@ def list_nothing(url: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginReach:
-    """`is_listed` asks the operator's list; `trusted` are addresses from an unguarded configuration."""
+    """The rules for one server. `is_listed` checks --allow-url; `trusted` are URLs from an unguarded configuration."""
 
     server_url: str = ""
     is_public: bool = False
@@ -70,12 +71,12 @@ class LoginReach:
         if self.issuer is not None or url in self.trusted or own is None:
             return False
         if connector.proxy_for(PoolKey(origin)) is not None:
-            return False  # the proxy connects, and what it can reach is not this machine's
+            return False  # the proxy opens the connection, so this machine's private addresses are not exposed
         return await _is_in_public(own, connector)
 
 
 async def _is_in_public(origin: Origin, connector: Connector) -> bool:
-    """Return whether the server is at public addresses only. Proxies lead outside, so a server behind one counts."""
+    """Return whether the server has public addresses only. A server behind a proxy counts as public."""
     if origin.socket_path is not None:
         return False
     if connector.proxy_for(PoolKey(origin)) is not None:

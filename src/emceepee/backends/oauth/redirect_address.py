@@ -1,12 +1,12 @@
-"""The redirect address of a login: one per authorization server, unless its answers name their issuer.
+"""The redirect URI of a login: one per authorization server, unless the server's answers name their issuer.
 
-An answer without an issuer may come from any authorization server. A hostile one can send the browser on to another,
-with the `state` and the code challenge of its own login, and would then be given the code and the verifier (a mix-up
-attack, RFC 9700 section 4.4). So an authorization server that does not promise `iss` (RFC 9207) gets an address of its
-own, which ends in a digest of its issuer, and a client document of its own. A client that emceepee registered at one
-authorization server is then good for no other, and consent that a person gave it is not remembered for another.
+An answer without an issuer may come from any authorization server. A hostile server can redirect the browser to
+another one, with the `state` and the code challenge of its own login. It would then receive the code and the verifier
+(a mix-up attack, RFC 9700 section 4.4). So an authorization server that does not promise `iss` (RFC 9207) gets its own
+redirect URI, which ends in a digest of its issuer, and its own client document. A client that emceepee registered at
+one authorization server is then invalid at every other one, and a person's consent for one does not apply to another.
 
-A client that was registered by hand has the one address that a person wrote down there.
+A client that was registered by hand has a single redirect URI, which a person entered at the authorization server.
 """
 
 import hashlib
@@ -20,28 +20,28 @@ _SUFFIX = ".json"
 
 
 def redirect_address(base: str, settings: OAuthSettings, server: ServerMetadata) -> str:
-    """Return the address at which `server` answers."""
+    """Return the redirect URI for logins at `server`."""
     return with_digest(base, _digest_for(settings, server)) if base else base
 
 
 def document_address(base: str, settings: OAuthSettings, server: ServerMetadata) -> str:
-    """Return the address of emceepee's own client document for `server`."""
+    """Return the URL of emceepee's own client document for `server`."""
     return with_digest(base, _digest_for(settings, server))
 
 
 def with_digest(base: str, digest: str) -> str:
-    """Return the address that belongs to the issuer with that digest. An empty digest changes nothing."""
+    """Return the address for the issuer with this digest. An empty digest changes nothing."""
     stem = base.removesuffix(_SUFFIX)
     return f"{stem}/{digest}{base[len(stem) :]}" if digest else base
 
 
 def without_digest(address: str) -> str:
-    """Return the address that a redirect address was made from."""
+    """Return the base address of a redirect URI."""
     return _DIGEST.sub("", address)
 
 
 def digest_in_path(path: str) -> str:
-    """Return the digest of the issuer that a path belongs to, or an empty string."""
+    """Return the issuer's digest in a path, or an empty string."""
     found = _DIGEST.search(path)
     return found.group(1) if found else ""
 

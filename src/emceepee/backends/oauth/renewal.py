@@ -1,4 +1,4 @@
-"""Refreshes tokens, and gives them back."""
+"""Refreshes and revokes tokens."""
 
 from datetime import datetime
 from typing import TypeAlias
@@ -19,13 +19,13 @@ from emceepee.backends.oauth.tokens import (
     revocation_requests,
 )
 
-NONCES = 2  # a server may take back the one it gave
+NONCES = 2  # a server may expire the nonce that it has just issued
 
 Renewal: TypeAlias = TokenSet | Rejected | TokenRefused | Unavailable
 
 
 async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
-    """New ones in place of these, or why there are none. Only Rejected means that the old ones are worth nothing."""
+    """Return renewed tokens, or why there are none. Only Rejected means that the old tokens have become invalid."""
     request = refresh_request(tokens)
     if request is None:
         return TokenRefused("there is no refresh token")
@@ -41,7 +41,7 @@ async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
 
 
 async def revoke(tokens: TokenSet, sender: Sender) -> bool:
-    """Whether the authorization server was told; it may offer no way to."""
+    """Revoke the tokens. Return False if the server accepted no revocation or has no revocation endpoint."""
     was_told = False
     for request in revocation_requests(tokens):
         answered = await sender.send(request)
@@ -52,5 +52,5 @@ async def revoke(tokens: TokenSet, sender: Sender) -> bool:
 def _renewal(tokens: TokenSet, outcome: TokenOutcome, now: datetime) -> Renewal:
     if isinstance(outcome, TokenGrant):
         return renewed(tokens, outcome, now)
-    assert not isinstance(outcome, NonceWanted)  # it was dealt with
+    assert not isinstance(outcome, NonceWanted)  # `refresh` retries with the nonce
     return outcome

@@ -1,4 +1,4 @@
-"""Sends what a login asks to be sent. Nothing of an exchange is logged, and no redirect is followed."""
+"""Sends the requests of a login. It logs nothing about them and follows no redirects."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
 from emceepee.backends.oauth.reach import LoginReach
 from emceepee.clock import Clock
 
-EXCHANGE_SECONDS = 15.0  # for one answer: an authorization server that takes longer is in trouble
+EXCHANGE_SECONDS = 15.0  # timeout of one exchange
 LARGEST_ANSWER = 256 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSender:
-    """`owner`, `reach` and `tls` are those of the server that the login is for."""
+    """Sends requests over a pool. `owner`, `reach`, and `tls` belong to the server that the login is for."""
 
     pool: ConnectionPool
     clock: Clock
@@ -40,7 +40,7 @@ class OAuthSender:
             return ExchangeUnanswered(self.reach.words_for(error))
         except BadKey as error:
             return ExchangeUnanswered(str(error))
-        except ValueError:  # its text may hold the header that HTTP cannot carry
+        except ValueError:  # the text may contain the invalid header, which may be a secret
             return ExchangeUnanswered("the request cannot be sent")
         return ExchangeAnswered(answer=answer, at=self.clock.now())
 

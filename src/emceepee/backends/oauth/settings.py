@@ -1,4 +1,4 @@
-"""What is configured for logins to one server."""
+"""The configuration of logins to one server."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from emceepee.backends.oauth.metadata.scopes import Scopes
 
 
 class Grant(StrEnum):
-    """How a token is come by."""
+    """How emceepee obtains a token."""
 
     AUTHORIZATION_CODE = "authorization_code"
     """A person logs in with a browser, which comes back to emceepee."""
@@ -36,7 +36,7 @@ GRANT_TYPES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityProvider:
-    """Where an ID token is exchanged for one that the server's authorization server takes."""
+    """The provider that exchanges an ID token for a token that the server's authorization server accepts."""
 
     token_endpoint: str
     client_id: str
@@ -46,7 +46,7 @@ class IdentityProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuthSettings:
-    """`issuer` is the only authorization server that may be used, if it is given."""
+    """The settings of one server. If `issuer` is set, no other authorization server may be used."""
 
     grant: Grant = Grant.AUTHORIZATION_CODE
     client_id: str | None = None

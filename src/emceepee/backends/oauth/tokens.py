@@ -1,4 +1,4 @@
-"""Tokens: what is kept of them, when they are due to be refreshed, and what a token endpoint's answer means."""
+"""Tokens: their stored form, the time of their refresh, and the answers of a token endpoint."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -9,8 +9,8 @@ from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.exchange import HttpAnswer, OAuthError, OAuthRequest, answered_object, error_in, post_form
 from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
 
-AHEAD = timedelta(seconds=60)  # before the end of a token that it is refreshed
-SHARE_AHEAD = 5  # but no more than this part of its life
+AHEAD = timedelta(seconds=60)  # how long before its expiry a token is refreshed
+SHARE_AHEAD = 5  # at most one fifth of its lifetime
 LONGEST_TOKEN = 64 << 10
 LONGEST_LIFE = timedelta(days=3650)
 TOO_MANY_REQUESTS = 429
@@ -23,9 +23,9 @@ class TokenType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenSet:
-    """A token, and everything that is needed to refresh and to revoke it without asking anyone for documents again.
+    """A token, and everything needed to refresh and revoke it without fetching metadata again.
 
-    `asked` are the scopes that were asked for, `scopes` those that were granted.
+    `asked` are the requested scopes, and `scopes` are the granted scopes.
     """
 
     issuer: str
@@ -47,7 +47,7 @@ class TokenSet:
 
     @property
     def refresh_at(self) -> datetime | None:
-        """From when on it is better refreshed first; None if it does not expire."""
+        """The time from which the token should be refreshed, or None if it does not expire."""
         if self.expires_at is None:
             return None
         return self.expires_at - min(AHEAD, (self.expires_at - self.issued_at) / SHARE_AHEAD)
@@ -58,7 +58,7 @@ class TokenSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGrant:
-    """A token endpoint's answer, if it is a token."""
+    """A successful answer of a token endpoint."""
 
     access_token: str = field(repr=False)
     token_type: TokenType
@@ -69,14 +69,14 @@ class TokenGrant:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The grant is no good any more, or never was: `invalid_grant`."""
+    """The grant has become invalid, or never was valid: `invalid_grant`."""
 
     error: OAuthError
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRefused:
-    """The server will not give a token for this, now or later; what was had before is as good as it was."""
+    """The server permanently refuses this request. Existing tokens remain as valid as before."""
 
     reason: str
     error: OAuthError | None = None
@@ -84,14 +84,14 @@ class TokenRefused:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """No answer, or that of a server in trouble. It says nothing of the grant."""
+    """The server did not answer, or reported a temporary failure. The grant may still be valid."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class NonceWanted:
-    """The same again, with this nonce in the proof."""
+    """The request must be sent again with this nonce in the DPoP proof."""
 
     nonce: str
 
@@ -114,7 +114,7 @@ def read_token_answer(answer: HttpAnswer) -> TokenOutcome:
 
 
 def refresh_request(tokens: TokenSet) -> OAuthRequest | None:
-    """None: there is no refresh token."""
+    """Build the refresh request, or return None if there is no refresh token."""
     if tokens.refresh_token is None:
         return None
     return post_form(
@@ -127,7 +127,10 @@ def refresh_request(tokens: TokenSet) -> OAuthRequest | None:
 
 
 def revocation_requests(tokens: TokenSet) -> tuple[OAuthRequest, ...]:
-    """RFC 7009: the refresh token, which ends the access token too where the server can; then that itself."""
+    """Build the revocation requests (RFC 7009): first for the refresh token, then for the access token.
+
+    Some servers revoke the access token together with the refresh token, but not all do.
+    """
     if tokens.revocation_endpoint is None:
         return ()
     held = (("refresh_token", tokens.refresh_token), ("access_token", tokens.access_token))
@@ -144,7 +147,7 @@ def revocation_requests(tokens: TokenSet) -> tuple[OAuthRequest, ...]:
 
 
 def renewed(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenSet:
-    """A server that rotates sends a new refresh token; else the old one goes on."""
+    """Return the renewed tokens. If the server does not rotate refresh tokens, the old refresh token stays in use."""
     return replace(
         tokens,
         access_token=grant.access_token,
@@ -184,7 +187,7 @@ def _is_token(value: object) -> bool:
 
 
 def _duration(value: object) -> timedelta | None:
-    """Some servers write a number as text."""
+    """Return the lifetime, or None if it is missing or invalid. Some servers send the number as a string."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 12:
         value = int(value)
     if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:

@@ -1,4 +1,4 @@
-"""One child process: its pipes, its exit, and the end of everything it started."""
+"""One child process: its pipes, its exit, and the termination of everything it started."""
 
 import asyncio
 import os
@@ -21,8 +21,8 @@ from emceepee.lifecycle import close_bounded
 from emceepee.wire.framing import LineSplitter, TooLongLine
 from emceepee.wire.json_types import JsonObject
 
-# What a child may know of our environment: enough to find programs, caches, certificates and a proxy. Secrets are given
-# by name in the server's own `env`.
+# The environment variables that a child inherits: enough to find programs, caches, certificates, and a proxy. Secrets
+# are passed by name in the server's own `env`.
 INHERITED = (
     *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"),
@@ -30,12 +30,12 @@ INHERITED = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
 
-STDIN_GRACE = 1.5  # a well-behaved server ends when its input does
-TERM_GRACE = 1.0  # then it is asked to; both together stay under the 4 s that callers grant us
-KILL_GRACE = STRAY_SECONDS + 2.0  # then it is not asked; what it left gets a moment, and the kernel may need one
+STDIN_GRACE = 1.5  # a well-behaved server exits when its input ends
+TERM_GRACE = 1.0  # then it gets SIGTERM; both graces together stay under the 4 s that callers allow
+KILL_GRACE = STRAY_SECONDS + 2.0  # then SIGKILL; stray processes and the kernel may need time
 STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE
-DRAIN_SECONDS = 0.3  # a dead child's last words are still in the pipe; a grandchild may hold the pipe open for ever
-EXIT_SECONDS = 1.0  # one that closed its output is about to exit; on a busy machine its exit code comes a little later
+DRAIN_SECONDS = 0.3  # a dead child's last output is still in the pipe; a grandchild may hold the pipe open forever
+EXIT_SECONDS = 1.0  # a child that closed its output is about to exit; a busy machine delays its exit code
 STDERR_LINE_BYTES = 64 << 10
 _STDERR_MARK = "; its stderr"
 
@@ -43,7 +43,7 @@ OnLine = Callable[[bytes | TooLongLine], None]
 
 
 class Child(asyncio.SubprocessProtocol):
-    """A started process. `ended` resolves with a sentence when it can say nothing more."""
+    """A started process. `ended` resolves with a sentence once no more output can arrive."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Child(asyncio.SubprocessProtocol):
     def exit_code(self) -> int | None:
         return self.exited.result() if self.exited.done() else None
 
-    # What asyncio tells us.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(KeptProcess, transport)
@@ -101,7 +101,7 @@ class Child(asyncio.SubprocessProtocol):
         self._check_end()
 
     def process_exited(self) -> None:
-        assert self._transport is not None  # it exited, so it was there
+        assert self._transport is not None  # it exited, so it was connected
         code = self._transport.get_returncode()
         resolve(self.exited, code if code is not None else -1)
         self._check_end()
@@ -139,30 +139,30 @@ class Child(asyncio.SubprocessProtocol):
 
     def _end(self) -> None:
         if self._end_timer is not None:
-            self._end_timer.cancel()  # a pending timer keeps this object and the unread input
+            self._end_timer.cancel()  # a pending timer would keep this object and the unread input alive
             self._end_timer = None
         if not self.ended.done():
             self.ended.set_result(self.describe_end())
-            # Whoever waits to write has waited long enough: a grandchild may hold the pipe and not read.
+            # Release waiting writers: a grandchild may hold the pipe open without reading.
             self._release_writers()
 
-    # What we do with it.
+    # Operations on the process.
 
     async def write(self, data: bytes) -> None:
-        """Wait until the child reads, and write. Raises: LinkError if it no longer does."""
+        """Wait until the child can accept input, then write. Raises: LinkError if it has stopped reading."""
         while self._writable is not None:
             await asyncio.shield(self._writable)
-        if self._stdin is not None and self._stdin.is_closing():  # it broke, and we are about to be told
+        if self._stdin is not None and self._stdin.is_closing():  # the pipe broke, and the callback is still pending
             self._stdin = None
         if self._stdin is None and not self.ended.done():
-            with suppress(TimeoutError):  # most likely it has just exited: a moment later it is known how
+            with suppress(TimeoutError):  # it has probably just exited: wait for its exit code
                 await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
         if self._stdin is None or self.ended.done():
             raise LinkError(Failure.CLOSED, self.describe_end(), may_have_run=False)
         self._stdin.write(data)
 
     def pause_reading(self) -> None:
-        """Back-pressure: what it writes waits in the pipe, and then it waits itself."""
+        """Backpressure: its output fills the pipe, and then the process blocks."""
         if self._transport is not None:
             self._transport.pause_reading()
 
@@ -171,7 +171,7 @@ class Child(asyncio.SubprocessProtocol):
             self._transport.resume_reading()
 
     def describe_end(self) -> str:
-        """How it went, for a person: exit code or signal, and an excerpt of stderr."""
+        """Describe the end for a person: exit code or signal, and an excerpt of stderr."""
         code = self.exit_code
         if code is None:
             how = "closed its standard input or output"
@@ -182,7 +182,7 @@ class Child(asyncio.SubprocessProtocol):
         return f"{self._command} {how}; {self.stderr.sentence()}"
 
     def facts(self) -> JsonObject:
-        """The process as events and status replies show it."""
+        """Return the process data for events and status replies."""
         facts: JsonObject = {"pid": self.pid}
         code = self.exit_code
         if code is None:
@@ -191,7 +191,7 @@ class Child(asyncio.SubprocessProtocol):
         return facts | {"stderrTail": self.stderr.excerpt()}
 
     async def stop(self) -> None:
-        """End the process and everything that it started; returns when they are gone."""
+        """End the process and everything that it started. Return when they are gone."""
         await close_bounded(self._stop(), within=STOP_SECONDS, what=f"process {self.pid}")
 
     async def _stop(self) -> None:
@@ -224,7 +224,7 @@ async def start_child(
     on_stderr: Callable[[str], None],
     longest: int,
 ) -> Child:
-    """Start the process in a group of its own.
+    """Start a process in its own process group.
 
     Raises:
         LinkError: it could not be started.
@@ -247,14 +247,14 @@ async def start_child(
 
 
 async def _stop_unwanted(starting: "asyncio.Future[None]", child: Child) -> None:
-    """Whoever wanted it left while it was being started: let it come, and end it."""
+    """Stop a process whose caller left while it was being started. Wait for the start first."""
     with suppress(OSError, ValueError):
         await starting
         await child.stop()
 
 
 def without_stderr(reason: str) -> str:
-    """How a process ended, for those who must not see what it wrote on stderr: that may hold anything."""
+    """Return how a process ended, without its stderr, which may contain anything, including secrets."""
     return reason.partition(_STDERR_MARK)[0]
 
 

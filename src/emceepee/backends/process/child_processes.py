@@ -1,4 +1,4 @@
-"""All processes that emceepee started. They live below a guardian, which outlives us."""
+"""All processes that emceepee started. A guardian process supervises them and outlives emceepee."""
 
 import asyncio
 import marshal
@@ -12,12 +12,15 @@ from pathlib import Path
 from emceepee.backends.process import guardian
 from emceepee.backends.process.kept_process import GuardianLost, KeptProcess, SocketPairs
 
-SLACK_SECONDS = 2.0  # on a busy machine, beyond what the guardian itself grants
-MOST_AT_ONCE = 32  # being started: the socket to the guardian holds some hundred descriptors, not any number
+SLACK_SECONDS = 2.0  # on a busy machine, in addition to the guardian's own timeouts
+MOST_AT_ONCE = 32  # starts in progress: the guardian's socket holds only some hundred descriptors
 
 
 class ChildProcesses:
-    """One per installation. The guardian is started with the first child: a probe of emceepee starts nothing."""
+    """The child processes of an installation.
+
+    The guardian starts with the first child, so that a mere probe of emceepee starts no process.
+    """
 
     def __init__(self) -> None:
         self._guardian: asyncio.subprocess.Process | None = None
@@ -34,7 +37,7 @@ class ChildProcesses:
         environment: Mapping[str, str],
         cwd: str | None,
     ) -> None:
-        """Start a process that leads a session of its own; `protocol` is given its transport, and told all of it.
+        """Start a process as leader of its own session. `protocol` gets its transport and all its events.
 
         Raises:
             OSError, ValueError: it could not be started.
@@ -43,7 +46,7 @@ class ChildProcesses:
         async with self._starting:
             try:
                 await self._start(protocol, specification)
-            except GuardianLost:  # a moment ago; there is a new one then
+            except GuardianLost:  # it ended just now; the retry starts a new one
                 await self._start(protocol, specification)
 
     async def _start(self, protocol: asyncio.SubprocessProtocol, specification: bytes) -> None:
@@ -62,7 +65,7 @@ class ChildProcesses:
                 raise
 
     async def _connect_guardian(self) -> socket.socket:
-        """The socket to a guardian that lives."""
+        """Return the socket to a live guardian."""
         async with self._connecting:
             if self._socket is None or not self._has_guardian():
                 self._disconnect_guardian()
@@ -79,12 +82,12 @@ class ChildProcesses:
             return self._socket
 
     def _has_guardian(self) -> bool:
-        """Looked at closely: that it has just ended may not have been told to us yet."""
+        """Return whether the guardian is alive. A guardian that ended just now may not have been reported yet."""
         process = self._guardian
         return process is not None and process.returncode is None and not _is_zombie(process.pid)
 
     async def close(self) -> None:
-        """Everyone has left; let the guardian end. Whoever is still there, it ends."""
+        """Kill the remaining processes, and let the guardian exit. It ends anything that is left."""
         for member in list(self._processes):
             member.kill()
             member.close()
@@ -118,7 +121,7 @@ def _specification(command: Sequence[str], environment: Mapping[str, str], cwd: 
 
 
 def _program() -> str:
-    """Compiled, if it is: the first server waits for it."""
+    """Return the guardian's program, compiled if possible: the first server waits for it to start."""
     compiled = guardian.__spec__.cached if guardian.__spec__ is not None else None
     return compiled if compiled and Path(compiled).exists() else guardian.__file__
 

@@ -1,13 +1,14 @@
-"""Starts the processes of servers, and ends them if emceepee cannot. A program of its own, standard library only.
+"""Starts the processes of servers, and ends them if emceepee cannot. A separate program with only the standard library.
 
-Its standard input is a socket from emceepee. For each server it is sent four descriptors: what the server shall have as
-standard input, output and error, and a control socket to emceepee. A copy of the guardian, the server's keeper, is made
-for them. The keeper reads from the control socket what to start, starts it, reports how it ends, and ends whatever is
-left of it when it is asked to, or when the control socket closes: then emceepee is gone, however it went.
+Its standard input is a socket from emceepee. For each server, it receives four descriptors: the server's standard
+input, output, and error, and a control socket to emceepee. The guardian forks a copy of itself for them, the server's
+keeper. The keeper reads from the control socket what to start, starts it, and reports how it ends. It ends all
+remaining processes of the server on request, or when the control socket closes: then emceepee is gone, for whatever
+reason.
 
-Keepers are subreapers, where there is such a thing (Linux): who loses its parent becomes a child of the keeper. So
-every process that a server started is below its keeper, whatever it does to its environment, its group or its session.
-The guardian is a subreaper too, and ends what a keeper that was killed has left.
+Keepers are subreapers where the system supports that (Linux): an orphaned process becomes a child of the keeper. So
+every process that a server started stays below its keeper, even if it changes its environment, group, or session. The
+guardian is a subreaper as well, and ends the processes of a killed keeper.
 """
 
 import ctypes
@@ -18,32 +19,32 @@ import select
 import sys
 import time
 
-TYPE_CHECKING = False  # as in typing, which would be loaded for it
+TYPE_CHECKING = False  # as in typing, but without loading that
 if TYPE_CHECKING:
     import signal
     import socket
     from collections.abc import Callable
-else:  # what those two stand on: with them it starts in twice the time, and the first server waits for it
+else:  # the C modules below them: with the full ones, startup takes twice as long, and the first server waits
     import _signal as signal
     import _socket as socket
 
-TERM_SECONDS = 1.0  # between asking and making, when emceepee is gone
-STRAY_SECONDS = 0.5  # the same for what a server left behind that has ended by itself
+TERM_SECONDS = 1.0  # from SIGTERM to SIGKILL when emceepee is gone
+STRAY_SECONDS = 0.5  # the same for the processes of a server that has exited by itself
 GIVE_UP_SECONDS = 10.0
-POLL_SECONDS = 0.02  # the kernel tells nobody of the end of a grandchild
+POLL_SECONDS = 0.02  # the kernel does not report the end of a grandchild
 DESCRIPTORS, DESCRIPTOR_BYTES = 4, 4
-# The commands of emceepee to a keeper, and the reports of a keeper, each with a number.
+# The commands of emceepee to a keeper, and the keeper's reports, each with a number.
 ASK, END = b"A", b"E"
 STARTED, FAILED, EXITED, STRAYS = b"s", b"f", b"x", b"l"
 NUMBER_BYTES = 4
 HAS_SUBREAPERS = sys.platform == "linux"
 _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 4, 36
-_NO_EXEC_FORMAT = 8  # ENOEXEC: a script that does not say what runs it
-Specification = tuple[list[bytes], dict[bytes, bytes], bytes | None]  # the command, its environment, its directory
+_NO_EXEC_FORMAT = 8  # ENOEXEC: a script without an interpreter line
+Specification = tuple[list[bytes], dict[bytes, bytes], bytes | None]  # command, environment, directory
 
 
 def _system_call() -> "Callable[[int, int], object]":
-    """`prctl`, found once: each keeper that looks for it anew has its own copies of what it looks through."""
+    """Return `prctl`, looked up once: a lookup in each keeper would copy the memory pages that it touches."""
     if sys.platform != "linux":
         return lambda option, value: None
     found = ctypes.CDLL(None).prctl
@@ -55,10 +56,10 @@ _prctl = _system_call()
 
 
 def main() -> None:
-    gc.disable()  # nothing here is garbage, and walking over memory would make copies of it in each keeper
-    _prctl(_PR_SET_DUMPABLE, 0)  # a server may not look into us, or make us do things
+    gc.disable()  # there is no garbage here, and a collection would make each keeper copy memory pages
+    _prctl(_PR_SET_DUMPABLE, 0)  # no server may inspect or control this process
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # the last: who ends leaves nothing
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # SIGCHLD: no zombies
         signal.signal(number, signal.SIG_IGN)
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -75,7 +76,7 @@ def main() -> None:
 
 
 def _receive_descriptors(control: socket.socket) -> list[int] | None:
-    """The descriptors of the next server; None when emceepee is gone."""
+    """Return the descriptors of the next server, or None when emceepee is gone."""
     data, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(DESCRIPTORS * DESCRIPTOR_BYTES))
     if not data:
         return None
@@ -88,7 +89,7 @@ def _receive_descriptors(control: socket.socket) -> list[int] | None:
 
 
 def _fork(control: int) -> int:
-    """As os.fork; if there can be no further process, emceepee is told."""
+    """Fork like os.fork. If that fails, report it to emceepee and return -1."""
     try:
         return os.fork()
     except OSError as error:
@@ -97,7 +98,7 @@ def _fork(control: int) -> int:
 
 
 class Keeper:
-    """Stays with one server, from its start until nobody of it is left."""
+    """Watches over one server, from its start until all its processes have ended."""
 
     def __init__(self, control: int) -> None:
         self._control = control
@@ -105,7 +106,7 @@ class Keeper:
         self._has_exited = False
 
     def run(self, descriptors: list[int]) -> int:
-        """Returns the exit code."""
+        """Run the keeper, and return its exit code."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         ended = _open_wakeup_pipe()
         try:
@@ -122,7 +123,7 @@ class Keeper:
         return 0
 
     def _watch(self, ended: int) -> bytes:
-        """Until emceepee wants the end, or is gone; its last command."""
+        """Wait until emceepee requests the end, or is gone. Return its last command."""
         waiting = select.poll()
         waiting.register(ended, select.POLLIN)
         waiting.register(self._control, select.POLLIN)
@@ -142,7 +143,7 @@ class Keeper:
         return len(_end_all(grace, server=self._server, collect=self._collect) - {self._server})
 
     def _collect(self) -> bool:
-        """Reap all who have ended, and report the server's exit; whether anyone is left."""
+        """Reap all ended processes, and report the server's exit. Return whether any process is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -156,7 +157,7 @@ class Keeper:
 
 
 def _read_specification(control: int) -> Specification:
-    """Raises: EOFError if emceepee is gone before it said what to start."""
+    """Raises: EOFError if emceepee is gone before it sent the specification."""
     data = _read_exactly(control, NUMBER_BYTES)
     specification: Specification = marshal.loads(_read_exactly(control, int.from_bytes(data, "little")))
     return specification
@@ -173,7 +174,7 @@ def _read_exactly(control: int, size: int) -> bytes:
 
 
 def _spawn(specification: Specification, descriptors: list[int]) -> int:
-    """The id of the new process, which leads a session of its own. Raises: OSError."""
+    """Return the id of the new process, which leads its own session. Raises: OSError."""
     command, environment, folder = specification
     if folder is not None:
         os.chdir(folder)
@@ -192,10 +193,10 @@ def _spawn(specification: Specification, descriptors: list[int]) -> int:
 
 
 def _open_wakeup_pipe() -> int:
-    """A descriptor that can be read when a child has ended."""
+    """Return a descriptor that becomes readable when a child has ended."""
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # not ignored: that would wake nobody
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # not ignored: an ignored signal wakes nothing
     signal.set_wakeup_fd(wake)
     return ended
 
@@ -214,7 +215,7 @@ def _read(control: int) -> bytes:
         return b""
 
 
-# The end.
+# Termination.
 
 
 def _is_anyone_left() -> bool:
@@ -232,9 +233,9 @@ def _end_all(
     collect: "Callable[[], bool]" = _is_anyone_left,
     spared: frozenset[int] = frozenset(),
 ) -> set[int]:
-    """Ask everyone below us to end, make them after `grace` seconds, until nobody is left; who they were.
+    """Send SIGTERM to all descendants, and SIGKILL after `grace` seconds, until none is left. Return their ids.
 
-    Those who are `spared` end by themselves, unless they do not.
+    The `spared` processes should end by themselves. They are killed only after GIVE_UP_SECONDS.
     """
     began = time.monotonic()  # noqa: TID251  # a program of its own, with no clock to take
     seen: set[int] = set()
@@ -253,14 +254,14 @@ def _end_all(
 
 
 def descendants(pid: int, spared: frozenset[int] = frozenset()) -> list[int]:
-    """All processes below one, but not below those who are spared; none where there is no /proc."""
+    """Return all descendants of a process, except those below spared ones; none on a system without /proc."""
     found: list[int] = []
     for thread in _list_folder(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 children = [int(word) for word in file.read().split()]
         except OSError:
-            continue  # gone meanwhile
+            continue  # it ended in the meantime
         for child in children:
             found.append(child)
             if child not in spared:
@@ -283,7 +284,7 @@ def _signal(pid: int, number: int) -> None:
 
 
 def _signal_group(group: int, number: int) -> bool:
-    """False if nobody is in it."""
+    """Return False if the group is empty."""
     try:
         os.killpg(group, number)
     except (ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""Our end of a child process that a keeper started: its pipes, and the control socket on which the keeper reports."""
+"""emceepee's end of a process that a keeper started: its pipes, and the control socket with the keeper's reports."""
 
 import asyncio
 import os
@@ -14,16 +14,16 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("backends")
 STDIN, STDOUT, STDERR, CONTROL = range(guardian.DESCRIPTORS)
-TURN_BYTES = 32 << 10  # read in one turn of the loop: a flood must not hold up timers and other callers
+TURN_BYTES = 32 << 10  # read per turn of the event loop: a flood must not delay timers and other callers
 _MESSAGE_BYTES = 1 + guardian.NUMBER_BYTES
 
 
 class GuardianLost(OSError):
-    """It ended, or was ended, before it had started anything."""
+    """The guardian ended before it had started anything."""
 
 
 class SocketPairs:
-    """Four pairs of connected sockets: theirs, and ours until someone takes them."""
+    """Four pairs of connected sockets: the guardian's ends, and ours until they are taken."""
 
     def __init__(self) -> None:
         """Raises: OSError."""
@@ -55,7 +55,7 @@ class SocketPairs:
 
 
 class KeptProcess(asyncio.SubprocessTransport):
-    """As asyncio's own, but `kill` takes everyone along that the process started; `gone` is when nobody is left."""
+    """Like asyncio's own transport, but `kill` includes all descendants. `gone` resolves when no process is left."""
 
     def __init__(self, protocol: asyncio.SubprocessProtocol) -> None:
         super().__init__()
@@ -66,11 +66,11 @@ class KeptProcess(asyncio.SubprocessTransport):
         self._output: ProcessPipe | None = None
         self._started: asyncio.Future[int] = self._loop.create_future()
         self._code: int | None = None
-        self._is_made = False  # whether the protocol can hear of its end
+        self._is_made = False  # whether the protocol can receive its end
         self.gone: asyncio.Future[None] = self._loop.create_future()
 
     async def start(self, pairs: SocketPairs, specification: bytes) -> None:
-        """Raises: OSError; GuardianLost if the keeper never came to it."""
+        """Raises: OSError; GuardianLost if the keeper never received the request."""
         self._control, _ = await self._loop.create_unix_connection(
             lambda: _ControlProtocol(self), sock=pairs.take(CONTROL)
         )
@@ -105,7 +105,7 @@ class KeptProcess(asyncio.SubprocessTransport):
         return self._pipes.get(fd)
 
     def pause_reading(self) -> None:
-        """Back-pressure: what it writes waits in the pipe, and then it waits itself."""
+        """Backpressure: the process's output fills the pipe, and then the process blocks."""
         if self._output is not None:
             self._output.pause_reading()
 
@@ -114,11 +114,11 @@ class KeptProcess(asyncio.SubprocessTransport):
             self._output.resume_reading()
 
     def terminate(self) -> None:
-        """Ask the process and its group to end."""
+        """Ask the process and its group to exit."""
         self._send(guardian.ASK)
 
     def kill(self) -> None:
-        """End everyone; what a process left that has ended by itself gets a moment."""
+        """End all processes. If the main one has exited by itself, the others get a grace period."""
         self._send(guardian.END)
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class KeptProcess(asyncio.SubprocessTransport):
         if self._control is not None and not self._control.is_closing():
             self._control.write(what)
 
-    # What the keeper reports.
+    # Reports of the keeper.
 
     def handle_message(self, what: bytes, number: int) -> None:
         if what == guardian.STARTED and not self._started.done():
@@ -143,7 +143,7 @@ class KeptProcess(asyncio.SubprocessTransport):
             log.warning("stray_processes_ended", pid=self.get_pid(), count=number)
 
     def handle_disconnect(self) -> None:
-        """Nobody is left; or the keeper was killed, and with it our knowledge of them."""
+        """Handle the end of the keeper: all processes are gone, or it was killed and can no longer report them."""
         if not self._started.done():
             reject(self._started, GuardianLost("the guardian of processes has ended"))
         elif self._code is None and not self._started.cancelled() and self._started.exception() is None:
@@ -159,7 +159,7 @@ class KeptProcess(asyncio.SubprocessTransport):
 
 
 class _ControlProtocol(asyncio.Protocol):
-    """Each message is a letter and a number."""
+    """Parses the keeper's messages: a letter and a number each."""
 
     def __init__(self, process: KeptProcess) -> None:
         self._process, self._data = process, b""
@@ -178,21 +178,21 @@ _read_buffers: "WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview]" = Weak
 
 
 def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
-    """Return the buffer of all pipes of a loop: nothing runs between a read and its `buffer_updated`."""
+    """Return the buffer that all pipes of a loop share: no other code runs between a read and its `buffer_updated`."""
     if (buffer := _read_buffers.get(loop)) is None:
         buffer = _read_buffers[loop] = memoryview(bytearray(TURN_BYTES))
     return buffer
 
 
 class ProcessPipe(asyncio.BufferedProtocol):
-    """One of the three, as asyncio's subprocess protocol hears of it. In one turn of the loop a bufferful is read."""
+    """One of the three pipes, reporting to asyncio's subprocess protocol. It reads one buffer per turn of the loop."""
 
     def __init__(self, protocol: asyncio.SubprocessProtocol, number: int) -> None:
         self._protocol, self._number = protocol, number
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._buffer = _read_buffer(self._loop)
-        self._is_paused = False  # by whoever handles what is read
+        self._is_paused = False  # by the protocol's consumer
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -203,7 +203,7 @@ class ProcessPipe(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         data = bytes(self._buffer[:nbytes])
         if nbytes == TURN_BYTES and self._transport is not None:
-            # As long as the buffer is filled, uvloop would read on in the same turn, up to 32 times.
+            # While the buffer is full, uvloop would keep reading in the same turn, up to 32 times.
             self._transport.pause_reading()
             self._loop.call_soon(self._read_on)
         if self._number != STDIN:

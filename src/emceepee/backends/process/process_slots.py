@@ -1,4 +1,4 @@
-"""Room for server processes: how many run for each principal, and which idle one gives way to another."""
+"""Slots for server processes: a limit for each principal, and the choice of an idle process to stop for a new one."""
 
 import asyncio
 from collections import Counter
@@ -10,7 +10,7 @@ from emceepee.clock import Clock
 from emceepee.futures import resolve
 from emceepee.state.limits import Limits
 
-PATIENCE_SECONDS = 2.0  # that a new process waits while all others are in use
+PATIENCE_SECONDS = 2.0  # how long a new process waits while all others are in use
 POLL_SECONDS = 0.1
 
 
@@ -19,7 +19,7 @@ class Occupant(Protocol):
 
     @property
     def idle_seconds(self) -> float:
-        """Seconds since its session was last used; 0 while stopping the process would lose anything."""
+        """Seconds since its session was last used; 0 if stopping the process would lose anything."""
         ...
 
     def give_way(self) -> None:
@@ -32,7 +32,7 @@ class ProcessSlot:
 
     def __init__(self, principal: str, occupant: Occupant | None) -> None:
         self.principal, self.occupant = principal, occupant
-        self.link: Link | None = None  # as soon as it is open
+        self.link: Link | None = None  # set once it is open
         self.freed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
@@ -41,10 +41,10 @@ class ProcessSlot:
 
 
 class ProcessSlots:
-    """Every principal has a share, and all of them together have a limit.
+    """Limits the processes of each principal, and of all principals together.
 
-    At a limit, an idle process stops to make room: at a principal's share, one of its own; at the limit of all, one of
-    the principal with most processes. So nobody is refused because of sessions that their clients have abandoned.
+    At a limit, an idle process stops to make room. At a principal's limit, it is one of its own. At the total limit, it
+    belongs to the principal with the most processes. So sessions that clients have abandoned cause no refusals.
     """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
@@ -62,7 +62,7 @@ class ProcessSlots:
             elif not has_asked:
                 if self._clock.monotonic() >= give_up_at:
                     raise self._refusal(principal)
-                await self._clock.sleep(POLL_SECONDS)  # a short call may end meanwhile, and leave its process idle
+                await self._clock.sleep(POLL_SECONDS)  # a short call may end in this time and leave its process idle
         slot = ProcessSlot(principal, occupant)
         self._slots.add(slot)
         return slot
@@ -72,7 +72,10 @@ class ProcessSlots:
         resolve(slot.freed, None)
 
     def _owners_to_ask(self, principal: str) -> Sequence[str]:
-        """The principals whose idle processes can make room, the largest first; empty if there is room already."""
+        """Return the principals whose idle processes can make room, the largest first.
+
+        The result is empty if there is room already.
+        """
         counts = Counter(slot.principal for slot in self._slots)
         own = counts[principal]
         if own >= self._limits.processes_per_principal:
@@ -82,7 +85,7 @@ class ProcessSlots:
         return [owner for owner, _ in counts.most_common()]
 
     def _ask_most_idle(self, owners: Sequence[str]) -> bool:
-        """Ask the process idle longest to give way. False if none is idle."""
+        """Ask the process with the longest idle time to stop. Return False if none is idle."""
         for owner in owners:
             occupants = [slot.occupant for slot in self._slots if slot.principal == owner and slot.occupant is not None]
             longest = max(occupants, key=lambda occupant: occupant.idle_seconds, default=None)

@@ -1,7 +1,7 @@
-"""What a process wrote to standard error, cut to the lines that tell why it failed.
+"""Excerpts of a process's standard error, limited to the lines that explain its failure.
 
-The cause often stands far from the end: a stack trace or the whole help text follows it. So an excerpt has the first
-lines, the first ones that look like an error, and the last ones, with a mark where lines are left out.
+The cause is often far from the end: a stack trace or the whole help text follows it. So an excerpt has the first lines,
+the first lines that look like an error, and the last lines. A mark shows where lines are left out.
 """
 
 import re
@@ -22,7 +22,7 @@ _ERROR = re.compile(
 
 
 class StderrLines:
-    """The newest lines. Blank ones are left out."""
+    """The newest lines, without blank ones."""
 
     def __init__(self) -> None:
         self._lines: Ring[str] = Ring(LINES_KEPT)
@@ -34,7 +34,7 @@ class StderrLines:
             self._count += 1
 
     def excerpt(self) -> list[str]:
-        """Return at most `LINES_SHOWN` lines, and marks for what is left out."""
+        """Return at most `LINES_SHOWN` lines, with marks for omitted lines."""
         return stderr_excerpt(list(self._lines), before=self._count - len(self._lines))
 
     def sentence(self) -> str:
@@ -44,7 +44,7 @@ class StderrLines:
 
 
 def stderr_excerpt(lines: Sequence[str], *, most: int = LINES_SHOWN, before: int = 0) -> list[str]:
-    """Return at most `most` of the lines, in order. `before` lines came earlier, and are not known any more."""
+    """Return at most `most` of the lines, in order. `before` counts earlier lines that are no longer stored."""
     shown = _selected(lines, most, has_start=before == 0)
     excerpt: list[str] = []
     left_out = before
@@ -63,7 +63,7 @@ def _selected(lines: Sequence[str], most: int, *, has_start: bool) -> set[int]:
     """Return the numbers of the lines to show."""
     if len(lines) <= most:
         return set(range(len(lines)))
-    # An indented line belongs to a stack trace or a quotation: its first line says more.
+    # An indented line belongs to a stack trace or a quotation. The first line of that explains more.
     errors = [number for number, line in enumerate(lines) if not line[:1].isspace() and _ERROR.search(line)]
     shown = set(range(FIRST_SHOWN)) if has_start else set()
     shown.update(errors[: min(ERRORS_SHOWN, most - FIRST_SHOWN - 1)])

@@ -16,12 +16,12 @@ from emceepee.wire.json_types import JsonObject
 
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 TOO_LONG = Unreadable("longer than the longest line that is read")
-UNREAD_SECONDS = 30.0  # that a process which asks and asks may take before it reads our answers
+UNREAD_SECONDS = 30.0  # timeout for a process that keeps sending requests without reading our answers
 ANSWERS_UNREAD = "it sent more requests than are served at once, and did not read the answers"
 
 
 class StdioLink(DuplexLink):
-    """Open with `start`; whoever opened it closes it."""
+    """Open the link with `start`. The opener must close it."""
 
     def __init__(
         self, listener: Listener, child_processes: ChildProcesses, clock: Clock, *, most_requests: int
@@ -51,7 +51,7 @@ class StdioLink(DuplexLink):
 
     @property
     def process_ended(self) -> "asyncio.Future[str]":
-        """Resolves when the process is gone, which is some time after `closed`."""
+        """Resolves when the process is gone, some time after `closed`."""
         assert self._child is not None  # the link was started
         return self._child.ended
 
@@ -81,7 +81,7 @@ class StdioLink(DuplexLink):
                 self._tasks.spawn(self._resume_when_read(self._child), name="back-pressure")
 
     async def _resume_when_read(self, child: Child) -> None:
-        """Nothing more is read until our answers are; a process that never reads them is given up."""
+        """Pause reading until our answers are written. If the process never reads them, end the link."""
         try:
             async with give_up_after(self._clock, UNREAD_SECONDS):
                 await self._inbound.wait_for_room()

@@ -1,4 +1,4 @@
-"""The form of a recording: lines of JSON, of which the first says what it is."""
+"""The format of a recording: JSON lines, with a header in the first line."""
 
 from enum import StrEnum
 from typing import Any
@@ -11,7 +11,7 @@ LONGEST_TEXT = 300  # characters of a reason
 
 
 class EntryKind(StrEnum):
-    """What a line tells."""
+    """The type of a line."""
 
     OPENED = "opened"
     """A connection; what the server told of itself."""

@@ -1,9 +1,9 @@
-"""What a recording does not keep: secrets, by the rules that hold for logs and the console, and answers to forms.
+"""Masks secrets in recordings, by the rules for logs and the console, and answers to forms.
 
-What a server gives to its client to bring back may hold such answers, so that only a digest of it is kept.
+A server's state that its client must return may contain such answers, so only a digest of it is stored.
 
-A masked value keeps its type, so that what is replayed still fits the schemas of its server. Requests are masked in the
-same way before they are compared with recorded ones.
+A masked value keeps its type, so that replayed messages still match the schemas of their server. A replay masks
+requests the same way before it compares them with recorded ones.
 """
 
 from hashlib import blake2b
@@ -14,17 +14,17 @@ from emceepee.telemetry.redaction import MASK, redacted
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
-# Names in a schema are names, not values: `{"properties": {"token": …}}` tells nothing.
+# Property names in a schema are not values: `{"properties": {"token": …}}` reveals nothing.
 SCHEMA_KEYS = frozenset({"inputSchema", "outputSchema", "requestedSchema"})
-NEVER_KEPT = frozenset({"_meta", "progressToken"})  # of one conversation only, and of no use in another
+NEVER_KEPT = frozenset({"_meta", "progressToken"})  # valid in one conversation only
 STATE_KEY = "requestState"
 DIGEST_BYTES = 16
-# Without it, whoever has the file could try which state gives the digest: some are a few words.
+# Without a key, a reader of the file could guess the state from its digest: some states are only a few words.
 _DIGEST_KEY = token_bytes(DIGEST_BYTES)
 
 
 def masked(value: Any) -> Any:
-    """The same without secrets."""
+    """Return the value without secrets."""
     if isinstance(value, dict):
         return {key: item if key in SCHEMA_KEYS else _masked_item(key, item) for key, item in value.items()}
     if isinstance(value, list):
@@ -41,7 +41,7 @@ def _masked_item(key: str, item: Any) -> Any:
 
 
 def masked_params(params: JsonObject | None) -> JsonObject:
-    """Of a request or a notification, without what belongs to one conversation only."""
+    """Mask the params of a request or a notification, and drop data that is valid in one conversation only."""
     kept = {key: item for key, item in (params or {}).items() if key not in NEVER_KEPT}
     responses = kept.pop("inputResponses", None)
     safe: JsonObject = masked(kept)
@@ -51,20 +51,20 @@ def masked_params(params: JsonObject | None) -> JsonObject:
 
 
 def masked_result(result: JsonObject) -> JsonObject:
-    """Of a request."""
+    """Mask the result of a request."""
     safe: JsonObject = masked(result)
     return _with_digest(safe, result)
 
 
 def _with_digest(safe: JsonObject, whole: JsonObject) -> JsonObject:
-    """In the place of the state between two rounds: it can be told from others, and nothing else."""
+    """Replace the state between two rounds with a digest, which only distinguishes it from other states."""
     if (state := whole.get(STATE_KEY)) is not None:
         safe[STATE_KEY] = blake2b(encode(state), key=_DIGEST_KEY, digest_size=DIGEST_BYTES).hexdigest()
     return safe
 
 
 def masked_answer(answer: Any) -> Any:
-    """What a person filled in is never kept: of each field only that there was one."""
+    """Mask an answer. A person's form entries are never stored: only the names of the fields remain."""
     if isinstance(answer, dict) and isinstance(content := answer.get("content"), dict) and "action" in answer:
         return masked(answer) | {"content": dict.fromkeys(content, MASK)}
     return masked(answer)

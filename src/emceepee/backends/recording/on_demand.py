@@ -1,4 +1,4 @@
-"""The recording of one connection that a person begins and ends, to see what passes or to report it."""
+"""A recording of one connection that a person starts and ends, to inspect its traffic or to report a problem."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 
 class OnDemandRecording:
-    """One at a time. It is kept in memory, and ends with its connection, or when the person has it."""
+    """The on-demand recording of a connection, one at a time.
+
+    It is stored in memory. It ends with the connection, or when the person retrieves it.
+    """
 
     def __init__(
         self,
@@ -20,7 +23,7 @@ class OnDemandRecording:
         reconnect: Callable[[], Awaitable[object]],
         signal_change: Callable[[], None],
     ) -> None:
-        """`create` may refuse with an EmceepeeError."""
+        """`create` may raise an EmceepeeError."""
         self._server, self._create, self._reconnect, self._signal_change = server, create, reconnect, signal_change
         self._recording: MemoryRecording | None = None
 
@@ -30,11 +33,11 @@ class OnDemandRecording:
 
     @property
     def recorder(self) -> "Recorder | None":
-        """To whom the next link tells what passes."""
+        """The recorder for the next link, or None."""
         return None if self._recording is None else self._recording.recorder
 
     async def begin(self) -> None:
-        """On a fresh link, so that what is said at the beginning is in it. Raises: EmceepeeError."""
+        """Start recording on a new link, so that the recording includes the handshake. Raises: EmceepeeError."""
         if self._recording is not None:
             raise InvalidArguments(f'"{self._server}" is being recorded already.')
         self._recording = self._create()
@@ -45,7 +48,7 @@ class OnDemandRecording:
             raise
 
     def end(self) -> str:
-        """What was recorded, as lines of JSON. Raises: InvalidArguments."""
+        """End the recording and return it, as JSON lines. Raises: InvalidArguments."""
         if self._recording is None:
             raise InvalidArguments(f'"{self._server}" is not being recorded.')
         text = self._recording.text
@@ -54,7 +57,7 @@ class OnDemandRecording:
         return text
 
     def drop(self) -> None:
-        """Nobody wants it any more; a link that goes on keeps nothing of it."""
+        """Discard the recording. A link that continues no longer holds its data."""
         if self._recording is not None:
             self._recording.recorder.stop()
             self._recording = None

@@ -1,4 +1,4 @@
-"""A link that is recorded: to its connection a link like any other, to its link a listener like any other."""
+"""A recorded link. Its connection uses it like any link, and the link inside uses it like any listener."""
 
 import asyncio
 import re
@@ -22,21 +22,21 @@ _PATH_OF_ADDRESS = re.compile(r"(https?://[^/?#\s]+|unix://[^\s:]+:)/\S*")
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """Which recorded request something belongs to, and what its caller knows it by."""
+    """The recorded request that a message belongs to, and its caller's origin."""
 
     number: int
     call: object
 
 
 class RecordedConversation:
-    """What one link says and hears; the link's `Listener`, in front of the one that is meant."""
+    """Records one link's messages. It is the link's `Listener`, in front of the actual one."""
 
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
         self._recorder, self._listener = recorder, listener
         self._under_way: dict[int, str] = {}  # our requests, and their methods
         self._taken: dict[int | str, str] = {}  # questions that are answered on any link
 
-    # What goes out.
+    # Outgoing messages.
 
     def opened(self, link: Link) -> None:
         self._recorder.write(EntryKind.OPENED, lambda: {"server": _introduction(link.facts)})
@@ -58,12 +58,12 @@ class RecordedConversation:
         self._recorder.write(kind, lambda: {"id": number, **facts()})
 
     def answered(self, message: JsonObject) -> None:
-        """A question that was taken before."""
+        """Record the answer to a question that `take_request` accepted."""
         asked = self._taken.pop(message.get("id", ""), None)
         if asked is not None:
             self._write_answer(asked, message)
 
-    # What comes in (`Listener`).
+    # Incoming messages (`Listener`).
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
@@ -78,7 +78,7 @@ class RecordedConversation:
         return answer
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        if method != ACKNOWLEDGED:  # whoever replays it acknowledges by itself
+        if method != ACKNOWLEDGED:  # a replay sends acknowledgments itself
             self._recorder.write(EntryKind.NOTIFICATION, lambda: self._said(method, params, origin))
         self._listener.handle_notification(method, params, _call_of(origin))
 
@@ -107,14 +107,17 @@ class RecordedConversation:
         return {"during": self._during(origin), "method": method, "params": masked_params(params)}
 
     def _during(self, origin: object | None) -> int | None:
-        """The request it belongs to: as the transport tells, else the newest one that is under way."""
+        """Return the request that a message belongs to.
+
+        If the transport does not name it, this is the newest request under way.
+        """
         if isinstance(origin, _Origin) and self._under_way.get(origin.number) != LISTEN:
             return origin.number
         return next((number for number in reversed(self._under_way) if self._under_way[number] != LISTEN), None)
 
 
 class RecordedLink(WrappedLink):
-    """Around a link that is open."""
+    """Wraps an open link."""
 
     def __init__(self, link: Link, conversation: RecordedConversation) -> None:
         super().__init__(link)
@@ -156,7 +159,7 @@ class RecordedLink(WrappedLink):
 async def dial_recorded(
     dial: Callable[[Listener], Awaitable[Link]], listener: Listener, recorders: list[Recorder]
 ) -> Link:
-    """What `dial` opens, told to each of the recorders. Raises: RpcError, LinkError."""
+    """Open a link with `dial`, and record it with each recorder. Raises: RpcError, LinkError."""
     if not recorders:
         return await dial(listener)
     conversation = RecordedConversation(recorders[0], listener)
@@ -189,5 +192,5 @@ def _call_of(origin: object | None) -> object | None:
 
 
 def _short(text: str) -> str:
-    """Without what may be secret. Some servers take their token in the path, so a place is all that is left of it."""
+    """Shorten a reason and remove secrets. Some servers have their token in the path, so addresses lose theirs."""
     return _PATH_OF_ADDRESS.sub(r"\1/…", public_url(without_stderr(text)))[:LONGEST_TEXT]

@@ -1,4 +1,4 @@
-"""Where recordings go: to files that the operator named, or into memory until a person on the console takes them."""
+"""The outputs of recordings: files that the operator configured, or memory until a person retrieves them."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ from emceepee.wire.codec import decode, encode_text
 
 log = EventLog("backends")
 LONGEST_HEADER = 64 << 10
-FLUSH_SECONDS = 10.0  # for the disk, when the process ends
+FLUSH_SECONDS = 10.0  # to write to the disk when the process ends
 NO_RECORDING = "it holds something that is no recording, and is left alone; name another file"
 
 IN_USE = "it is recorded to already, by another server or another emceepee; name another file"
@@ -36,7 +36,7 @@ class _File:
 
 
 class MemoryRecording:
-    """One that a person began; it ends with its connection, or when they have it."""
+    """A recording that a person started. It ends with its connection, or when they retrieve it."""
 
     def __init__(self, recorder: Recorder, lines: list[bytes]) -> None:
         self.recorder, self._lines = recorder, lines
@@ -47,15 +47,15 @@ class MemoryRecording:
 
 
 class Recordings:
-    """Those of one process."""
+    """The recordings of one process."""
 
     def __init__(self, clock: Clock, limits: Limits) -> None:
         self._clock, self._limits = clock, limits
-        self._files: dict[tuple[str, str], _File | None] = {}  # by path and server; None: it cannot be written
+        self._files: dict[tuple[str, str], _File | None] = {}  # by path and server; None: not writable
         self._in_memory: WeakSet[MemoryRecording] = WeakSet()
 
     def in_file(self, spec: BackendSpec) -> Recorder | None:
-        """The recorder of a server that is configured to be recorded. A file that cannot be written stops nothing."""
+        """Return the recorder that a server's configuration asks for, or None. An unwritable file blocks no server."""
         if spec.record is None:
             return None
         key = spec.record, spec.name
@@ -74,7 +74,7 @@ class Recordings:
         recorder: Recorder | None = None
 
         def fail(error: OSError) -> None:
-            """In the writer's thread, perhaps before there is a recorder."""
+            """Handle a write error. It runs in the writer's thread, perhaps before the recorder exists."""
             log.warning("not_recorded", server=spec.name, file=path, error=error.strerror or str(error))
             has_failed.set()
             if recorder is not None:
@@ -105,33 +105,33 @@ class Recordings:
             if file is not None:
                 file.recorder.stop()
                 await to_thread(file.writer.flush, within=FLUSH_SECONDS)
-                fcntl.flock(file.descriptor, fcntl.LOCK_UN)  # whoever records next need not wait for the thread
+                fcntl.flock(file.descriptor, fcntl.LOCK_UN)  # the next recorder need not wait for the thread
                 file.writer.close()
         self._files.clear()
 
 
 def _place(spec: BackendSpec) -> str:
-    """Of an address without its path: some servers take their token there."""
+    """Return the server's address without its path: some servers have their token there."""
     if not isinstance(spec.target, HttpTarget):
         return spec.target.label
     return f"{urlsplit(spec.target.url).scheme}://{place_of(spec.target.url)}"
 
 
 def open_recording(path: Path) -> tuple[int, int]:
-    """A file for its owner alone, to which is added: a new one, or one with recordings. And its size.
+    """Open a new or existing recording for appending, private to its owner. Return its descriptor and size.
 
     Raises:
         OSError: it cannot be written, holds something else, or another process records to it.
     """
     if path.exists() and not path.is_symlink():
-        if not path.is_file():  # to look into a pipe could take for ever
+        if not path.is_file():  # reading a pipe could block forever
             raise OSError(NO_RECORDING)
         with path.open("rb") as file:
             if not _begins_as_recording(file.read(LONGEST_HEADER)):
                 raise OSError(NO_RECORDING)
     descriptor = open_log_file(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the lines of two would not be told apart
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # otherwise the lines of two processes would mix
     except OSError:
         os.close(descriptor)
         raise OSError(IN_USE) from None
@@ -144,7 +144,7 @@ def open_recording(path: Path) -> tuple[int, int]:
 
 
 def _end_last_line(path: Path, descriptor: int) -> None:
-    """One that was cut off, when the disk was full or emceepee was killed, must not run into the next."""
+    """Complete a line that was cut off by a full disk or a kill, so that it does not run into the next one."""
     if os.fstat(descriptor).st_size:
         with path.open("rb") as file:
             file.seek(-1, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The tasks of its own that a backend runs for one connection: which calls may become such, and who follows each."""
+"""The tasks that a backend runs itself for one connection: which calls may become tasks, and the follower of each."""
 
 import asyncio
 import secrets
@@ -17,35 +17,35 @@ from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 
 T = TypeVar("T")
-SLOW_SECONDS = 5.0  # a tool that took longer is run as a task the next time, if it may be
-MOST_SLOW_TOOLS = 1000  # that are remembered
-CREATION_SECONDS = 10.0  # to learn which task to cancel, when its call was cancelled first
-CANCEL_SECONDS = 2.0  # for telling a backend whose connection is being closed
+SLOW_SECONDS = 5.0  # a tool that took longer runs as a task the next time, if possible
+MOST_SLOW_TOOLS = 1000  # the limit of remembered tools
+CREATION_SECONDS = 10.0  # to learn the id of the task to cancel, after its call was cancelled
+CANCEL_SECONDS = 2.0  # to notify a backend whose connection is closing
 
 RunOnce = Callable[[Callable[[Link], Awaitable[Any]]], Awaitable[Any]]
 
 
 class CallPlan(Protocol):
-    """What is known of a call beforehand."""
+    """What is known about a call in advance."""
 
     @property
     def seconds(self) -> float:
-        """That it may take at most."""
+        """The call's timeout."""
         ...
 
     @property
     def is_impatient(self) -> bool:
-        """Whether its caller does not mean to wait for it."""
+        """Whether its caller does not intend to wait for the result."""
         ...
 
     @property
     def before_sending(self) -> Callable[[Any], Awaitable[None]] | None:
-        """To be done first with the plan, if anything is."""
+        """A function to run before sending, with the plan as its argument, or None."""
         ...
 
 
 class NoPlan:
-    """Nothing is known."""
+    """The plan of a call without any information."""
 
     seconds = 600.0
     is_impatient = False
@@ -56,7 +56,7 @@ NO_PLAN = NoPlan()
 
 
 def offers_tasks(link: Link) -> bool:
-    """Whether a 2025-11-25 backend runs tool calls as tasks. One of 2026-07-28 decides that itself, each time."""
+    """Return whether a 2025-11-25 backend runs tool calls as tasks. A 2026-07-28 backend decides that for each call."""
     found: Any = link.facts.capabilities.get("tasks")
     for key in ("requests", "tools", "call"):
         found = found.get(key) if isinstance(found, dict) else None
@@ -64,7 +64,7 @@ def offers_tasks(link: Link) -> bool:
 
 
 class BackendTasks:
-    """One per connection, for all its links."""
+    """The backend tasks of one connection, across all its links."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class BackendTasks:
         self._owner, self._clock, self._limits = tasks, clock, limits
         self._outlive_link = outlive_link
         self._by_id: dict[str, TaskFollower] = {}
-        self._slow: dict[str, None] = {}  # tools, the one that was found out last at the end
+        self._slow: dict[str, None] = {}  # slow tools, the most recent last
         self._cancelling: set[asyncio.Task[None]] = set()
         self._link: Link | None = None
         self.is_offered = False  # by the link
@@ -89,7 +89,7 @@ class BackendTasks:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    # The life of links.
+    # Link lifecycle.
 
     def attach(self, link: Link) -> None:
         self._link, self.is_offered = link, offers_tasks(link)
@@ -112,7 +112,9 @@ class BackendTasks:
     async def call(
         self, link: Link, params: JsonObject, origin: object, catalog: Catalog, plan: CallPlan
     ) -> JsonObject:
-        """Call a tool of a 2025-11-25 backend that offers tasks: as one, if the tool requires it or it may be long.
+        """Call a tool of a 2025-11-25 backend that offers tasks.
+
+        The call becomes a task if the tool requires that, or if it supports tasks and may take long.
 
         Raises:
             RpcError, LinkError
@@ -130,7 +132,10 @@ class BackendTasks:
                 self._remember(name, self._clock.monotonic() - began)
 
     async def _begin_task(self, link: Link, params: JsonObject, origin: object, plan: CallPlan) -> JsonObject:
-        """Aside: of a call that is cancelled before the backend has answered, the task must still be known."""
+        """Create the task in an asyncio task of its own.
+
+        If the call is cancelled before the backend answers, the id of the backend's task must still be learned.
+        """
         token = secrets.token_hex(8)
         meta = params.get("_meta") or {}
         asked = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {**meta, "progressToken": token}}
@@ -161,7 +166,7 @@ class BackendTasks:
                 del self._slow[next(iter(self._slow))]
 
     async def follow(self, created: CreatedTask, origin: object, *, is_modern: bool, tool: str) -> JsonObject:
-        """The result of the call that the backend runs as a task. Raises: EmceepeeError."""
+        """Return the result of a call that the backend runs as a task. Raises: EmceepeeError."""
         began = self._clock.monotonic()
         try:
             task_id, first = read_created(created, is_modern=is_modern)
@@ -176,7 +181,7 @@ class BackendTasks:
                 self._remember(tool, self._clock.monotonic() - began)
 
     async def resume(self, task: BackendTask, origin: object) -> JsonObject:
-        """The same for one that another process has begun. Raises: EmceepeeError."""
+        """Return the result of a task that another process began. Raises: EmceepeeError."""
         with self._following(task, origin) as follower:
             return await follower.result(None)
 
@@ -194,12 +199,12 @@ class BackendTasks:
         return _Registered(self._by_id, follower)
 
     def leave(self, origin: object) -> None:
-        """Others will follow the task of that call."""
+        """Leave the task of that call to another follower."""
         for follower in self._followers():
             if follower.origin is origin:
                 follower.leave()
 
-    # What followers need.
+    # The interface for followers.
 
     async def run_once(self, work: Callable[[Link], Awaitable[T]]) -> T:
         done: T = await self._run_once(work)
@@ -214,26 +219,26 @@ class BackendTasks:
         task.add_done_callback(self._cancelling.discard)
 
     async def finish_cancelling(self) -> None:
-        """The connection is about to close: what is to be cancelled is told now, or never."""
+        """Finish sending pending cancellations before the connection closes: this is the last chance."""
         if self._cancelling and self._link is not None:
             await asyncio.wait(set(self._cancelling), timeout=CANCEL_SECONDS)
 
-    # What the backend sends of its own accord.
+    # Messages that the backend sends unasked.
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        """A request about a task that is followed is answered by its follower."""
+        """Pass a request about a followed task to its follower, which answers it."""
         follower = self._by_id.get(related_task(params) or "") if self._by_id else None
         return None if follower is None else follower.take_request(key, method, params)
 
     def handle_status(self, method: str, params: JsonObject) -> bool:
-        """Whether the notification was about a task that is followed, and only that."""
+        """Return whether the notification was only about a followed task, and is handled."""
         follower = self._by_id.get(str(params.get("taskId"))) if method == STATUS_CHANGED else None
         if follower is not None:
             follower.handle_status(params)
         return follower is not None
 
     def origin_of(self, params: JsonObject) -> object | None:
-        """The call that a notification belongs to: by the token of its progress, or by the task that it names."""
+        """Return the call that a notification belongs to, by its progress token or by the task that it names."""
         token, task_id = params.get("progressToken"), related_task(params)
         for follower in self._followers():
             if follower.task.task_id == task_id or (token is not None and follower.task.token == token):
@@ -242,7 +247,7 @@ class BackendTasks:
 
 
 class _Registered:
-    """A follower that is found by the id of its task, as long as it follows."""
+    """Registers a follower under its task's id for the duration of a `with` block."""
 
     def __init__(self, by_id: dict[str, TaskFollower], follower: TaskFollower) -> None:
         self._by_id, self._follower = by_id, follower
@@ -257,18 +262,18 @@ class _Registered:
 
 
 async def _task_support(catalog: Catalog, name: str) -> str | None:
-    """What the tool says of tasks."""
+    """Return the tool's own `taskSupport` value, or None."""
     try:
         tools = catalog.known(Kind.TOOLS) or await catalog.entries(Kind.TOOLS)
     except (RpcError, LinkError):
-        return None  # then it is called as any other
+        return None  # then the call is made like any other
     execution = next((tool.get("execution") for tool in tools if tool.get("name") == name), None)
     support = execution.get("taskSupport") if isinstance(execution, dict) else None
     return support if isinstance(support, str) else None
 
 
 async def _outcome(request: Awaitable[JsonObject]) -> JsonObject | RpcError | LinkError:
-    """Errors as values, for what goes on after the one who asked has left."""
+    """Return errors as values, for requests that continue after their caller has left."""
     try:
         return await request
     except (RpcError, LinkError) as error:

@@ -1,7 +1,7 @@
-"""Follows one task of a backend to its end: carries out what `following.step` decides, and tells it what came of it.
+"""Follows one task of a backend to its end: performs the decisions of `following.step` and feeds their outcomes back.
 
-Requests about the task go down whichever link there is; what waits for the caller's answer outlives the link it was
-asked on. When the one who wants the result is cancelled, the backend is told, unless the task is to be left to others.
+Requests about the task use the current link. Work that waits for the caller's answer outlives the link on which the
+question arrived. If the caller is cancelled, the backend is notified, unless another follower will continue the task.
 """
 
 import asyncio
@@ -47,23 +47,23 @@ from emceepee.wire.json_types import JsonObject
 
 log = EventLog("backends")
 T = TypeVar("T")
-RETRY_SECONDS = 2.0  # between two tries to hand over an answer
+RETRY_SECONDS = 2.0  # between attempts to deliver an answer
 
 
 class TaskRequests(Protocol):
-    """The connection, as far as a follower needs it."""
+    """The part of the connection that a follower needs."""
 
     async def run_once(self, work: Callable[[Link], Awaitable[T]]) -> T:
-        """On the link, which is opened if need be. Raises: RpcError, LinkError, EmceepeeError."""
+        """Run `work` on the link, and open one if needed. Raises: RpcError, LinkError, EmceepeeError."""
         ...
 
     def cancel_task(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Have the backend told, also if all of it is being closed."""
+        """Run `telling`, which notifies the backend, even if everything is being closed."""
         ...
 
 
 class TaskFollower:
-    """`result` follows it until the end."""
+    """Follows one task. `result` does so until its end."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TaskFollower:
         clock: Clock,
         limits: Limits,
     ) -> None:
-        """`tasks` owns what goes on after the one who waits has left."""
+        """`tasks` owns the work that continues after the waiting caller has left."""
         self.task, self.origin = task, origin
         self._server, self._requests, self._listener = server, requests, listener
         self._owner, self._clock, self._limits = tasks, clock, limits
@@ -88,10 +88,12 @@ class TaskFollower:
         self._fetching: asyncio.Task[None] | None = None
         self._asking: dict[int | str, asyncio.Task[None]] = {}
         self._is_left = self._is_cancelled = False
-        self._span = spans.current()  # of the call: whoever traces it sees what is asked for it
+        self._span = spans.current()  # the call's span: its trace includes the requests about the task
 
     async def result(self, first: Snapshot | None) -> JsonObject:
-        """The raw result of the call. `first` is what the backend told last; it is asked if that is not known.
+        """Return the raw result of the call.
+
+        `first` is the backend's latest report; without one, the backend is asked.
 
         Raises:
             EmceepeeError
@@ -114,27 +116,28 @@ class TaskFollower:
             self._close()
 
     def leave(self) -> None:
-        """Whoever is cancelled from now on does not mean the task: others will follow it."""
+        """Stop treating a cancelled wait as a cancelled task: another process will follow the task."""
         self._is_left = True
 
     def end(self, error: EmceepeeError) -> None:
-        """Nothing more can come."""
+        """Fail the call: no result can arrive any more."""
         reject(self._outcome, error)
 
     def report_again(self) -> None:
-        """The link is another one."""
+        """Report the task again after a reconnect."""
         self._listener.handle_task(self.task, self.origin)
 
-    # What the backend sends of its own accord.
+    # Messages that the backend sends unasked.
 
     def handle_status(self, params: JsonObject) -> None:
         with suppress(LinkError):
             self.handle(Told(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        """Have a request of the backend answered, on whichever link there is by then; once, if it comes again.
+        """Answer a request of the backend, over the link that is current by then. A repeated request is answered once.
 
-        None if it asks too much at once: then the link refuses what is too much for it.
+        Return the task that answers it. Return None if too many requests wait already: then the link applies its own
+        limit.
         """
         if (known := self._asking.get(key)) is not None:
             return known
@@ -143,7 +146,7 @@ class TaskFollower:
         self._change(replace(self.task, questions={**self.task.questions, key: OpenQuestion(key, method, params)}))
         return self._begin_asking(key, self._answer_request(key, method, params))
 
-    # Deciding and doing.
+    # Deciding and acting.
 
     def handle(self, event: Event) -> None:
         self._state, decisions = step(self._state, event)
@@ -182,7 +185,7 @@ class TaskFollower:
         self.task = task
         self._listener.handle_task(task, self.origin)
 
-    # Asking the backend.
+    # Requests to the backend.
 
     def _plan_poll(self, seconds: float) -> None:
         if self._timer is not None:
@@ -240,7 +243,7 @@ class TaskFollower:
         except (RpcError, LinkError, EmceepeeError, TimeoutError) as error:
             log.debug("task_not_cancelled", server=self._server, error=str(error) or type(error).__name__)
 
-    # What the backend asks.
+    # Questions of the backend.
 
     def _begin_asking(self, key: int | str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         asking = self._asking[key] = self._spawn(work, "question")
@@ -254,7 +257,7 @@ class TaskFollower:
             self._change(replace(self.task, questions=left))
 
     async def _answer_input(self, key: str, question: JsonObject) -> None:
-        """What a 2026-07-28 backend asks in the status of its task."""
+        """Answer a question that a 2026-07-28 backend asks in the status of its task."""
         params, seconds = question.get("params"), self._limits.modern_question_seconds
         asked = params if isinstance(params, dict) else {}
         try:
@@ -263,8 +266,8 @@ class TaskFollower:
             )
         except RpcError as refusal:
             if self._is_left:
-                return  # it will be asked again by whoever follows the task then
-            # There is no way to say no but to give the task up.
+                return  # the next follower of the task will be asked again
+            # The only way to refuse is to cancel the task.
             self._cancel_there()
             self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
             return
@@ -272,7 +275,7 @@ class TaskFollower:
         self.handle(QuestionAnswered(key))
 
     async def _answer_request(self, key: int | str, method: str, params: JsonObject) -> None:
-        """What a 2025-11-25 backend requests about its task."""
+        """Answer a 2025-11-25 backend's request about its task."""
         try:
             answer = result_message(key, await self._listener.handle_request(method, params, self.origin))
         except RpcError as refusal:
@@ -287,7 +290,7 @@ class TaskFollower:
         self.handle(QuestionAnswered(str(key)))
 
     async def _hand_over(self, deliver: Callable[[], Awaitable[object]]) -> None:
-        """Until it is there, through lost connections."""
+        """Retry until the answer is delivered, despite lost connections."""
         while True:
             try:
                 await deliver()
@@ -299,11 +302,11 @@ class TaskFollower:
                     continue
             return
 
-    # Its own life.
+    # Lifecycle.
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         async def aside() -> None:
-            spans.serve(None)  # one phase stands for all that is asked meanwhile; the requests themselves are its parts
+            spans.serve(None)  # one phase stands for the whole wait; the requests themselves are its parts
             await work
 
         try:

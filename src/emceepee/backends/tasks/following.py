@@ -1,9 +1,9 @@
-"""How a backend's own task is followed, as a value: `step` decides, `follower` carries it out.
+"""How a backend's own task is followed, as a pure function: `step` decides, `follower` performs.
 
 Told(working)          Report · PollAfter 20 ms, 40, 80 … up to the interval that the backend asks for
-Told(input_required)   2026-07-28: Ask each question once      2025-11-25: FetchResult, on which it asks
+Told(input_required)   2026-07-28: Ask each question once      2025-11-25: FetchResult, over which it asks
 Told(completed)        2026-07-28: Complete                    2025-11-25: FetchResult ── ResultArrived ── Complete
-Lost                   PollAfter a while: the connection comes back, and the task is still there, or Refused
+Lost                   PollAfter a delay: after a reconnect the task is still there, or Refused
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,18 +13,18 @@ from emceepee.backends.tasks.wire import RemoteStatus, Snapshot, without_related
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
-FIRST_PAUSE = 0.02  # seconds: a task that is quick is done by then
-LEAST_INTERVAL = 0.05  # whatever a backend asks for
-USUAL_INTERVAL = 1.0  # of one that asks for nothing
+FIRST_PAUSE = 0.02  # seconds; quick tasks are done by then
+LEAST_INTERVAL = 0.05  # even if a backend asks for less
+USUAL_INTERVAL = 1.0  # of a backend that asks for none
 LONGEST_INTERVAL = 60.0
-PUSHED_FACTOR, LEAST_PUSHED, LONGEST_PUSHED = 5, 5.0, 30.0  # while changes are told unasked; a cut may lose that
-RESULT_SECONDS = 10.0  # for a result that is known to be there
+PUSHED_FACTOR, LEAST_PUSHED, LONGEST_PUSHED = 5, 5.0, 30.0  # while status changes are pushed; a disconnect may lose one
+RESULT_SECONDS = 10.0  # for a result that is known to exist
 FIRST_RETRY, LONGEST_RETRY = 0.25, 15.0
-MOST_REFUSALS = 5  # in a row, before the task is given up
+MOST_REFUSALS = 5  # in a row, before the task is abandoned
 
 
 class Inquiry(Enum):
-    """What the backend was asked."""
+    """The request that was sent to the backend."""
 
     STATUS = auto()
     RESULT = auto()
@@ -45,12 +45,12 @@ class Reason(Enum):
     """What it says makes no sense, again and again."""
 
 
-# What happens.
+# Events.
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The backend said how the task stands: asked, or by itself."""
+    """The backend reported the task's status, on request or unasked."""
 
     snapshot: Snapshot
     is_pushed: bool = False
@@ -58,7 +58,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class TaskResultArrived:
-    """Of 2025-11-25, where it is asked for."""
+    """A 2025-11-25 backend returned the requested result."""
 
     result: JsonObject
 
@@ -73,14 +73,14 @@ class TaskRequestRefused:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer could be had."""
+    """The request got no answer."""
 
     inquiry: Inquiry
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionAnswered:
-    """A question of the task was answered, and the backend has the answer."""
+    """The backend has received the answer to a question of the task."""
 
     key: str
 
@@ -88,24 +88,24 @@ class QuestionAnswered:
 Event = Told | TaskResultArrived | TaskRequestRefused | Lost | QuestionAnswered
 
 
-# What is to be done.
+# Decisions.
 
 
 @dataclass(frozen=True, slots=True)
 class PollAfter:
-    """Ask for the status then; whatever was planned before is not."""
+    """Ask for the status after this time. This replaces any earlier plan."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """Ask for the result, anew if that is under way."""
+    """Ask for the result, and replace a request for it that is under way."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Put a question to the caller."""
+    """Ask the caller a question."""
 
     key: str
     question: JsonObject
@@ -113,14 +113,14 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Withdraw:
-    """The backend no longer wants an answer."""
+    """Withdraw a question whose answer the backend no longer wants."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReportStatus:
-    """Tell the caller how it stands."""
+    """Report the status to the caller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,18 +139,18 @@ Decision = PollAfter | FetchResult | Ask | Withdraw | ReportStatus | CompleteCal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """Where the following of one task stands."""
+    """The state of following one task."""
 
     is_modern: bool
     status: RemoteStatus = RemoteStatus.WORKING
     message: str | None = None
     interval: float | None = None
     pause: float = FIRST_PAUSE  # before the next poll
-    is_pushed: bool = False  # whether the backend tells of changes by itself
-    is_fetching: bool = False  # whether the result was asked for
+    is_pushed: bool = False  # whether the backend reports changes unasked
+    is_fetching: bool = False  # whether the result was requested
     asked: frozenset[str] = field(default_factory=frozenset)
     unanswered: frozenset[str] = field(default_factory=frozenset)
-    refusals: int = 0  # in a row, as are the next
+    refusals: int = 0  # in a row, as is the next field
     losses: int = 0
     is_over: bool = False
 
@@ -159,7 +159,7 @@ Step = tuple[Following, list[Decision]]
 
 
 def step(state: Following, event: Event) -> Step:
-    """Where it stands now, and what is to be done, in this order. What comes too late changes nothing."""
+    """Return the new state and the decisions to perform, in this order. Late events change nothing."""
     if state.is_over:
         return state, []
     match event:
@@ -178,7 +178,7 @@ def step(state: Following, event: Event) -> Step:
 
 def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     if state.status.is_final and not snapshot.status.is_final:
-        return state, [PollAfter(RESULT_SECONDS)]  # older than what is known
+        return state, [PollAfter(RESULT_SECONDS)]  # older than the known status
     before = state
     state = replace(
         state,
@@ -216,7 +216,8 @@ def _told_modern(state: Following, snapshot: Snapshot) -> Step:
 
 def _told_in_handshake_era(state: Following, *, was_final: bool) -> Step:
     if state.status.is_final:
-        # An early request for the result is answered now. One that is not, and is told of twice, was lost on the way.
+        # An early request for the result gets its answer now. If it does not, and the end is reported twice, it was
+        # lost.
         again = not state.is_fetching or was_final
         fetching: list[Decision] = [FetchResult()] if again else []
         return replace(state, is_fetching=True), [*fetching, PollAfter(RESULT_SECONDS)]
@@ -229,8 +230,8 @@ def _told_in_handshake_era(state: Following, *, was_final: bool) -> Step:
 def _refused(state: Following, inquiry: Inquiry, error: JsonObject) -> Step:
     if inquiry is Inquiry.RESULT:
         if state.status.is_final:
-            return _over(state, Fail(Reason.ERROR, error))  # that of the call itself
-        return _poll(replace(state, is_fetching=False, pause=_interval(state)))  # the status will tell
+            return _over(state, Fail(Reason.ERROR, error))  # the error of the call itself
+        return _poll(replace(state, is_fetching=False, pause=_interval(state)))  # the next status explains it
     code = error.get("code")
     if code == INVALID_PARAMS:
         return _over(state, Fail(Reason.FORGOTTEN, error))

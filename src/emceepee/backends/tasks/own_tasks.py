@@ -1,4 +1,4 @@
-"""Which of a server's tasks are one session's, where several share the link: learned from what the session asks."""
+"""Finds out which tasks of a server belong to one session of a shared link, from the session's own requests."""
 
 from collections.abc import Awaitable
 
@@ -6,24 +6,24 @@ from emceepee.backends.link import RpcError
 from emceepee.backends.tasks.wire import LONGEST_TASK_ID, STATUS_CHANGED, RemoteStatus, is_created, related_task
 from emceepee.wire.json_types import JsonObject
 
-MOST_TASKS = 1000  # far more than a session has at work; beyond that, the eldest are not known any more
+MOST_TASKS = 1000  # far more than a session runs at once; beyond that, the oldest are forgotten
 CALL, STATUS, PROGRESS = "tools/call", "tasks/get", "notifications/progress"
-_LAST_WORDS = ("tasks/result", "tasks/cancel")  # once they are answered, nothing more is told of the task
+_LAST_WORDS = ("tasks/result", "tasks/cancel")  # after their answers, no more messages about the task follow
 _FINAL = frozenset(status for status in RemoteStatus if status.is_final)
 
 
 class OwnTasks:
-    """By their ids, and by the tokens under which the server reports their progress. Each until it ends."""
+    """The ids of a session's tasks, and their progress tokens. Each is remembered until its task ends."""
 
     def __init__(self) -> None:
-        self._tokens: set[str] = set()  # also of calls whose task is not known yet
+        self._tokens: set[str] = set()  # includes calls whose task is not known yet
         self._by_id: dict[str, str | None] = {}  # the token of each
 
     def __len__(self) -> int:
         return len(self._by_id)
 
     def are_meant(self, method: str, params: JsonObject) -> bool:
-        """Whether a message of the server is about one of them."""
+        """Return whether a message of the server is about one of these tasks."""
         if method == PROGRESS:
             token = params.get("progressToken")
             return isinstance(token, str) and token in self._tokens
@@ -31,7 +31,7 @@ class OwnTasks:
         return task_id is not None and task_id in self._by_id
 
     async def learn(self, method: str, params: JsonObject, asking: Awaitable[JsonObject]) -> JsonObject:
-        """The answer to a request of the session; what it says of a task is known in the turn in which it comes.
+        """Await and return the answer to a session's request. A task in it is known in the same turn of the event loop.
 
         Raises:
             RpcError, LinkError
@@ -63,7 +63,7 @@ class OwnTasks:
         if method in _LAST_WORDS or (method == STATUS and answer.get("status") in _FINAL):
             self._forget(task_id)
         elif method == STATUS:
-            self._remember(task_id, None)  # another process, or another link, has begun it
+            self._remember(task_id, None)  # begun by another process or on another link
 
     def _remember(self, task_id: str, token: str | None) -> None:
         self._by_id.setdefault(task_id, token)
@@ -76,20 +76,20 @@ class OwnTasks:
 
 
 def named_task(method: str, params: JsonObject) -> str | None:
-    """The task that a message of a server is about, where it says so."""
+    """Return the task that a message of a server names, or None."""
     task_id = params.get("taskId") if method == STATUS_CHANGED else related_task(params)
     return task_id if isinstance(task_id, str) else None
 
 
 def _token(method: str, params: JsonObject) -> str | None:
-    """Under which progress is reported, if the call is to be a task: of 2025-11-25 only."""
+    """Return the progress token of a call that is to become a task (2025-11-25 only), or None."""
     meta = params.get("_meta") if method == CALL and "task" in params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, str) else None
 
 
 def _created_id(params: JsonObject, answer: JsonObject) -> str | None:
-    """The task that a call has become, if it has."""
+    """Return the id of the task that a call has become, or None."""
     said = answer if is_created(answer, CALL) else answer.get("task") if "task" in params else None
     task_id = said.get("taskId") if isinstance(said, dict) else None
     return task_id if isinstance(task_id, str) and len(task_id) <= LONGEST_TASK_ID else None

@@ -1,7 +1,7 @@
-"""What a backend says of a task of its own, in either era, as one value.
+"""Parses a backend's messages about its own tasks, in either era, into one type.
 
-2025-11-25    tools/call {task} → {task}            tasks/get → task        tasks/result → the result, once it is there
-2026-07-28    tools/call → resultType "task", task  tasks/get → task with its result, its error or what it asks
+2025-11-25    tools/call {task} → {task}            tasks/get → task        tasks/result → the result, once available
+2026-07-28    tools/call → resultType "task", task  tasks/get → task with its result, its error, or its questions
 """
 
 import math
@@ -16,14 +16,14 @@ from emceepee.wire.json_types import JsonObject
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED_TASK = "io.modelcontextprotocol/related-task"
 STATUS_CHANGED = "notifications/tasks/status"
-TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})  # of 2026-07-28, which are routed by task
+TASK_METHODS = frozenset({"tasks/get", "tasks/update", "tasks/cancel"})  # of 2026-07-28, routed by task
 LONGEST_TASK_ID = 1000  # characters
 LONGEST_MESSAGE = 1000
 MOST_QUESTIONS = 100  # in one answer
 
 
 class RemoteStatus(StrEnum):
-    """How a task stands at its backend."""
+    """The status of a task at its backend."""
 
     WORKING = "working"
     INPUT_REQUIRED = "input_required"
@@ -38,32 +38,32 @@ class RemoteStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a backend told of a task at one moment. The last three are of 2026-07-28 only."""
+    """A backend's report about a task. The last three fields are for 2026-07-28 only."""
 
     status: RemoteStatus
     message: str | None = None
-    interval: float | None = None  # seconds between two polls, as the backend wants it
+    interval: float | None = None  # seconds between polls, as the backend requests
     questions: Mapping[str, JsonObject] = field(default_factory=dict)
     result: JsonObject | None = None
     error: JsonObject | None = None
 
 
 class CreatedTask(dict[str, Any]):
-    """The backend's answer to a call, by which it runs that call as a task of its own.
+    """A backend's answer to a call that it runs as its own task.
 
-    `token` is that under which it reports progress; only 2025-11-25 has it.
+    `token` is the task's progress token. Only 2025-11-25 has it.
     """
 
     token: str | None = None
 
 
 def is_created(result: JsonObject, method: str) -> bool:
-    """Whether a 2026-07-28 backend answered a call with a task."""
+    """Return whether a 2026-07-28 backend answered a call with a task."""
     return result.get("resultType") == "task" and method == "tools/call"
 
 
 def as_created(result: JsonObject, token: str) -> JsonObject:
-    """The answer of a 2025-11-25 backend that was asked for a task: known as one, if it is one."""
+    """Mark the answer of a 2025-11-25 backend as a `CreatedTask` with `token`, if it is a task."""
     if not isinstance(result.get("task"), dict):
         return result
     created = CreatedTask(result)
@@ -72,7 +72,7 @@ def as_created(result: JsonObject, token: str) -> JsonObject:
 
 
 def read_created(created: CreatedTask, *, is_modern: bool) -> tuple[str, Snapshot]:
-    """The id of the task, and how it stands. Raises: LinkError."""
+    """Return the id and the status of the task. Raises: LinkError."""
     said = created if is_modern else created["task"]
     task_id = said.get("taskId")
     if not isinstance(task_id, str) or not 0 < len(task_id) <= LONGEST_TASK_ID:
@@ -87,7 +87,7 @@ def read_snapshot(said: JsonObject, *, is_modern: bool) -> Snapshot:
         raise LinkError(Failure.PROTOCOL, "it told of a task without saying how it stands")
     message = said.get("statusMessage")
     return Snapshot(
-        # A status that is not known here cannot be a final one: those are fixed.
+        # An unknown status cannot be final: the set of final ones is fixed.
         status=RemoteStatus(status) if status in set(RemoteStatus) else RemoteStatus.WORKING,
         message=message[:LONGEST_MESSAGE] if isinstance(message, str) and message else None,
         interval=_seconds(said.get("pollIntervalMs" if is_modern else "pollInterval")),
@@ -98,7 +98,7 @@ def read_snapshot(said: JsonObject, *, is_modern: bool) -> Snapshot:
 
 
 def related_task(params: JsonObject) -> str | None:
-    """The task that a message of a backend is about, where it says so."""
+    """Return the task that a message of a backend names, or None."""
     meta = params.get("_meta")
     related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
     task_id = related.get("taskId") if isinstance(related, dict) else None
@@ -106,7 +106,7 @@ def related_task(params: JsonObject) -> str | None:
 
 
 def without_related_task(result: JsonObject) -> JsonObject:
-    """The result without the name of the task that it comes from, which means nothing to a caller."""
+    """Return the result without its task's id, which has no meaning for a caller."""
     meta = result.get("_meta")
     if not isinstance(meta, dict) or RELATED_TASK not in meta:
         return result

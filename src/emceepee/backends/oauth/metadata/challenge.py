@@ -1,4 +1,4 @@
-"""What a server asks for when it refuses a request: its WWW-Authenticate headers, read by the grammar of RFC 9110."""
+"""Parses the WWW-Authenticate headers of a rejected request by the grammar of RFC 9110."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from enum import StrEnum
 from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
-LONGEST = 16 << 10  # of one header: longer ones are nobody's that means well
+LONGEST = 16 << 10  # characters of one header that are parsed; no honest server sends more
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TOKEN68 = re.compile(r"[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))")
@@ -21,14 +21,14 @@ _COMMAS = re.compile(r"[ \t,]*")
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """One way in that a server offers. The scheme and the names of parameters are in lower case."""
+    """One authentication challenge. The scheme and the parameter names are in lower case."""
 
     scheme: str
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 class Want(StrEnum):
-    """What would let the request in."""
+    """What the server requires to accept the request."""
 
     TOKEN = "token"
     """A token, or another than the one that was sent."""
@@ -40,7 +40,7 @@ class Want(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """Why a request was not let in. It did not run."""
+    """Why the server rejected a request. The request had no effect."""
 
     want: Want = Want.TOKEN
     scopes: Scopes | None = None
@@ -51,12 +51,12 @@ class Demand:
 
 
 def parse_challenges(headers: Iterable[str]) -> tuple[Challenge, ...]:
-    """All challenges of all headers, in order. A header is read up to what cannot be."""
+    """Return the challenges of all headers, in order. Parsing of a header stops at the first syntax error."""
     return tuple(challenge for header in headers for challenge in _challenges(header[:LONGEST]))
 
 
 def demand_of(status: int, headers: Iterable[str], *, nonce: str | None = None) -> Demand | None:
-    """What a refusal asks for; None if no token that we could get would help. `nonce` is the DPoP-Nonce header's."""
+    """Return what a rejection demands, or None if no obtainable token would help. `nonce` is from DPoP-Nonce."""
     if status not in (UNAUTHORIZED, FORBIDDEN):
         return None
     challenges = parse_challenges(headers)
@@ -102,7 +102,7 @@ def _challenges(text: str) -> Iterator[Challenge]:
 
 
 def _parameters(text: str, at: int, into: dict[str, str]) -> int:
-    """Read parameters until what follows is not one, and so begins the next challenge; where that is."""
+    """Read parameters until the next challenge begins. Return the position of that challenge."""
     while True:
         name = _TOKEN.match(text, at)
         equals = _EQUALS.match(text, name.end()) if name else None
@@ -114,7 +114,7 @@ def _parameters(text: str, at: int, into: dict[str, str]) -> int:
             return len(text)
         read = _ESCAPED.sub(r"\1", quoted.group(1)) if quoted else value.group()
         into.setdefault(name.group().lower(), read)
-        at = _skip(_COMMAS, text, value.end())  # some servers leave out the comma
+        at = _skip(_COMMAS, text, value.end())  # some servers omit the comma
         if at == value.end():
             return len(text)
 

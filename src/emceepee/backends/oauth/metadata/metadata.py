@@ -1,7 +1,7 @@
-"""The documents that tell how to log in: of the server (RFC 9728), and of its authorization server (RFC 8414).
+"""Reads the metadata of a server (RFC 9728) and of its authorization server (RFC 8414).
 
-They are read as they are: an address is compared and sent on in the characters that it came in. The SDK's models make
-other characters of some.
+URLs stay exactly as received, because they are compared and sent character by character. The SDK's models normalize
+some of them.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ Names = tuple[str, ...]
 
 
 class Malformed(ValueError):
-    """It is not such a document. The text says what is wrong with it."""
+    """The document is invalid. The text describes the problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class ResourceMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerMetadata:
-    """`is_guessed`: there was no document, and the endpoints are those that 2025-03-26 assumes then."""
+    """Metadata of an authorization server. `is_guessed`: it has no document, so 2025-03-26 defines the endpoints."""
 
     issuer: str
     authorization_endpoint: str | None = None
@@ -49,7 +49,7 @@ class ServerMetadata:
 
     @property
     def accepts_client_documents(self) -> bool:
-        """Whether a client may be known by the address of its metadata document, without a secret."""
+        """Whether a client may use the URL of its metadata document as its client ID, without a secret."""
         methods = self.auth_methods_supported
         return self.takes_client_documents and (methods is None or "none" in methods)
 
@@ -89,7 +89,7 @@ def read_server_metadata(body: bytes) -> ServerMetadata:
 
 
 def guessed_metadata(origin: str) -> ServerMetadata:
-    """What 2025-03-26 assumes of a server that publishes nothing."""
+    """Return the default metadata that 2025-03-26 defines for a server without a metadata document."""
     return ServerMetadata(
         issuer=origin,
         authorization_endpoint=f"{origin}/authorize",

@@ -1,4 +1,4 @@
-"""What a token may do: which scopes are asked for."""
+"""The scopes that a login requests."""
 
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -11,22 +11,23 @@ Scopes: TypeAlias = tuple[str, ...]
 
 
 def parse_scopes(text: str) -> Scopes:
-    """Each once, in order."""
+    """Return the scopes in a space-separated string, without duplicates, in order."""
     return tuple(dict.fromkeys(text.split()))[:MOST_SCOPES]
 
 
 def join(*parts: Iterable[str] | None) -> Scopes:
-    """All of them, each once, in order."""
+    """Return all scopes of all parts, without duplicates, in order."""
     return tuple(dict.fromkeys(scope for part in parts for scope in part or ()))[:MOST_SCOPES]
 
 
 def scopes_to_ask(
     *, challenged: Scopes | None, configured: Scopes | None, offered: Scopes | None, asked_before: Scopes = ()
 ) -> Scopes:
-    """The scopes of the challenge, else those that the server's metadata offers, else none: the parameter is left out.
+    """Return the scopes to request: those of the challenge, else those in the server's metadata, else none.
 
-    What the configuration names stands in the place of what is offered, and is asked for besides what is challenged.
-    What was asked for before is asked for again, so that more rights for one call take none from another.
+    Without scopes, the request omits the parameter. Configured scopes replace those in the metadata and are added to
+    those of the challenge. Previously requested scopes are requested again, so that a new token keeps the permissions
+    that other calls need.
     """
     if challenged is None and configured is None:
         return join(asked_before, offered)
@@ -34,13 +35,14 @@ def scopes_to_ask(
 
 
 def with_offline_access(scopes: Scopes, supported: Scopes | None) -> Scopes:
-    """With the scope that brings a refresh token, where the authorization server lists it."""
+    """Add the scope that requests a refresh token, if there are scopes and the authorization server lists it."""
     return join(scopes, (OFFLINE,)) if scopes and OFFLINE in (supported or ()) else scopes
 
 
 def is_worth_asking(demanded: Scopes | None, *, asked: Scopes, logins: int) -> bool:
-    """Whether another login can help a call that was refused for lack of scopes, after so many for the same call.
+    """Return whether another login can help a call that was rejected for insufficient scopes.
 
-    A server that wants what was asked for already would want it again, and a person would be asked for ever.
+    `logins` is the number of logins for the same call so far. If the server demands only scopes that were already
+    requested, another login would not help, and the person would be asked in an endless loop.
     """
     return logins < LOGINS_PER_CALL and not set(demanded or ()) <= set(asked)

@@ -1,4 +1,4 @@
-"""Where the documents lie that tell how to log in, and which addresses they may lead to."""
+"""The URLs of the metadata documents, and the checks of the URLs that these documents name."""
 
 import re
 from ipaddress import ip_address
@@ -14,7 +14,7 @@ _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 
 
 def resource_metadata_urls(server_url: str, named: str | None) -> tuple[str, ...]:
-    """The one that the challenge names, then the well-known ones: with the server's path, and without (RFC 9728)."""
+    """Return the URL in the challenge, then the well-known URLs with and without the server's path (RFC 9728)."""
     origin, path = _split(server_url)
     given = (named,) if named is not None else ()
     with_path = (f"{origin}{_RESOURCE}{path}",) if path.strip("/") else ()
@@ -22,7 +22,7 @@ def resource_metadata_urls(server_url: str, named: str | None) -> tuple[str, ...
 
 
 def server_metadata_urls(issuer: str) -> tuple[str, ...]:
-    """RFC 8414 with the path inserted, OpenID Connect with it inserted, OpenID Connect appended to it."""
+    """Return the metadata URLs: RFC 8414 and OpenID Connect before the path, then OpenID Connect after the path."""
     origin, path = _split(issuer)
     path = path.rstrip("/")
     if not path:
@@ -35,14 +35,14 @@ def origin_of(url: str) -> str:
 
 
 def canonical_resource(server_url: str) -> str:
-    """A server as a resource: without a fragment, and without what is for us alone."""
+    """Return the resource identifier of a server: its URL without credentials and fragment."""
     parts = urlsplit(server_url)
     netloc = parts.netloc.rpartition("@")[2].lower()
     return urlunsplit((parts.scheme.lower(), netloc, parts.path, parts.query, ""))
 
 
 def covers(resource: str, server_url: str) -> bool:
-    """Whether metadata of `resource` may speak for the server: the same origin, and its path or one above it."""
+    """Return whether metadata of `resource` applies to the server: the same origin, and the same or a parent path."""
     try:
         if Address.of(resource).origin != Address.of(server_url).origin:
             return False
@@ -53,7 +53,7 @@ def covers(resource: str, server_url: str) -> bool:
 
 
 def same_issuer(document: str, asked: str) -> bool:
-    """Character by character; but a bare origin is the same with a slash and without: many writers add one."""
+    """Compare issuers exactly, but ignore a slash after a bare origin, because many documents add one."""
     if document == asked:
         return True
     shorter, longer = sorted((document, asked), key=len)
@@ -61,9 +61,9 @@ def same_issuer(document: str, asked: str) -> bool:
 
 
 def is_trustworthy(url: str, server_url: str) -> bool:
-    """Return whether a login may send secrets to `url`: it has TLS, or neither it nor the server has.
+    """Return whether a login may send secrets to `url`: it uses TLS, or neither it nor the server does.
 
-    Only http and https count. Anything else, such as a Unix socket, is on this machine, and metadata may not name it.
+    Only http and https are allowed. Metadata must not name other addresses, such as Unix sockets of this machine.
     """
     try:
         parts, own = urlsplit(url), urlsplit(server_url)
@@ -71,22 +71,22 @@ def is_trustworthy(url: str, server_url: str) -> bool:
     except ValueError:
         return False
     if parts.username or parts.password or len(url) > LONGEST_URL or not url.isprintable() or "\\" in url:
-        return False  # browsers read a backslash as a slash, so the host that they open would be another one
+        return False  # browsers read a backslash as a slash, so they would open another host
     return is_web and (parts.scheme == "https" or own.scheme == "http")
 
 
 def is_openable(url: str, server_url: str) -> bool:
     """Return whether a person may be sent to `url`.
 
-    Beyond loopback a page needs TLS, because passwords are typed there. The host of a server without TLS is excepted:
-    everything that is sent to that server can be read on the way already.
+    A page outside loopback needs TLS, because people type passwords there. The host of a server without TLS is an
+    exception: an eavesdropper can already read everything sent to that server.
     """
     if not is_trustworthy(url, server_url):
         return False
     parts = urlsplit(url)
     host = parts.hostname or ""
     if _PLAIN_HOST.fullmatch(host) is None:
-        return False  # a browser may open another host than the one that the question names
+        return False  # a browser may open another host than the displayed one
     return parts.scheme == "https" or is_loopback_host(host) or host == urlsplit(server_url).hostname
 
 
@@ -100,7 +100,7 @@ def is_loopback_host(host: str) -> bool:
 
 
 def is_client_metadata_url(url: str) -> bool:
-    """Whether it can be a client id: HTTPS, with a path, without a fragment or credentials."""
+    """Return whether the URL can be a client ID: HTTPS, with a path, without a fragment or user name."""
     try:
         parts = urlsplit(url)
         Address.of(url)
