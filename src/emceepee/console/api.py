@@ -1,4 +1,4 @@
-"""What the page asks for and does: each route is one query or action on a session of the one who is logged in."""
+"""The data and actions of the page: each route runs one query or action on a session of the logged-in principal."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from emceepee.web.streams import Writing
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
-BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
+BY_A_PERSON = "human"  # the model name of a completion that a person wrote
 SHOWN_BYTES = 256 << 10  # of a task's result
 Action = Callable[[Session, JsonObject], Awaitable[JsonObject]]
 
@@ -38,7 +38,7 @@ class _OpenFeed:
 
 
 class ConsoleApi:
-    """The routes with data behind them. None is open: each is served for a principal only."""
+    """The data routes. None is open: each is served for a principal only."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ConsoleApi:
         *,
         memory: Memory = lambda: None,
     ) -> None:
-        """`peers` have the sessions that are not here. `memory` is the process's, if everyone here may know it."""
+        """`peers` have other sessions. `memory` is the process's memory use, if everyone here may see it."""
         self._source, self._clock, self._limits = source, clock, limits
         self._peers = peers or NoPeers()
         self._others = OtherSessions(self._peers, lambda: [each.feed for each in self._streams.values()])
@@ -86,13 +86,13 @@ class ConsoleApi:
         )
 
     def end_streams(self) -> None:
-        """The server is about to stop."""
+        """End all streams before the shutdown of the server."""
         self._is_ending = True
         for stream in list(self._streams):
             stream.stop()
 
     def end_stale_streams(self) -> None:
-        """Who is no longer logged in is told nothing more."""
+        """End the streams of users who are no longer logged in."""
         for stream, each in list(self._streams.items()):
             if not each.request.is_logged_in():
                 stream.stop()
@@ -103,7 +103,7 @@ class ConsoleApi:
 
     async def _feed(self, request: ConsoleRequest) -> None:
         await self._confirm()
-        self._overview.look(request.principal or "")  # so that there is something to see when they want to
+        self._overview.look(request.principal or "")  # so that samples exist when they open the overview
         peers = NoPeers() if request.is_from_peer else self._peers
         feed = Feed(self._source, request.principal or "", self._clock, self._limits, peers)
         stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
@@ -145,7 +145,7 @@ class ConsoleApi:
             await respond_json(request.send, 200, await run(session, given))
 
     async def _find(self, request: ConsoleRequest, session_id: object) -> Session | None:
-        """None if another replica may have it; another principal's session is as unknown as one that never was.
+        """Find a session; None if another replica may have it. Another principal's session counts as unknown.
 
         Raises:
             SessionNotHere: nobody else is to be asked.
@@ -159,7 +159,7 @@ class ConsoleApi:
         return None
 
     async def _confirm(self) -> None:
-        """What other replicas have taken over meanwhile is no longer here."""
+        """Confirm that no other replica has taken over the sessions here."""
         if not self._source.is_sure:
             await self._source.confirm()
 

@@ -1,4 +1,4 @@
-"""The console as an HTTP application: its routes, who may use each, and how errors become responses."""
+"""The console as an HTTP application: its routes, their access control, and the mapping of errors to responses."""
 
 import logging
 from dataclasses import replace
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 PAGES = ("/", "/waterfall")
 MOST_QUERY_FIELDS = 20
 NOT_LOGGED_IN, INTERNAL, SHUTTING_DOWN = "ERR_NOT_LOGGED_IN", "ERR_INTERNAL", "ERR_SHUTTING_DOWN"
-# For every answer that does not say otherwise itself.
+# For every response without its own value of the header.
 SECURITY_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -43,11 +43,11 @@ STATUSES = {
     ErrorCode.LIMIT_EXCEEDED: 429,
     ErrorCode.TIMEOUT: 504,
 }
-OTHER_STATUS = 502  # a server that was asked failed
+OTHER_STATUS = 502  # a called server failed
 
 
 class RouteProvider(Protocol):
-    """What the page asks for and is told, all of it for those who are logged in."""
+    """The data routes of the page, for logged-in users only."""
 
     def routes(self) -> tuple[Route, ...]: ...
 
@@ -61,7 +61,7 @@ class RouteProvider(Protocol):
 
 
 class ConsoleApp:
-    """Serves what is in its table, and nothing else."""
+    """Serves the routes in its table."""
 
     def __init__(self, gate: Gate, logins: Logins, api: RouteProvider, assets: Assets) -> None:
         self._gate, self._api, self._assets = gate, api, assets
@@ -74,7 +74,7 @@ class ConsoleApp:
             self._table.setdefault(route.path, {})[route.method] = route
 
     async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:
-        """Answer, unless there is no such path."""
+        """Serve the request. Return False if the path is unknown."""
         methods = self._table.get(scope["path"])
         if methods is None:
             return False
@@ -93,7 +93,10 @@ class ConsoleApp:
         return True
 
     async def serve_peer(self, scope: Scope, body: bytes, receive: Receive, send: Send, *, principal: str) -> bool:
-        """Answer another replica, which has let the principal in. False, with nothing done, if that is not here."""
+        """Serve another replica, which has authenticated the principal.
+
+        Return False, with no side effects, if the route or session is not served here.
+        """
         route = self._table.get(scope["path"], {}).get(scope["method"])
         if self._is_draining or route is None or route.is_open:
             return False
@@ -106,7 +109,7 @@ class ConsoleApp:
         return True
 
     def drain(self) -> None:
-        """Nothing new begins, and streams end."""
+        """Reject new requests and end the streams."""
         self._is_draining = True
         self._api.end_streams()
 
@@ -123,14 +126,14 @@ class ConsoleApp:
             await answer.refuse(415, ErrorCode.INVALID_ARGUMENTS, "Send application/json.")
         else:
             request = _request_of(scope, headers, receive, answer, principal)
-            if self._gate.logged_in(headers, method=method) is not None:  # a token holds as long as the request does
+            if self._gate.logged_in(headers, method=method) is not None:  # a token stays valid for the whole request
                 request = replace(
                     request, is_logged_in=lambda: self._gate.logged_in(headers, method=method) is not None
                 )
             await self._serve_route(route, request, answer)
 
     async def _serve_route(self, route: Route, request: ConsoleRequest, answer: "_Answer") -> None:
-        """Raises: SessionNotHere, for another replica only."""
+        """Serve a route and turn its errors into responses. Raises: SessionNotHere, for another replica only."""
         try:
             await route.serve(request)
         except CallerLeft:
@@ -144,8 +147,11 @@ class ConsoleApp:
             await answer.refuse(500, INTERNAL, "This failed inside emceepee; its log says more.")
 
     async def _page(self, request: ConsoleRequest) -> None:
-        """The page holds nothing of anyone's. Who comes by a link elsewhere may be logged in: their browser keeps the
-        cookie back until the page itself asks."""
+        """Serve the page, which contains no user data.
+
+        A visitor who follows a link from another site may be logged in: the browser withholds the cookie until the page
+        itself sends a request.
+        """
         if request.principal is None and request.headers.get(b"sec-fetch-site") != b"cross-site":
             await redirect(request, LOGIN_PATH)
         else:
@@ -153,7 +159,7 @@ class ConsoleApp:
 
 
 class _Answer:
-    """One response: guarded by its headers, and begun once."""
+    """One response: it adds the security headers and starts at most once."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._is_begun = send, False
@@ -170,7 +176,7 @@ class _Answer:
         await self.fail(status, {"code": str(code), "message": words}, *headers)
 
     async def fail(self, status: int, error: JsonObject, *headers: Header) -> None:
-        if not self._is_begun:  # else what was begun stays cut short, and the server below closes the connection
+        if not self._is_begun:  # else the response stays truncated, and the HTTP server closes the connection
             await respond_json(self.send, status, {"error": error}, *headers)
 
 
@@ -181,7 +187,7 @@ def _request_of(
     try:
         query = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_QUERY_FIELDS))
     except ValueError:
-        query = {}  # more than any page of ours asks with
+        query = {}  # more fields than any page of ours sends
     return ConsoleRequest(
         principal=principal,
         path=scope["path"],
@@ -194,7 +200,7 @@ def _request_of(
 
 
 def _with_body(body: bytes, receive: Receive) -> Receive:
-    """For a request whose body was read already: only its end is still to come."""
+    """Return a `receive` that replays a body that was already read."""
     parts = [{"type": "http.request", "body": body}]
 
     async def receive_again() -> JsonObject:

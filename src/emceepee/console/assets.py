@@ -1,4 +1,4 @@
-"""What the page is made of: files that never change under their address, and the pages that refer to them."""
+"""The page's files: assets that never change under their URL, and the HTML pages that refer to them."""
 
 import gzip
 import hashlib
@@ -13,7 +13,7 @@ from emceepee.web.asgi import Header, Headers, Send
 
 ASSETS_PATH = "/console/assets"
 HASH_LETTERS = 16
-WORTH_PACKING = 500  # bytes; less is not smaller on the wire
+WORTH_PACKING = 500  # bytes; smaller files do not shrink on the wire
 CONTENT_TYPES = {
     "css": b"text/css; charset=utf-8",
     "ico": b"image/x-icon",
@@ -31,7 +31,7 @@ PAGE_HEADERS: tuple[Header, ...] = (
         b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; "
         b"trusted-types 'none'",
     ),
-    # Not no-referrer: the page's own forms would then be sent with the origin "null".
+    # Not no-referrer: browsers would then send the page's own forms with the origin "null".
     (b"referrer-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
@@ -50,7 +50,7 @@ class _Asset:
 
 
 class Assets:
-    """Reads the folder and those inside it once. One hash stands for all, so that files of two versions never meet."""
+    """Reads a folder tree once. One hash covers all files, so that a page never mixes files of two versions."""
 
     def __init__(self, folder: Traversable) -> None:
         found = dict(_files_in(folder))
@@ -66,7 +66,7 @@ class Assets:
         return f"{ASSETS_PATH}/{self._hash}"
 
     def page(self, name: str, words: Mapping[str, str] | None = None) -> bytes:
-        """A page with its {{places}} filled in; `words` are text, and stay text."""
+        """Return a page with its {{places}} filled in; `words` are escaped as text."""
         text = self._pages[name]
         text = text.replace("{{modules}}", self._preloads(text)).replace("{{assets}}", self.prefix)
         for place, said in (words or {}).items():
@@ -74,7 +74,7 @@ class Assets:
         return text.encode()
 
     def _preloads(self, page: str) -> str:
-        """Modules name each other: a browser would find them one after the other if the page did not name them all."""
+        """Return preload links for modules: a browser would otherwise discover imported modules one after the other."""
         modules = sorted(
             name for name in self._assets if name.endswith(".js") and f'{{{{assets}}}}/{name}"' not in page
         )

@@ -1,4 +1,4 @@
-"""What an open page is sent: everything once, then whatever is different, as server-sent events."""
+"""The feed of an open page: the full state once, then the changes, as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
@@ -25,20 +25,20 @@ from emceepee.web.streams import PING, PING_SECONDS
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
-BATCH_SECONDS = 0.1  # between two batches: a page need not hear of every step
-LONGEST_SECONDS = 3600.0  # then the page comes again, and must still be logged in
-READY_SECONDS = 1.0  # for other replicas to tell what they have; what comes later is added then
-MOST_ROWS = 500  # in one message, so that a page is never busy with one for long
-ROW_BYTES = 3 << 10  # of a request, at most: what it was called with, its error and its progress
-MOST_BYTES = 192 << 10  # after which a message ends, so that nobody here waits for one for long
+BATCH_SECONDS = 0.1  # between two batches: a page need not receive every step
+LONGEST_SECONDS = 3600.0  # then the page reconnects and must still be logged in
+READY_SECONDS = 1.0  # for the feeds of other replicas; later data is added as it arrives
+MOST_ROWS = 500  # in one message, so that a page is never busy with one message for long
+ROW_BYTES = 3 << 10  # of a request, at most: its arguments, its error, and its progress
+MOST_BYTES = 192 << 10  # after which a message ends, so that building one never blocks the event loop for long
 
 
 class SessionSource(Protocol):
-    """All sessions that are here, as the console sees them."""
+    """The sessions of this process, as the console sees them."""
 
     @property
     def is_sure(self) -> bool:
-        """Whether no other replica can have taken any of them over. If not, `confirm`."""
+        """Whether no other replica can have taken over any of them. If False, call `confirm`."""
         ...
 
     async def confirm(self) -> None: ...
@@ -49,7 +49,7 @@ class SessionSource(Protocol):
 
 
 class Feed:
-    """One page's feed: `frames` is the stream. It tells of what `peers` have, too."""
+    """The feed of one page: `frames` is the stream. It includes the sessions of `peers`."""
 
     def __init__(
         self, source: SessionSource, principal: str, clock: Clock, limits: Limits, peers: PeerConsoles | None = None
@@ -57,12 +57,12 @@ class Feed:
         self._source, self._principal, self._clock, self._limits = source, principal, clock, limits
         self._followed: dict[str, _SessionFeed] = {}
         self._due = asyncio.Event()
-        self._is_new = True  # whether sessions came or went since the last look
+        self._is_new = True  # whether sessions began or ended since the last check
         self._tellers = Tellers()
         self._others = PeerFeeds(peers or NoPeers(), principal, clock, self._tellers, self._due.set)
 
     def teller_of(self, session_id: str) -> Peer | None:
-        """Which replica has the session, by what was told here."""
+        """Return the replica that has the session, according to this feed."""
         return self._tellers.teller_of(session_id)
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
@@ -95,7 +95,7 @@ class Feed:
             await self._others.close()
 
     async def _wait_for_change(self, seconds: float) -> bool:
-        """Wait until something is different; False if nothing was for so long."""
+        """Wait for a change; return False if nothing changed for so long."""
         waiting = asyncio.ensure_future(self._due.wait())
         try:
             await within(self._clock, seconds, waiting)
@@ -148,7 +148,7 @@ class Feed:
 
 
 class _SessionFeed:
-    """One session, and how much of it the page has seen."""
+    """One session and the page's position in it."""
 
     def __init__(self, session: Session, due: Callable[[], None]) -> None:
         self._session, self._due = session, due
@@ -184,7 +184,10 @@ class _SessionFeed:
             yield make_frame("logs", {"logs": views})
 
     def _row(self, span: Span) -> JsonObject:
-        """What it was called with is told once: it does not change, and is the largest part."""
+        """Return the row of a request.
+
+        The first time it includes the arguments: they are its largest part and do not change.
+        """
         if span.number <= self._number:
             return row(span, self._session)
         self._number = span.number
@@ -197,7 +200,7 @@ class _SessionFeed:
 
 
 def _portions(views: Iterable[tuple[int, JsonObject]]) -> Iterator[list[JsonObject]]:
-    """Each as much as one message takes, by the size of what the views are made from. They are made when needed."""
+    """Group the views into messages by the size of their sources. Views are created lazily."""
     portion: list[JsonObject] = []
     left = MOST_BYTES
     for size, view in views:
@@ -211,7 +214,7 @@ def _portions(views: Iterable[tuple[int, JsonObject]]) -> Iterator[list[JsonObje
 
 
 def _size(value: object) -> int:
-    """Of what is looked through for secrets."""
+    """Return the size of a value for redaction."""
     return min(len(encode(value)), SHOWN_LINE_BYTES)
 
 
@@ -222,7 +225,7 @@ def _shown_event(event: Event, session: Session) -> tuple[int, JsonObject]:
 
 
 def session_view(session: Session) -> JsonObject:
-    """One session as it stands."""
+    """Return the current state of one session."""
     servers = session.servers
     disabled: list[JsonObject] = [{"name": spec.name, "url": spec.target.label} for spec in servers.disabled]
     disabled += [
@@ -234,7 +237,7 @@ def session_view(session: Session) -> JsonObject:
         "transport": session.profile.transport,
         "openedAt": iso(session.profile.opened_at),
         "isAwake": session.is_awake,
-        "canEnd": session.profile.transport != "stdio",  # that one is its process
+        "canEnd": session.profile.transport != "stdio",  # a stdio session ends with its process
         "servers": [_owned_row(connection, session) for connection in session.connections],
         "questions": [
             {"kind": str(question.kind)} | question_view(question, task_id=session.tasks.id_for(question))
@@ -246,7 +249,7 @@ def session_view(session: Session) -> JsonObject:
 
 
 def _owned_row(connection: Connection, session: Session) -> JsonObject:
-    """With whether it is of the configuration file."""
+    """Return the server's row, with a mark if the server comes from the configuration file."""
     is_configured = session.servers.is_configured(connection.spec.name)
     return server_row(connection) | ({"isConfigured": True} if is_configured else {})
 
@@ -258,6 +261,6 @@ def server_row(connection: Connection) -> JsonObject:
 
 
 def _without_countdowns(view: JsonObject) -> JsonObject:
-    """What only time changes is not news."""
+    """Remove the fields that only time changes: they are not a change."""
     servers = [{key: value for key, value in server.items() if key != "nextRetryMs"} for server in view["servers"]]
     return view | {"servers": servers}

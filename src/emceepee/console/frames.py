@@ -1,16 +1,16 @@
-"""The messages of a feed: written as server-sent events, and read again when they come from another replica."""
+"""The messages of a feed: written as server-sent events, and parsed when they come from another replica."""
 
 from typing import NamedTuple
 
 from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 
-LARGEST_FRAME = 64 << 20  # bytes; one session as it stands is the largest that there is
+LARGEST_FRAME = 64 << 20  # bytes; the full state of one session is the largest frame
 _END = b"\n\n"
 
 
 class Frame(NamedTuple):
-    """One message; `encoded` is all of it."""
+    """One message; `encoded` contains all of it."""
 
     name: str
     data: JsonObject
@@ -26,7 +26,7 @@ def gone_frame(session_id: str) -> Frame:
 
 
 def parse_frame(encoded: bytes) -> Frame:
-    """One that `make_frame` made. Raises: ValueError."""
+    """Parse a frame of `make_frame`. Raises: ValueError."""
     name, _, data = encoded.partition(b"\n")
     value = decode(data.removeprefix(b"data: "))
     if not isinstance(value, dict):
@@ -35,14 +35,14 @@ def parse_frame(encoded: bytes) -> Frame:
 
 
 class FrameSplitter:
-    """Cuts a feed, which comes in pieces of any size, into frames. Pings are left out."""
+    """Splits a feed, which arrives in pieces of any size, into frames. Pings are dropped."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def split(self, piece: bytes) -> list[bytes]:
-        """The frames that end in this piece. Raises: ValueError if one has no end."""
-        searched = max(len(self._rest) - 1, 0)  # what is before it was searched when it came
+        """Return the frames that end in this piece. Raises: ValueError if one has no end."""
+        searched = max(len(self._rest) - 1, 0)  # earlier bytes were searched before
         self._rest += piece
         frames, start = [], 0
         while (end := self._rest.find(_END, max(searched, start))) >= 0:

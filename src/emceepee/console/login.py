@@ -24,7 +24,7 @@ NO_TOKENS = "This server takes no tokens. Open the link in the output of emceepe
 
 
 class ConsoleLoginPages:
-    """Open to everyone; says nothing but whether a code or token is valid."""
+    """Login pages, open to everyone. They reveal only whether a code or token is valid."""
 
     def __init__(self, gate: Gate, logins: Logins, assets: Assets) -> None:
         self._gate, self._logins, self._assets = gate, logins, assets
@@ -42,7 +42,7 @@ class ConsoleLoginPages:
             await self._page(request, 200, "")
         elif (principal := await self._gate.redeem(code, request.peer)) is not None:
             await self._begin_login(request, principal, "link")
-        elif request.principal is not None:  # the link once more, in the browser that used it
+        elif request.principal is not None:  # the link was opened again, in the browser that used it
             await redirect(request, HOME_PATH)
         else:
             await self._page(request, 403, USED)
@@ -91,13 +91,13 @@ async def redirect(request: ConsoleRequest, path: str, *headers: Header) -> None
 
 
 def _check_same_origin(request: ConsoleRequest) -> None:
-    """Nobody is logged in or out by a page elsewhere. Raises: NotAllowed."""
+    """Prevent login CSRF: another site's page can log nobody in or out. Raises: NotAllowed."""
     if not is_same_origin(request.headers, method="POST"):
         raise NotAllowed("Only the console's own page may send this.")
 
 
 def _cookie(headers: Headers, secret: str, seconds: int) -> Header:
-    # Behind a proxy with TLS. Whoever makes this up only gets a cookie that their own browser will not keep.
+    # Behind a TLS proxy. A client that forges this header only gets a cookie that its own browser rejects.
     is_secure = headers.get(b"x-forwarded-proto", b"").partition(b",")[0].strip().lower() == b"https"
     text = f"{cookie_name(headers)}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
     return b"set-cookie", (text + ("; Secure" if is_secure else "")).encode()

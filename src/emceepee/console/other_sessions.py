@@ -1,4 +1,4 @@
-"""What a page wants of sessions that are not here: the other replicas are asked, first the one that told of it."""
+"""Queries and actions for sessions of other replicas. The replica that last reported a session is asked first."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +15,7 @@ from emceepee.wire.json_types import JsonObject
 
 log = EventLog("console")
 QUERY_SECONDS = 5.0
-ACTION_SECONDS = 60.0  # to reconnect a server may take that long
+ACTION_SECONDS = 60.0  # reconnecting a server may take that long
 
 
 class SessionNotHere(EmceepeeError):
@@ -24,32 +24,32 @@ class SessionNotHere(EmceepeeError):
 
 
 class SessionTeller(Protocol):
-    """A feed, which knows where the sessions are that it told of."""
+    """A feed, which knows the replica of each session that it reported."""
 
     def teller_of(self, session_id: str) -> Peer | None: ...
 
 
 class OtherSessions:
-    """Those of other replicas. Each of them serves what its principal may see, and asks nobody else."""
+    """The sessions of other replicas. Each replica serves only what the principal may see, and forwards to no other."""
 
     def __init__(self, peers: PeerConsoles, feeds: Callable[[], Iterable[SessionTeller]]) -> None:
         self._peers, self._feeds = peers, feeds
 
     async def query(self, request: ConsoleRequest, session_id: object) -> None:
-        """Answer it. Raises: SessionNotHere."""
+        """Pass back the answer of the first replica that has the session. Raises: SessionNotHere."""
         wanted = _peer_request(request)
         for peer in self._probable_first(session_id):
             try:
                 answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
             except PeerLost:
-                continue  # another may have the session by now
+                continue  # another replica may have the session by now
             if answer is not None:
                 await _pass_back(request, answer)
                 return
         raise SessionNotHere
 
     async def act(self, request: ConsoleRequest, session_id: object, body: bytes) -> None:
-        """Have it done once. Raises: EmceepeeError."""
+        """Run the action once. Raises: EmceepeeError."""
         wanted = _peer_request(request, body)
         for peer in self._probable_first(session_id):
             try:
@@ -64,7 +64,7 @@ class OtherSessions:
         raise SessionNotHere
 
     async def documents(self, request: ConsoleRequest) -> list[JsonObject]:
-        """What those have to say to the same request that answer in time."""
+        """Return the answers of all replicas that respond to the same request in time."""
         wanted = _peer_request(request)
         found = await asyncio.gather(*(self._ask_for_document(peer, wanted) for peer in self._peers.peers))
         return [document for document in found if document is not None]
@@ -79,7 +79,7 @@ class OtherSessions:
         return document if isinstance(document, dict) else None
 
     def _probable_first(self, session_id: object) -> Sequence[Peer]:
-        """Nobody, if it is no id of a session."""
+        """Return the peers, the session's probable owner first; no peers if the id is not a string."""
         if not isinstance(session_id, str):
             return ()
         tellers = {feed.teller_of(session_id) for feed in self._feeds()}

@@ -1,8 +1,8 @@
-"""How things went over the last hour, for those who look: one sample every few seconds, taken from what is kept anyway.
+"""Overview of the last hour: one sample every few seconds, computed from the journals.
 
-Nothing is counted on the way of a request. A sample is made of the journals, which number their requests: how many
-there were is exact, but for sessions that ended since the sample before. How they ended is known of those that are
-still kept. Samples are taken only for principals who have opened the page, until an hour after they looked last.
+Requests update no counters. A sample uses the journals, which number their requests: the request counts are exact,
+except for sessions that ended since the previous sample. Outcomes are known for requests that are still stored.
+Samples are taken only for principals who have opened the page, until an hour after their last visit.
 """
 
 import asyncio
@@ -24,26 +24,26 @@ from emceepee.wire.json_types import JsonObject
 SAMPLE_SECONDS = 10.0
 SAMPLE = timedelta(seconds=SAMPLE_SECONDS)
 KEPT_SAMPLES = 360  # an hour
-KEPT_SECONDS = 3600.0  # after someone looked last
-MOST_PRINCIPALS = 50  # that are sampled for; beyond it, whoever looked longest ago is not
+KEPT_SECONDS = 3600.0  # after the last visit
+MOST_PRINCIPALS = 50  # with samples; beyond it, the least recent visitor loses theirs
 Memory = Callable[[], int | None]
 
 
 class Sample(NamedTuple):
-    """What happened in the seconds before `at`, and how things stood then; None is not known."""
+    """The events in the interval before `at`, and the state at its end; None means unknown."""
 
     at: datetime
     requests: int
     errors: int
-    slowest: float | None  # seconds, of those that ended
+    slowest: float | None  # seconds, of the requests that ended
     waiting: int | None
-    """Open questions, logins among them."""
+    """Open questions, including logins."""
     memory: int | None
 
 
 @dataclass(slots=True)
 class _Tally:
-    """Of the requests in one stretch of time: those that began, and how those went that ended."""
+    """The requests of one interval: how many began, and the outcomes of those that ended in it."""
 
     begun: int = 0
     errors: int = 0
@@ -56,16 +56,16 @@ class _Tally:
 
 
 class SampleHistory:
-    """One principal's samples, and how far their sessions had come at the last one."""
+    """One principal's samples, and the request counts of their sessions at the last sample."""
 
     def __init__(self, sessions: Iterable[Session], now: datetime) -> None:
-        """What is still kept stands for the time before."""
+        """Reconstruct earlier samples from the stored requests."""
         self.samples: deque[Sample] = deque(maxlen=KEPT_SAMPLES)
-        self.looked = 0.0  # when someone looked last
-        # How many requests each had begun. Not by the session's id: one that is loaded anew has a journal anew.
+        self.looked = 0.0  # time of the last visit
+        # The number of begun requests per journal. The session id is no key: a reloaded session has a new journal.
         self._begun: WeakKeyDictionary[Journal, int] = WeakKeyDictionary()
         self._at = now
-        tallies: defaultdict[int, _Tally] = defaultdict(_Tally)  # by how many samples ago
+        tallies: defaultdict[int, _Tally] = defaultdict(_Tally)  # by age in samples
         for session in sessions:
             self._begun[session.journal] = session.journal.begun
             for span in session.journal.spans:
@@ -83,7 +83,7 @@ class SampleHistory:
             self._begun[session.journal] = session.journal.begun
 
     def measure(self, sessions: list[Session], now: datetime, memory: int | None) -> Sample:
-        """What happened since the last sample."""
+        """Return a sample of the time since the last one."""
         tally, waiting = _Tally(), 0
         for session in sessions:
             journal = session.journal
@@ -100,19 +100,19 @@ def _end_of(span: Span) -> datetime | None:
 
 
 class Overview:
-    """The histories of those who look. A task takes the samples, as long as there is anyone to take them for."""
+    """The histories of principals who visit the page. A background task takes samples while any history exists."""
 
     def __init__(self, source: SessionSource, clock: Clock, tasks: TaskOwner, memory: Memory) -> None:
-        """`memory` is asked in another thread."""
+        """`memory` is called in another thread."""
         self._source, self._clock, self._tasks, self._memory = source, clock, tasks, memory
-        self._histories: dict[str, SampleHistory] = {}  # the one that was looked at last is the last
+        self._histories: dict[str, SampleHistory] = {}  # the most recently viewed one is last
         self._is_sampling = False
 
     def __len__(self) -> int:
         return len(self._histories)
 
     def look(self, principal: str) -> SampleHistory:
-        """From now on it is sampled for the principal."""
+        """Record a visit of the principal and start sampling."""
         history = self._histories.pop(principal, None)
         if history is None:
             history = SampleHistory(self._source.sessions_of(principal), self._clock.now())
@@ -126,7 +126,7 @@ class Overview:
         return history
 
     def show(self, principal: str) -> JsonObject:
-        """With what has happened since the last sample: nobody who looks is to wait for the next."""
+        """Return the history with the time since the last sample, so that a visitor need not wait for the next one."""
         history = self.look(principal)
         so_far = history.measure(self._source.sessions_of(principal), self._clock.now(), None)
         return overview_view([*history.samples, so_far])
@@ -167,7 +167,7 @@ def overview_view(samples: Iterable[Sample]) -> JsonObject:
 
 
 def joined_overview(own: JsonObject, others: list[JsonObject]) -> JsonObject:
-    """With the samples of other replicas, each at the nearest of ours in time. Ours decide how far back it goes."""
+    """Add the samples of other replicas to the nearest of ours in time. Ours define the time range."""
     samples = [dict(sample) for sample in own["samples"]]
     for document in others:
         for sample in document.get("samples") or ():

@@ -1,13 +1,13 @@
-"""What other replicas tell a page: their feeds, read in the background and put into one.
+"""The feeds of other replicas, read in the background and merged into one page's feed.
 
-    a replica comes ──▶ open ──▶ hello … ready ──▶ whatever is different ──┐
+    a replica joins ──▶ open ──▶ hello … ready ──▶ changes ────────────────┐
                          ▲ after a pause                                   │ the feed breaks off
                          └─────────────────────────────────────────────────┤
-                                       LINGER_SECONDS later, if it is not open again: its sessions are gone
-                                       for the page, unless another replica has told of them meanwhile
+                                       LINGER_SECONDS later, unless it is open again: its sessions are gone
+                                       for the page, unless another replica has reported them since
 
-Nothing here waits for the page, nor the page for any of this: what it has not read yet is bounded, and then the other
-replica has to wait.
+The feeds never wait for the page, and the page never waits for a feed. The unread data of a feed is bounded: above the
+bound, the other replica must wait (backpressure).
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("console")
-LINGER_SECONDS = 3.0  # for a feed to come back, or for another replica to take a session over
+LINGER_SECONDS = 3.0  # for a feed to reconnect, or for another replica to take over a session
 SILENCE_SECONDS = 40.0  # a feed pings every 15 s: after two missed pings it is dead
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds until a feed that broke off is opened again
-MOST_WAITING = 1 << 20  # bytes of one feed that the page has not read
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds until a broken feed is reopened
+MOST_WAITING = 1 << 20  # unread bytes of one feed
 LOST = "The replica of emceepee that served this was lost."
 
 
 class PeerFeeds:
-    """Of one page. `due` is called when there is something to take."""
+    """The peer feeds of one page. `due` is called when frames are available."""
 
     def __init__(
         self, peers: PeerConsoles, principal: str, clock: Clock, tellers: Tellers, due: Callable[[], None]
@@ -56,13 +56,13 @@ class PeerFeeds:
 
     @property
     def are_settled(self) -> bool:
-        """Whether each has told everything at first, or could not be asked."""
+        """Whether each feed has sent its initial state or has failed."""
         return all(feed.is_settled for feed in self._feeds.values())
 
     def take(self) -> Iterator[bytes]:
-        """What they told since."""
+        """Return the frames received since the last call."""
         for feed in list(self._feeds.values()):
-            for _ in range(len(feed.waiting)):  # not more: the next ones have their turn, too
+            for _ in range(len(feed.waiting)):  # a fixed number, so that the other feeds get their turn
                 for frame in self._hear(feed, feed.pop()):
                     yield frame.encoded
             if feed.is_lost:
@@ -87,7 +87,7 @@ class PeerFeeds:
                     if self._tellers.end(feed.peer, frame.data["id"]):
                         yield frame
                 case "logs" if feed.repeats:
-                    pass  # the page has them, and could not tell
+                    pass  # the page has them and could not detect duplicates
                 case name:
                     if name == "requests":
                         feed.keep_pending(frame.data["rows"])
@@ -96,7 +96,7 @@ class PeerFeeds:
             log.warning("peer_feed_unreadable", error=str(error))
 
     def _give_up(self, feed: "_PeerFeed") -> Iterator[Frame]:
-        """Nobody will tell how its requests ended."""
+        """End the replica's pending requests with an error, because their outcome will never arrive."""
         if feed.pending:
             now = epoch_milliseconds(self._clock.now())
             ended = {"status": "error", "error": LOST}
@@ -107,7 +107,7 @@ class PeerFeeds:
         if feed.peer not in self._peers.peers:
             self._feeds.pop(feed.peer, None)
 
-    # In the background.
+    # Background tasks.
 
     def _follow_peers(self) -> None:
         peers = self._peers.peers
@@ -160,18 +160,18 @@ class PeerFeeds:
 
 
 class _PeerFeed:
-    """The feed of one replica, and what the page has not read of it."""
+    """The feed of one replica, with its unread frames."""
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.reading: asyncio.Task[None] | None = None
         self.lingering: Handle | None = None
         self.waiting: deque[bytes] = deque()
-        self._size = 0  # of what waits
+        self._size = 0  # of the unread frames
         self.room = asyncio.Event()
         self.room.set()
         self.pending: dict[str, JsonObject] = {}  # the rows of requests that have not ended, by their ids
-        self.opened = 0  # how often it has begun
+        self.opened = 0  # how often it has been opened
         self.is_settled = self.is_complete = self.is_lost = False
 
     def __repr__(self) -> str:
@@ -180,7 +180,7 @@ class _PeerFeed:
 
     @property
     def repeats(self) -> bool:
-        """Whether it tells again what the page has heard before the feed broke off."""
+        """Whether it resends data that the page received before the feed broke off."""
         return self.opened > 1 and not self.is_complete
 
     def begin(self) -> None:

@@ -1,16 +1,16 @@
-"""The consoles of other replicas, as this one needs them: what they tell, and what only they can do."""
+"""The interface to the consoles of other replicas: their feeds, and the requests that only they can serve."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import NewType, Protocol
 
-Peer = NewType("Peer", str)  # names one replica, and none that comes after it
-OWN = Peer("")  # this one
+Peer = NewType("Peer", str)  # identifies one replica, and none of its successors
+OWN = Peer("")  # this replica
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerRequest:
-    """What a page asked here, and another replica may have."""
+    """A page's request that another replica may be able to serve."""
 
     principal: str
     method: str
@@ -21,41 +21,41 @@ class PeerRequest:
 
 @dataclass(frozen=True, slots=True)
 class PeerAnswer:
-    """Of the replica that has the session, as the page would have got it there."""
+    """The answer of the replica that has the session, exactly as the page would have received it there."""
 
     status: int
     body: bytes
 
 
 class PeerLost(Exception):
-    """The replica did not answer, or not to the end. What it was asked to do, it may have done."""
+    """The replica did not answer, or not completely. It may have performed the request."""
 
 
 class PeerConsoles(Protocol):
-    """Asks other replicas, each of which answers with what it has itself."""
+    """Asks other replicas. Each answers only for its own sessions."""
 
     @property
     def peers(self) -> Sequence[Peer]:
-        """Those that are alive, without this one."""
+        """The live replicas, without this one."""
         ...
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        """Call `watcher` when one comes or goes."""
+        """Call `watcher` when a replica joins or leaves."""
         ...
 
     def unwatch(self, watcher: Callable[[], None]) -> None: ...
 
     def feed(self, peer: Peer, principal: str) -> AsyncGenerator[bytes, None]:
-        """Its feed of the principal's sessions, in pieces of any size. Raises: PeerLost."""
+        """Return the replica's feed of the principal's sessions, in pieces of any size. Raises: PeerLost."""
         ...
 
     async def ask(self, peer: Peer, request: PeerRequest, *, within: float) -> PeerAnswer | None:
-        """None if it has no such session, or cannot be reached: then it did nothing. Raises: PeerLost."""
+        """Return None if it has no such session or is unreachable: then it did nothing. Raises: PeerLost."""
         ...
 
 
 class NoPeers:
-    """For a process that shares its sessions with none."""
+    """For a process that does not share its sessions."""
 
     peers: Sequence[Peer] = ()
 

@@ -1,4 +1,4 @@
-"""What a person does on the page to record a server: begin, and end with the file."""
+"""The page's actions to record a server: begin a recording, and end it with a file."""
 
 from emceepee.console.feed import server_row
 from emceepee.errors import InvalidArguments
@@ -7,7 +7,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 async def begin_recording(session: Session, given: JsonObject) -> JsonObject:
-    """Of a fresh connection, so that the recording has its beginning."""
+    """Record a new connection, so that the recording includes the handshake."""
     connection = session.connection(_server(given))
     await connection.recording.begin()
     return {"server": server_row(connection)}

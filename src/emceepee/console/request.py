@@ -1,4 +1,4 @@
-"""One request to the console, and the routes that such requests take."""
+"""A request to the console, and its routes."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ class ConsoleRequest:
     headers: Headers
     receive: Receive
     send: Send
-    peer: str | None = None  # the address that it came from
-    is_logged_in: Callable[[], bool] = lambda: True  # whether the login still holds, for long responses
-    is_from_peer: bool = False  # another replica asks for the page: it wants what is here, and nothing else
+    peer: str | None = None  # the client's address
+    is_logged_in: Callable[[], bool] = lambda: True  # whether the login is still valid, for long responses
+    is_from_peer: bool = False  # another replica forwards a page's request: it wants only this replica's data
 
     async def body(self) -> bytes:
         """Raises: InvalidArguments, CallerLeft."""
@@ -45,7 +45,7 @@ class ConsoleRequest:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """`is_open` routes show nothing of anyone's and need no login; all others refuse without one."""
+    """`is_open` routes show no user data and need no login; all others require one."""
 
     method: str
     path: str

@@ -1,4 +1,4 @@
-"""How requests look to a person: rows of the waterfall, one request in full, and all of them as one document."""
+"""Views of requests for people: rows of the waterfall, one request in full, and all requests as one document."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -14,16 +14,16 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
 SUMMARY_LENGTH = 200
-SHOWN_LINE_BYTES = 16 << 10  # of one log line, about; get_logs has it whole
-SHOWN_LOG_BYTES = 128 << 10  # of all that a request's server logged meanwhile
-SPANS_AT_ONCE = 20  # that become a document before others have their turn
-SHORTEST_QUEUE = 0.001  # seconds: below it nothing is to be seen, and every request has it
+SHOWN_LINE_BYTES = 16 << 10  # of one log line, about; get_logs returns it in full
+SHOWN_LOG_BYTES = 128 << 10  # of all lines that a request's server logged during the request
+SPANS_AT_ONCE = 20  # per turn of the event loop
+SHORTEST_QUEUE = 0.001  # seconds: a shorter one is invisible, and every request has one
 _WAITS_FOR_BACKEND = (SpanKind.TOOL_CALL, SpanKind.RESOURCE_READ, SpanKind.PROMPT_GET)
-_LOG_SLACK = timedelta(milliseconds=100)  # what a server says of a call may come a little after its answer
+_LOG_SLACK = timedelta(milliseconds=100)  # a server's log line about a call may arrive a little after its answer
 
 
 def row(span: Span, session: Session) -> JsonObject:
-    """One row. Its times are milliseconds: of the start since the epoch, of the phases since the start."""
+    """Return one row. Times are in milliseconds: the start since the epoch, the phases since the start."""
     started = epoch_milliseconds(span.at)
     optional = {
         "server": span.server,
@@ -61,7 +61,7 @@ def _ms(seconds: float | None) -> float | None:
 
 
 def detail(span: Span, session: Session) -> JsonObject:
-    """What is kept of one request, secrets masked. Of very long logs it is the end."""
+    """Return all stored data of one request, with secrets masked. Very long logs are cut to their end."""
     logs: list[JsonObject] = []
     room, lines = SHOWN_LOG_BYTES, _lines_of(span, session)
     while lines and room > 0:
@@ -78,10 +78,10 @@ def detail(span: Span, session: Session) -> JsonObject:
 
 
 def _lines_of(span: Span, session: Session) -> list[tuple[LogLine, bool]]:
-    """Return what the server logged for the request, and whether that is sure.
+    """Return the server's log lines for the request, each with whether the match is certain.
 
-    Over HTTP the stream says which request a line is about. Any other line may be about each request that runs when it
-    comes, and is surely about the only one.
+    Over HTTP, the stream identifies the request of a line. Any other line may belong to each request that runs when it
+    arrives. The match is certain if only one request runs.
     """
     others = [each for each in session.journal.spans if each.server == span.server and each.phases and each is not span]
     found: list[tuple[LogLine, bool]] = []
@@ -107,13 +107,13 @@ def log_view(line: LogLine, session: Session) -> JsonObject:
         "timestamp": iso(line.at),
         "level": str(line.level),
         "source": str(line.source),
-        "data": redacted(kept(line.data, SHOWN_LINE_BYTES)[0]),  # cut before: masking takes long
+        "data": redacted(kept(line.data, SHOWN_LINE_BYTES)[0]),  # cut before masking, which takes long
     }
     return view if line.logger is None else view | {"logger": line.logger}
 
 
 async def waterfall(sessions: list[Session], now: str) -> JsonObject:
-    """All requests kept, by session. Others have their turn while it is made."""
+    """Return all stored requests by session. It yields to the event loop between batches."""
     by_session = {session.session_id: session.journal.since(0) for session in sessions}
     spans = [span for of_session in by_session.values() for span in of_session]
     documents: dict[str, list[JsonObject]] = {session_id: [] for session_id in by_session}
@@ -135,7 +135,7 @@ async def waterfall(sessions: list[Session], now: str) -> JsonObject:
 
 
 def joined_waterfall(own: JsonObject, others: list[JsonObject]) -> JsonObject:
-    """The document with those of other replicas in it. A session that moved meanwhile may be in two of them."""
+    """Merge the documents of other replicas. A session that moved during the query may be in two of them."""
     sessions: dict[str, list[JsonObject]] = {}
     for document in (own, *others):
         for session_id, requests in document["sessions"].items():

@@ -1,4 +1,4 @@
-"""The servers that were added, as a person changes them: their settings to begin with, and whether they are used."""
+"""A person's changes to added servers: view the settings for editing, and disable or enable a server."""
 
 from emceepee.backends.spec import BackendSpec, entry_of
 from emceepee.errors import InvalidArguments
@@ -34,9 +34,10 @@ async def enable(session: Session, given: JsonObject) -> JsonObject:
 
 
 def masked_entry(spec: BackendSpec) -> JsonObject:
-    """What would add it again, but for what may be a secret: every header, every variable, and what looks like one.
+    """Return the settings that would add the server again, with possible secrets masked.
 
-    Each has a mask in its place, by which the page knows that it must be written again.
+    Every header, every environment variable, and every value that looks like a secret becomes a mask. The page asks the
+    user to enter masked values again.
     """
     entry = entry_of(spec).model_dump(mode="json", exclude_none=True)
     shown: JsonObject = redacted(entry, address=masked_url)

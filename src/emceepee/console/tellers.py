@@ -1,23 +1,23 @@
-"""Whose word counts for a session that more than one replica tells of, as while it moves from one to another.
+"""Which replica's feed counts for a session that several replicas report, as while it moves between them.
 
-    A  session ───────────── session ── gone          A had it, and hears late that it was taken over
+    A  session ───────────── session ── gone          A had it, and learns late of the takeover
     B          ── session ──────────────────── …      B has it
-    page       A ──────── B ── (B) ──── (B) ─── …     whoever told of it first last
+    page       A ──────── B ── (B) ──── (B) ─── …     the replica that most recently began to report it
 
-The replica that begins to tell of a session counts from then on: what others still tell of it is passed over, and for
-the page it is gone only if nobody is left who tells of it.
+A replica that begins to report a session counts from then on; later reports of others are ignored. For the page, the
+session is gone only if no replica reports it any more.
 """
 
 from emceepee.console.peers import Peer
 
 
 class Tellers:
-    """Of one page. Nothing is awaited, and nothing read: what is told is said by whoever reads it."""
+    """The reporting replicas of one page's sessions. It does no I/O: the feed's readers call it for each report."""
 
     def __init__(self) -> None:
-        self._told: dict[Peer, set[str]] = {}  # the sessions that each tells of
-        self._shown: dict[str, Peer] = {}  # by session, who told of it first last
-        self._unconfirmed: dict[Peer, set[str]] = {}  # not told again yet, since the feed of that one began anew
+        self._told: dict[Peer, set[str]] = {}  # the sessions that each replica reports
+        self._shown: dict[str, Peer] = {}  # by session, the replica that most recently began to report it
+        self._unconfirmed: dict[Peer, set[str]] = {}  # not reported again since the replica's feed restarted
 
     def __repr__(self) -> str:
         return f"<Tellers {self._shown}>"
@@ -26,7 +26,7 @@ class Tellers:
         return self._shown.get(session_id)
 
     def tell(self, teller: Peer, session_id: str) -> bool:
-        """It tells how the session stands. Whether that is for the page."""
+        """Record a report of the session's state. Return whether the page should receive it."""
         told = self._told.setdefault(teller, set())
         self._unconfirmed.get(teller, set()).discard(session_id)
         if session_id not in told:
@@ -35,7 +35,7 @@ class Tellers:
         return self._shown[session_id] == teller
 
     def end(self, teller: Peer, session_id: str) -> bool:
-        """It no longer has the session. Whether nobody has."""
+        """Record that the replica lost the session. Return whether no replica has it."""
         self._told.get(teller, set()).discard(session_id)
         if self._shown.get(session_id) != teller:
             return False
@@ -46,18 +46,18 @@ class Tellers:
         del self._shown[session_id]
         return True
 
-    # The feed of another replica, as a whole.
+    # The feed of another replica as a whole.
 
     def begin(self, teller: Peer) -> None:
-        """Its feed begins, perhaps anew: it tells of everything that it has."""
+        """The replica's feed begins or restarts: it reports all its sessions."""
         self._unconfirmed[teller] = set(self._told.get(teller, ()))
 
     def complete(self, teller: Peer) -> list[str]:
-        """It has told of everything. The sessions that are gone since its last feed."""
+        """The replica has reported all its sessions. Return the sessions that ended since its last feed."""
         return self._end_all(teller, self._unconfirmed.pop(teller, set()))
 
     def leave(self, teller: Peer) -> list[str]:
-        """It tells nothing more. The sessions that are gone with it."""
+        """The replica's feed is lost. Return the sessions that are gone with it."""
         self._unconfirmed.pop(teller, None)
         gone = self._end_all(teller, self._told.get(teller, set()))
         self._told.pop(teller, None)

@@ -1,4 +1,4 @@
-"""The daemon of one user: what it is built of, how long it runs, and in which order it closes."""
+"""The daemon of one user: its parts, its lifetime, and the order of its shutdown."""
 
 import asyncio
 import socket
@@ -37,7 +37,7 @@ log = EventLog("app")
 
 
 class Idleness:
-    """Ends the daemon when it has had no caller for `seconds`, and nothing works in its sessions."""
+    """Ends the daemon when it has had no caller for `seconds`, and its sessions have no work in progress."""
 
     def __init__(
         self, clock: Clock, seconds: float | None, is_used: Callable[[], bool], end: Callable[[], None]
@@ -46,7 +46,7 @@ class Idleness:
         self._timer: Handle | None = None
 
     def look(self) -> None:
-        """After each caller that came or went."""
+        """Restart the timer, after each caller that connected or left."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if self._seconds is None else self._clock.call_later(self._seconds, self._ring)
@@ -74,7 +74,7 @@ async def run_daemon(
     invite: Invite,
     source: ConfigSource | None = None,
 ) -> None:
-    """Serve until a signal to stop, or until nobody has come for `idle_exit` seconds."""
+    """Serve until a stop signal, or until no caller has connected for `idle_exit` seconds."""
     use_surface(config.surface)
     clock = SystemClock()
     async with (
@@ -118,7 +118,7 @@ async def console_beside_daemon(
     if config.console_port is None:
         yield
         return
-    from emceepee.app.http_app import console_of  # here: most have none
+    from emceepee.app.http_app import console_of  # here: most daemons have no console
 
     async with console_of(directory, config, parts, invite) as open_console:
         open_console()
@@ -154,6 +154,6 @@ async def _serve(
 
 
 def _hide(listener: socket.socket) -> None:
-    """Whoever comes from now on finds no daemon, and starts the next one."""
+    """Remove the socket, so that new callers find no daemon and start the next one."""
     with suppress(OSError):
         Path(listener.getsockname()).unlink(missing_ok=True)

@@ -28,10 +28,10 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("server")
-HELLO_SECONDS = 10.0  # until the greeting is complete
-REFUSAL_SECONDS = 1.0  # for a refusal to fit into the buffers of a socket
+HELLO_SECONDS = 10.0  # for the complete greeting
+REFUSAL_SECONDS = 1.0  # to write a refusal to the buffers of a socket
 HOW_TO_ATTACH = "to attach, run `emceepee --attach require`"
-ACCEPT_PAUSE_SECONDS = 0.5  # after a caller who could not be let in: mostly there are no descriptors, for a moment
+ACCEPT_PAUSE_SECONDS = 0.5  # after a failed accept: mostly the process is briefly out of descriptors
 
 
 class AdmissionCheck(Protocol):
@@ -41,16 +41,16 @@ class AdmissionCheck(Protocol):
 
     @property
     def notice(self) -> str | None:
-        """What whoever is let in should know."""
+        """A notice for admitted clients."""
         ...
 
 
 class _Refused(Exception):
-    """A caller that is not let in; the text says why, and what to do."""
+    """A rejected caller; the text gives the reason and the remedy."""
 
 
 class AttachedCallers:
-    """Accepts callers on a listening socket. `on_change` is told whenever one comes or leaves."""
+    """Accepts callers on a listening socket. `on_change` is called whenever a caller connects or leaves."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class AttachedCallers:
         self.on_change: Callable[[], None] = lambda: None
         self._tasks = TaskOwner("attached")
         self._conversations: set[StdioConversation] = set()
-        self._holders: dict[SessionKey, int] = {}  # how many callers each session has
+        self._holders: dict[SessionKey, int] = {}  # the number of callers of each session
         self._connections = 0
         self._is_stopping = False
 
@@ -89,7 +89,7 @@ class AttachedCallers:
             self._tasks.spawn(self._serve(connection), name="caller")
 
     async def drain(self, hurried: asyncio.Event) -> None:
-        """Nothing new begins; what runs has a moment. Sessions are left as they are: their callers come again."""
+        """Accept nothing new, and give running requests time to finish. Keep the sessions: their callers reconnect."""
         self._is_stopping = True
         draining = [
             item.drain(finish=FINISH_SECONDS, let_go=LET_GO_SECONDS, hurried=hurried) for item in self._conversations
@@ -132,7 +132,7 @@ class AttachedCallers:
             lines.close()
 
     async def _read_greeting(self, connection: socket.socket) -> tuple[bytes, bytes]:
-        """The first line, and the bytes behind it; no line if the caller has left. Raises: _Refused, OSError."""
+        """Return the first line and the bytes after it; no line if the caller has left. Raises: _Refused, OSError."""
         loop, read = asyncio.get_running_loop(), bytearray()
         try:
             async with give_up_after(self._clock, HELLO_SECONDS):
@@ -151,7 +151,7 @@ class AttachedCallers:
         return bytes(read[: end + 1]), bytes(read[end + 1 :])
 
     async def _refuse(self, connection: socket.socket, reason: str) -> None:
-        with suppress(OSError):  # a timeout is one
+        with suppress(OSError):  # includes a timeout
             async with give_up_after(self._clock, REFUSAL_SECONDS):
                 welcome = Welcome(pid=os.getpid(), refusal=reason)
                 await asyncio.get_running_loop().sock_sendall(connection, write_greeting(welcome))
@@ -164,12 +164,12 @@ class AttachedCallers:
         except (EmceepeeError, StoreError) as error:
             raise _Refused(str(error)) from None
         self._holders[key] = self._holders.get(key, 0) + 1
-        session.open_streams += 1  # as long as it has a caller, it is neither put to sleep nor forgotten
+        session.open_streams += 1  # while it has a caller, it neither sleeps nor expires
         try:
             session.update_profile(transport="stdio")
             notice, link_file = self._admission_check.notice, self._link_file
             welcome = Welcome(pid=os.getpid(), longest_line=self._longest, link_file=link_file, notice=notice)
-            # The transport closes it, once its buffer is written.
+            # The transport closes the socket after its buffer is written.
             owned = socket.socket(fileno=connection.detach())
             owned.setblocking(False)
             await asyncio.get_running_loop().connect_accepted_socket(lambda: lines, owned)
@@ -199,7 +199,7 @@ class AttachedCallers:
             await lines.writer.flush(within=FLUSH_SECONDS)
 
     async def _leave(self, key: SessionKey, *, is_kept: bool) -> None:
-        """A session that only its caller could name ends with it."""
+        """Close the session after its last caller, unless its name lets other callers find it again."""
         self._holders[key] -= 1
         if self._holders[key]:
             return

@@ -1,4 +1,4 @@
-"""One connection to a daemon: what was sent on it, and which of that may go to the next daemon if this one is lost.
+"""One connection to a daemon: the lines sent on it, and which of them go to the next daemon if this one is lost.
 
 sent ──▶ answered
   ├────▶ refused, as the daemon stops                sent again
@@ -19,19 +19,19 @@ from emceepee.daemon.messages import MessageId, answers_in, error_line, is_not_b
 from emceepee.wire.framing import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
-ANSWER_GROWTH = 8  # of the longest line: an answer may hold one twice, as text in JSON with its escapes
+ANSWER_GROWTH = 8  # times the longest line: an answer may contain a line twice, as text in JSON with its escapes
 KEPT_BYTES = 64 << 10  # of a line that may change something, until it is answered
-MOST_REPEATS = 2  # of one line: a request that ends each daemon must not do so for ever
+MOST_REPEATS = 2  # of one line: a request that ends each daemon must not do so forever
 TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or read the result in parts."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """A line of the caller."""
+    """A line that the caller sent."""
 
     line: bytes
     keys: tuple[MessageId, ...] = ()
-    """Of the requests in it."""
+    """The ids of the requests in it."""
     changes_nothing: bool = False
     repeats: int = 0
 
@@ -40,14 +40,14 @@ class Sent:
 
 
 class Loss(NamedTuple):
-    """What becomes of unanswered requests when their daemon is lost."""
+    """The fate of unanswered requests when their daemon is lost."""
 
     again: list[Sent]
     lost: list[MessageId]
 
 
 def settle_loss(waiting: Mapping[MessageId, Sent | None], unread: Sent | None) -> Loss:
-    """`waiting` has no line for large requests. `unread` certainly did not reach the daemon."""
+    """Decide which requests to repeat. `waiting` has no line for large requests. The daemon did not read `unread`."""
     again: list[Sent] = []
     lost: list[MessageId] = []
     for key, sent in waiting.items():
@@ -61,47 +61,47 @@ def settle_loss(waiting: Mapping[MessageId, Sent | None], unread: Sent | None) -
 
 
 def _is_repeatable(sent: Sent, waiting: Mapping[MessageId, Sent | None]) -> bool:
-    """Of a batch that was answered in part, the rest cannot be sent alone."""
+    """Return whether a line may be sent again. The rest of a partly answered batch cannot be sent alone."""
     return sent.repeats < MOST_REPEATS and all(key in waiting for key in sent.keys)
 
 
 class LineOwner(Protocol):
-    """Who speaks on the line. Any thread may call this."""
+    """The owner of a line. Any thread may call its methods."""
 
     def write(self, line: bytes) -> None:
-        """To the caller."""
+        """Write a line to the caller."""
         ...
 
     def answered(self, keys: list[MessageId]) -> None: ...
 
     def lose(self, loss: Loss) -> None:
-        """Returns at once."""
+        """Record lost requests. Returns at once."""
         ...
 
     def resume(self) -> None:
-        """Sends what was lost and is to be sent again."""
+        """Repeat those lost requests that may be sent again."""
         ...
 
 
 class DaemonLine:
-    """`send` and `close` are for one thread at a time."""
+    """Only one thread at a time may call `send` and `close`."""
 
     def __init__(self, connection: socket.socket, owner: LineOwner, longest_answer: int) -> None:
         self._connection, self._owner, self._longest = connection, owner, longest_answer
         self._lock = threading.Lock()
         self._waiting: dict[MessageId, Sent | None] = {}
         self._last: Sent | None = None  # until it is answered
-        self._refused: list[tuple[Sent, bytes]] = []  # as the daemon stops, and its answers
-        self._unheard: MessageId | None = None  # an answer that the caller has had before
+        self._refused: list[tuple[Sent, bytes]] = []  # requests that a stopping daemon refused, with its answers
+        self._unheard: MessageId | None = None  # the request of a repeated answer, which the caller must not get again
         self._is_sending = self._is_finishing = self._was_reset = False
-        self._is_read_out = False  # no answer comes any more
+        self._is_read_out = False  # no more answers arrive
         self._settled = threading.Event()
         self.is_lost = False
         self._reader = threading.Thread(target=self._read, name="daemon", daemon=True)
         self._reader.start()
 
     def send(self, sent: Sent, *, unheard: MessageId | None = None) -> bool:
-        """Whether it was dealt with. If not, it may go to the next daemon."""
+        """Send a line. Return whether it is settled; if not, it may go to the next daemon."""
         with self._lock:
             if self.is_lost:
                 return False
@@ -120,7 +120,7 @@ class DaemonLine:
                 self.is_lost = True
             elif not self._is_read_out:
                 return True
-            # Lost: the reader has left these requests to us. Without its end, no line is taken for whole.
+            # Lost: the reader has left these requests to us. A line without its end does not count as complete.
             waiting = {key: self._waiting.pop(key) for key in sent.keys if key in self._waiting}
             is_certain = not is_written or self._was_reset
             self._last = None
@@ -132,13 +132,13 @@ class DaemonLine:
         return not loss.again
 
     def forget(self, key: MessageId) -> None:
-        """Its caller has canceled it."""
+        """Forget a request that its caller has canceled."""
         with self._lock:
             self._waiting.pop(key, None)
             self._refused = [pair for pair in self._refused if key not in pair[0].keys]
 
     def wait_until_settled(self, within: float) -> None:
-        """Until each answer of a lost daemon was passed on, and the owner knows of the other requests."""
+        """Wait until all answers of a lost daemon are passed on, and the owner knows the other requests."""
         self._settled.wait(within)
 
     def finish(self, *, within: float) -> None:
@@ -156,9 +156,9 @@ class DaemonLine:
         splitter = LineSplitter(self._longest)
         try:
             while data := self._connection.recv(READ_BYTES):
-                for line in splitter.feed(data):  # a line without its end is dropped
+                for line in splitter.feed(data):  # an incomplete line is dropped
                     self._pass_on(line)
-        except ConnectionResetError:  # on Linux: the daemon had not read all when its end was closed
+        except ConnectionResetError:  # on Linux: the daemon closed its end with unread data
             self._was_reset = True
         except OSError:
             pass
@@ -169,7 +169,7 @@ class DaemonLine:
         with self._lock:
             self.is_lost = True
             waiting, self._waiting, last = self._waiting, {}, self._last
-            if self._is_sending and last is not None:  # `send` sees to it
+            if self._is_sending and last is not None:  # `send` handles these requests
                 self._waiting = {key: waiting.pop(key) for key in last.keys if key in waiting}
                 last = None
             self._is_read_out = True

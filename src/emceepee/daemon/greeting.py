@@ -1,21 +1,21 @@
-"""What is said before the protocol begins: one line each way."""
+"""The greetings before the protocol begins: one line in each direction."""
 
 import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
 HELLO, WELCOME = "hello", "welcome"  # the kinds of greetings, on the wire
-LONGEST_GREETING = 16 << 10  # bytes, with its end
+LONGEST_GREETING = 16 << 10  # bytes, with the line break
 LONGEST_WORDS = 1000  # characters of a refusal or a notice: escaped, each may take twelve bytes
 
 
 class BadGreeting(Exception):
-    """What is at the other end does not speak as emceepee does."""
+    """The program at the other end does not speak emceepee's protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonHello:
-    """Of whoever attaches. Its session goes on under that name, and stays after it if `is_kept`."""
+    """The greeting of a client. Its session continues under that name, and outlives the connection if `is_kept`."""
 
     version: str
     configuration: str
@@ -25,13 +25,13 @@ class DaemonHello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """Of the daemon: lines in both directions are the protocol's from now on. Or `refusal` says why not."""
+    """The greeting of the daemon. The protocol's lines follow it in both directions, unless `refusal` says why not."""
 
     pid: int
     longest_line: int = 0
-    link_file: str | None = None  # where the newest link to the console is
+    link_file: str | None = None  # the file with the newest link to the console
     refusal: str | None = None
-    notice: str | None = None  # what whoever is let in should know
+    notice: str | None = None  # for admitted clients
 
 
 def write_greeting(greeting: DaemonHello | Welcome) -> bytes:

@@ -1,4 +1,4 @@
-"""Which daemon it is, as callers ask it: the same one after a change of its configuration, which it follows."""
+"""The daemon's identity as callers see it: it survives changes of the configuration, which the daemon follows."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ LONGEST_NOTICE = 1000  # characters
 
 
 class FollowedIdentity:
-    """`read_digest` is of the configuration as it is on disk just now."""
+    """`read_digest` returns the digest of the configuration that is on disk at that time."""
 
     def __init__(self, identity: Identity, read_digest: Callable[[], str]) -> None:
         self._identity, self._read_digest = identity, read_digest
@@ -27,12 +27,12 @@ class FollowedIdentity:
         return reloader
 
     def reread(self) -> None:
-        """The file was read because someone asked for that. One that is watched is looked at when it matters."""
+        """Update the digest after a requested reload. A watched file is checked in `refusal` instead."""
         if not self._is_watched:
             self._identity = replace(self._identity, configuration=self._read_digest())
 
     async def refusal(self, hello: DaemonHello) -> str | None:
-        """Why it is not for whoever says that. If their configurations differ, it may just have been changed."""
+        """Return why the client is refused, or None. If the configurations differ, check first for a recent change."""
         if self._is_watched and self._reloader is not None:
             async with self._catching_up:
                 if hello.version == self._identity.version and hello.configuration != self._identity.configuration:
@@ -40,15 +40,15 @@ class FollowedIdentity:
         return self._identity.refusal(hello)
 
     async def _catch_up(self, reloader: Reloader) -> None:
-        """Returns when what is on disk is in force, or was refused: the file, and the secrets that it refers to."""
-        found = await asyncio.to_thread(self._read_digest)  # first: what changes meanwhile is seen by the next caller
+        """Return when the configuration on disk, with the secrets it refers to, is in effect or was refused."""
+        found = await asyncio.to_thread(self._read_digest)  # first: the next caller detects a change during the reload
         if found != self._identity.configuration:
             await reloader.reload()
             self._identity = replace(self._identity, configuration=found)
 
     @property
     def notice(self) -> str | None:
-        """What of the file is not in force, for whoever attaches all the same."""
+        """A notice for attaching clients about the parts of the file that are not in effect."""
         if self._reloader is None:
             return None
         pid = self._identity.pid

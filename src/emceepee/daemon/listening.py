@@ -1,4 +1,4 @@
-"""The daemon's end: one daemon per user, a socket that is nobody else's, and what it answers to a greeting."""
+"""The daemon's end: one daemon per user, a private socket, and the daemon's answer to a greeting."""
 
 import fcntl
 import os
@@ -19,14 +19,14 @@ BACKLOG = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Which daemon it is."""
+    """The identity of a daemon."""
 
     version: str
     configuration: str
     pid: int
 
     def refusal(self, hello: DaemonHello) -> str | None:
-        """Why whoever says that works by itself."""
+        """Return why the client must work without this daemon, or None."""
         if hello.version != self.version:
             differs = f"is emceepee {self.version}, and this is {hello.version}"
         elif hello.configuration != self.configuration:
@@ -38,15 +38,15 @@ class Identity:
 
 @contextmanager
 def listening_socket(folder: Path) -> Iterator[socket.socket]:
-    """Waits for a daemon that is about to end. Raises: NoDaemon if another runs, OSError."""
+    """Listen, after waiting for a daemon that is about to end. Raises: NoDaemon if another runs, OSError."""
     path = folder / SOCKET_NAME
-    # Of fcntl's kind: such a lock is the process's own, and not that of what it starts.
+    # An fcntl lock belongs to the process alone: child processes do not inherit it.
     lock = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
     try:
         _take(lock, path)
         os.ftruncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())  # for people, and for `kill`
-        path.unlink(missing_ok=True)  # of one that was killed
+        path.unlink(missing_ok=True)  # left by a daemon that was killed
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with listener:
             before = os.umask(0o177)
@@ -65,7 +65,10 @@ def listening_socket(folder: Path) -> Iterator[socket.socket]:
 
 
 def _take(lock: int, path: Path) -> None:
-    """One that ends removes its socket first, and holds the lock until its servers have ended. Raises: NoDaemon."""
+    """Acquire the lock. An ending daemon removes its socket first, and holds the lock until its servers have ended.
+
+    Raises: NoDaemon.
+    """
     for _ in range(round(ENDING_SECONDS / LOOK_SECONDS)):
         try:
             fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

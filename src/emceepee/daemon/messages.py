@@ -1,16 +1,16 @@
-"""As much of the protocol as a pipe needs: whose answers are awaited, and what to say when none will come."""
+"""The part of the protocol that a pipe needs: pending requests, and errors for answers that will not come."""
 
 import json
 import re
 from typing import Any, TypeAlias
 
 MessageId: TypeAlias = int | str
-# The end of what a daemon answers that stops, to requests that it did not begin.
+# The end of a stopping daemon's answer to a request that it did not begin.
 _NOT_BEGUN = b'"error":{"code":-32600,"message":"The server is shutting down."}}'
-LOST = -32000  # the first of those that each program gives a meaning of its own
+LOST = -32000  # the first of the codes that each program defines for itself
 INVALID_REQUEST = -32600
-# Requests that leave everything as it is, however often they are made. A call of a tool is one if the tool only reads,
-# and does not wait: a second wait would be longer than the caller asked for.
+# Requests without side effects, however often they are made. A tool call qualifies if the tool only reads, and does not
+# wait: a second wait would take longer than the caller asked for.
 REPEATABLE_METHODS = frozenset(
     (
         *("initialize", "ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),
@@ -31,12 +31,12 @@ REPEATABLE_TOOLS = frozenset(
         *("list_tasks", "list_timers", "list_tools", "read_resource", "read_result"),
     )
 )
-# As emceepee writes its answers: then the rest, which may be long, need not be read.
+# Matches an answer as emceepee writes it: then the rest, which may be long, need not be parsed.
 _ANSWER = re.compile(rb'\{"jsonrpc":"2\.0","id":(?:(\d{1,18})|"([\w-]{1,100})"),"(?:result|error)":').match
 
 
 def parse(line: bytes) -> list[dict[str, Any]]:
-    """The messages in a line; none if they cannot be read, which the daemon will say."""
+    """Return the messages in a line; none if it is unreadable, which the daemon will report."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -45,18 +45,18 @@ def parse(line: bytes) -> list[dict[str, Any]]:
 
 
 def requests_in(messages: list[dict[str, Any]]) -> list[MessageId]:
-    """The ids of those that want an answer."""
+    """Return the ids of the messages that expect an answer."""
     return [item["id"] for item in messages if "method" in item and is_id(item.get("id"))]
 
 
 def canceled_in(messages: list[dict[str, Any]]) -> list[MessageId]:
-    """The ids of requests whose answers are not awaited any more."""
+    """Return the ids of canceled requests."""
     found = [item.get("params") for item in messages if item.get("method") == "notifications/cancelled"]
     return [item["requestId"] for item in found if isinstance(item, dict) and is_id(item.get("requestId"))]
 
 
 def change_nothing(messages: list[dict[str, Any]]) -> bool:
-    """Whether all of them may be made again, even if they were executed."""
+    """Return whether all messages may be repeated, even if they were executed."""
     return bool(messages) and all(map(_changes_nothing, messages))
 
 
@@ -69,14 +69,14 @@ def _changes_nothing(message: dict[str, Any]) -> bool:
 
 
 def answers_in(line: bytes) -> list[MessageId]:
-    """The ids of what it answers."""
+    """Return the ids of the requests that a line answers."""
     if (found := _ANSWER(line)) is not None:
         return [int(found[1]) if found[1] is not None else found[2].decode()]
     return [item["id"] for item in parse(line) if "method" not in item and is_id(item.get("id"))]
 
 
 def is_not_begun(line: bytes) -> bool:
-    """Whether an answer says that nothing was done, because the daemon stops."""
+    """Return whether an answer reports that nothing was done, because the daemon stops."""
     return line.endswith(_NOT_BEGUN)
 
 

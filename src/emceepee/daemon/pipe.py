@@ -1,7 +1,7 @@
-"""The pipe: lines of the caller to the daemon, lines of the daemon to the caller, in a thread for each direction.
+"""The pipe: passes lines from the caller to the daemon and back, with a thread for each direction.
 
-If the daemon is lost, the next line finds it again, or starts it: the handshake is repeated without the caller, and the
-session, which the pipe gave its name, goes on. Requests under way are sent again if the lost daemon cannot have
+If the daemon is lost, the next line finds or starts another one. The pipe repeats the handshake without the caller, and
+the session continues, because the pipe gave it a name. Requests in flight are sent again if the lost daemon cannot have
 executed them, or if they change nothing. The others are answered with an error.
 """
 
@@ -25,7 +25,7 @@ from emceepee.daemon.starting import Attached, NoDaemon
 from emceepee.terminal_text import printable
 from emceepee.wire.framing import LineSplitter, TooLongLine
 
-END_SECONDS = 5.0  # for the last answers, when the caller's input has ended, or the daemon
+END_SECONDS = 5.0  # for the last answers, after the caller's input or the daemon has ended
 GONE = (
     "emceepee's daemon has ended while this request was under way, and may have executed it. Check its effect before "
     "you send it again. The session goes on with the next request."
@@ -33,15 +33,15 @@ GONE = (
 
 
 class DaemonPipe:
-    """`run` until the caller's input ends."""
+    """Call `run`, which returns when the caller's input ends."""
 
     def __init__(self, attached: Attached, attach: Callable[[], Attached], *, stdin: int, stdout: int) -> None:
         self._attach, self._stdin, self._stdout = attach, stdin, stdout
         self._longest_line = attached.welcome.longest_line
         self._splitter = LineSplitter(self._longest_line)
         self._writing = threading.Lock()
-        self._turn = threading.Lock()  # of the thread that writes to the daemon, and looks for the next one
-        self._again: deque[Sent] = deque()  # of lost daemons
+        self._turn = threading.Lock()  # held by the thread that writes to the daemon or finds the next one
+        self._again: deque[Sent] = deque()  # requests of lost daemons
         self._handshake = Handshake()
         self._line: DaemonLine | None = self._open(attached)
 
@@ -65,7 +65,7 @@ class DaemonPipe:
     def _forward(self, line: bytes) -> None:
         messages = parse(line)
         keys = requests_in(messages)
-        if messages:  # before it is sent: the answer may be here at once
+        if messages:  # before sending: the answer may arrive at once
             self._handshake.note(messages[0].get("method"), line, keys)
         sent = Sent(line=line, keys=tuple(keys), changes_nothing=change_nothing(messages))
         with self._turn:
@@ -79,7 +79,7 @@ class DaemonPipe:
                 self._refuse(sent, error)
 
     def _connected(self) -> DaemonLine:
-        """The line to the daemon, or to the next one. Raises: NoDaemon."""
+        """Return the line to the daemon, or to its successor. Raises: NoDaemon."""
         while (line := self._line) is None or line.is_lost:
             if line is not None:
                 line.wait_until_settled(END_SECONDS)
@@ -106,7 +106,7 @@ class DaemonPipe:
         for key in sent.keys:
             self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
 
-    # What a line to a daemon reports.
+    # Reports from a line to a daemon (`LineOwner`).
 
     def lose(self, loss: Loss) -> None:
         for key in loss.lost:
@@ -126,7 +126,7 @@ class DaemonPipe:
         self._handshake.confirm(keys)
 
     def write(self, line: bytes) -> None:
-        """To the caller. If it is gone, so are we."""
+        """Write to the caller. If it is gone, exit."""
         with self._writing:
             view = memoryview(line)
             try:
@@ -137,7 +137,7 @@ class DaemonPipe:
 
 
 class Handshake:
-    """What the caller said first, for a daemon that did not hear it."""
+    """The caller's handshake, which is repeated for the next daemon."""
 
     def __init__(self) -> None:
         self._opening: bytes | None = None

@@ -1,4 +1,4 @@
-"""Where the daemon is found, and who may be at either end: the same user, and nobody else."""
+"""The daemon's folder and socket, and the check that the same user is at both ends."""
 
 import os
 import socket
@@ -10,26 +10,26 @@ from pathlib import Path
 from emceepee.paths import state_folder
 
 SOCKET_NAME = "daemon.sock"
-LOCK_NAME = "daemon.lock"  # locked by the daemon as long as it runs
-STARTING_NAME = "starting.lock"  # by whoever starts one
+LOCK_NAME = "daemon.lock"  # locked while the daemon runs
+STARTING_NAME = "starting.lock"  # locked by the process that starts a daemon
 LINK_NAME = "console-link"
 LOG_NAME = "daemon.log"
-LONGEST_PATH = 100  # bytes; what every system takes for a socket
+LONGEST_PATH = 100  # bytes; every system accepts this for a socket
 _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1  # of macOS and the BSDs
 
 
 class UnsafePlace(Exception):
-    """Someone else may be at the other end; the text says why."""
+    """Another user may be at the other end; the text gives the reason."""
 
 
 def runtime_folder(environment: Mapping[str, str]) -> Path:
-    """Of the user, for sockets. Raises: RuntimeError if there is no home."""
+    """Return the user's folder for sockets. Raises: RuntimeError if there is no home."""
     given = Path(environment.get("XDG_RUNTIME_DIR") or ".")
     return given / "emceepee" if given.is_absolute() else state_folder(environment) / "run"
 
 
 def open_folder(folder: Path) -> Path:
-    """Made if it is not there, and nobody else's. Raises: UnsafePlace, OSError."""
+    """Create the folder if it is missing, and check that it is private. Raises: UnsafePlace, OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     status = folder.lstat()
     if (problem := folder_problem(status.st_mode, status.st_uid, own=os.geteuid())) is not None:
@@ -40,7 +40,7 @@ def open_folder(folder: Path) -> Path:
 
 
 def folder_problem(mode: int, owner: int, *, own: int) -> str | None:
-    """Why a socket there may be someone else's."""
+    """Return why a socket there may belong to another user, or None."""
     if not stat.S_ISDIR(mode):
         return "is not a directory"
     if owner != own:
@@ -63,7 +63,7 @@ def peer_problem(uid: int | None, *, own: int) -> str | None:
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """As the kernel saw it when it connected; None if it does not say."""
+    """Return the peer's user id at the time it connected, or None if the kernel does not report it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is not None:
         _, uid, _ = struct.unpack("=iii", connection.getsockopt(socket.SOL_SOCKET, option, 12))

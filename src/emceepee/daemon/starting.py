@@ -1,4 +1,4 @@
-"""Reaching the daemon, and starting it if there is none: by one process at a time, however many come at once."""
+"""Connects to the daemon, and starts it if none runs. Only one process at a time starts a daemon."""
 
 import fcntl
 import os
@@ -15,15 +15,15 @@ from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello,
 from emceepee.daemon.place import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 from emceepee.paths import PRIVATE_FILE
 
-GREETING_SECONDS = 10.0  # for a daemon that is busy
-ENDING_SECONDS = 30.0  # for the one before to let go of its servers
-START_SECONDS = ENDING_SECONDS + 30.0  # and for one that is being loaded on a slow machine
-LOOK_SECONDS = 0.05  # between two looks whether another process has started it, or has ended
-READY = "ready"  # what a daemon says first, if it is
+GREETING_SECONDS = 10.0  # for a busy daemon
+ENDING_SECONDS = 30.0  # for the previous daemon to end its servers
+START_SECONDS = ENDING_SECONDS + 30.0  # and for a new daemon to load on a slow machine
+LOOK_SECONDS = 0.05  # between two checks whether another process has started a daemon, or has ended
+READY = "ready"  # the first output of a daemon that listens
 
 
 class NoDaemon(Exception):
-    """There is none, or none to attach to; the text says why."""
+    """No daemon is available for attaching; the text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,10 @@ class Attached:
 
 
 def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_counter) -> Attached | None:
-    """None if no daemon listens there. Raises: NoDaemon if it lets us not in, or is not to be trusted."""
+    """Connect to the daemon, or return None if none listens there.
+
+    Raises: NoDaemon if it lets us not in, or is not to be trusted.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = folder / SOCKET_NAME
     try:
@@ -46,7 +49,7 @@ def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_c
         line = _read_line(connection, now)
         if not line:
             connection.close()
-            return None  # it was just about to end
+            return None  # it was about to end
         welcome = read_welcome(line)
         connection.settimeout(None)
     except (FileNotFoundError, ConnectionError):
@@ -70,7 +73,7 @@ def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_c
 
 
 def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
-    """Byte by byte: the next ones are the protocol's. Empty if the other end has gone.
+    """Read byte by byte, because the bytes after the line are the protocol's. Empty if the other end has gone.
 
     Raises: TimeoutError if the line is not complete in time, OSError, BadGreeting.
     """
@@ -80,7 +83,7 @@ def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
         if len(line) >= LONGEST_GREETING:
             raise BadGreeting(f"its first line is longer than {LONGEST_GREETING:,} bytes")
         left = deadline - now()
-        if left <= 0:  # a timeout of 0 would not wait, and one below is an error
+        if left <= 0:  # a timeout of 0 would not wait, and a negative one is an error
             raise TimeoutError
         connection.settimeout(left)
         byte = connection.recv(1)
@@ -91,11 +94,11 @@ def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
 
 
 def reach_or_start(folder: Path, hello: DaemonHello, command: Sequence[str]) -> Attached:
-    """`command` starts a daemon. Raises: NoDaemon."""
+    """Connect to the daemon, or start one with `command`. Raises: NoDaemon."""
     if (attached := reach(folder, hello)) is not None:
         return attached
     with _turn(folder):
-        if (attached := reach(folder, hello)) is not None:  # of whoever had the turn before
+        if (attached := reach(folder, hello)) is not None:  # started by the process that held the lock before
             return attached
         _start(folder, command)
         if (attached := reach(folder, hello)) is None:
@@ -121,7 +124,7 @@ def _turn(folder: Path) -> Iterator[None]:
 
 
 def _start(folder: Path, command: Sequence[str]) -> None:
-    """Returns when it listens. Raises: NoDaemon."""
+    """Start a daemon, and return when it listens. Raises: NoDaemon."""
     log = os.open(folder / LOG_NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
     try:
         starting = subprocess.Popen(
@@ -137,6 +140,6 @@ def _start(folder: Path, command: Sequence[str]) -> None:
         words = os.read(said.fileno(), 4096).decode("utf-8", "replace").strip() if is_there else ""
     if not is_there:
         starting.kill()
-    starting.wait()  # what it leaves behind is the daemon
+    starting.wait()  # it exits at once: the daemon is its child process
     if words != READY:
         raise NoDaemon(f"the daemon cannot be started: {words or f'see {folder / LOG_NAME}'}")

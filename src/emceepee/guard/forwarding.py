@@ -1,8 +1,8 @@
-"""Whether a request came through a proxy, as far as it shows."""
+"""Detects requests that came through a proxy, by their headers."""
 
 from functools import lru_cache
 
-# What proxies, load balancers, tunnels and CDNs add. None of them is ever sent by an MCP client itself.
+# Headers that proxies, load balancers, tunnels, and CDNs add. MCP clients never send them.
 FORWARDING_PREFIXES = (b"x-forwarded", b"x-original-", b"x-envoy-", b"x-azure-", b"x-appengine-", b"cf-", b"fastly-")
 FORWARDING_SUFFIXES = (b"-ip", b"-remote-addr", b"-forwarded-for", b"-ip-address")
 FORWARDING_HEADERS = frozenset(
@@ -15,9 +15,9 @@ FORWARDING_HEADERS = frozenset(
 )
 
 
-@lru_cache(maxsize=64)  # a caller sends the same headers in every request
+@lru_cache(maxsize=64)  # callers send the same headers in every request
 def is_forwarded(names: tuple[bytes, ...]) -> bool:
-    """Whether any of these header names, in lower case, is a proxy's."""
+    """Return whether a proxy added any of these headers. The names are in lower case."""
     return any(
         name in FORWARDING_HEADERS or name.startswith(FORWARDING_PREFIXES) or name.endswith(FORWARDING_SUFFIXES)
         for name in names

@@ -1,4 +1,4 @@
-"""The checks that every HTTP request passes before anything else looks at it."""
+"""The checks that every HTTP request must pass before any other code handles it."""
 
 import hmac
 import ipaddress
@@ -19,7 +19,7 @@ _NETLOC = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>
 
 
 class TokenCheck(Protocol):
-    """Another way to prove who one is, such as a login elsewhere."""
+    """Verifies tokens that the gate itself does not know, such as OAuth access tokens."""
 
     async def principal_of(self, token: str) -> str | Rejection: ...
 
@@ -28,18 +28,18 @@ class TokenCheck(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRules:
-    """What the operator allows."""
+    """The operator's rules for callers."""
 
-    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # principal by token
-    hosts: frozenset[str] = frozenset()  # further names under which we may be called
-    origins: frozenset[str] = frozenset()  # pages elsewhere that may call us
-    any_host: bool = False  # for those who are proven by a token anyway
-    any_address: bool = False  # names can be made to point at us by any page's owner, addresses cannot
-    only_logins: bool = False  # a login is needed even by programs on this machine
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # maps tokens to principals
+    hosts: frozenset[str] = frozenset()  # additional names accepted in the Host header
+    origins: frozenset[str] = frozenset()  # origins of foreign pages that may call
+    any_host: bool = False  # accept any Host; for servers that require authentication
+    any_address: bool = False  # accept any IP address as Host, because DNS rebinding needs a name
+    only_logins: bool = False  # require a login even from programs on this machine
 
 
 class Gate:
-    """Authenticates requests: an identity, or a rejection to send."""
+    """Authenticates requests. The result is an identity, or a rejection to send."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Gate:
         return bool(self._tokens) or self._check is not None
 
     def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> Rejection | None:
-        """Reject a foreign Host or Origin (DNS rebinding, CSRF); None if both are fine."""
+        """Reject a foreign Host or Origin (DNS rebinding, CSRF). Return None if both are allowed."""
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_own_host(host):
             return Rejection(
@@ -70,7 +70,7 @@ class Gate:
     async def admit(
         self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
     ) -> CallerIdentity | Rejection:
-        """Who calls at /mcp: by a token, by a login, or, where no proof is asked for, whoever is on this machine."""
+        """Identify the caller of /mcp by a token or a login. If neither is required, the default is `LOCAL`."""
         is_page = b"origin" in headers
         is_remote = (
             not _is_loopback(peer) or _came_through_a_proxy(headers) or (is_page and self._is_foreign_page(headers))
@@ -89,19 +89,19 @@ class Gate:
     async def admit_to_console(
         self, headers: Mapping[bytes, bytes], peer: str | None, *, method: str
     ) -> str | Rejection:
-        """The principal. A login or a token is always needed here."""
+        """Return the principal. The console always requires a login or a token."""
         principal = await self._authenticate(headers, peer, method)
         return self._challenge("Log in at /console/login.") if principal is None else principal
 
     def logged_in(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
-        """The principal whose cookie the request carries, if it is a request of our own page."""
+        """Return the principal of the session cookie, or None. The request must come from our own page."""
         if self._logins is None or not is_same_origin(headers, method=method):
             return None
         principals = (self._logins.principal_of(secret) for secret in cookies(headers))
         return next((principal for principal in principals if principal is not None), None)
 
     async def find_login(self, headers: Mapping[bytes, bytes], *, method: str) -> str | None:
-        """The same, also if the person has logged in at another process, and this one did not hear of it yet."""
+        """Like `logged_in`, but also find logins at other processes by reading the store again if necessary."""
         principal = self.logged_in(headers, method=method)
         if principal is None and self._logins is not None and cookies(headers):
             await self._logins.refresh()
@@ -109,7 +109,7 @@ class Gate:
         return principal
 
     async def check_token(self, token: bytes, peer: str | None) -> str | Rejection:
-        """Whose token it is. Wrong ones are answered the later the more of them there are."""
+        """Return the principal of a token. The delay of the answer grows with the number of wrong tokens."""
         verdict: str | Rejection | None = self._find_token(token)
         if verdict is None and self._check is not None:
             verdict = await self._check.principal_of(token.decode("latin-1"))
@@ -123,7 +123,7 @@ class Gate:
         return verdict
 
     async def redeem(self, code: str, peer: str | None) -> str | None:
-        """Whom the code of a link lets in, if anyone."""
+        """Redeem the one-time code of a login link. Return its principal, or None if the code is invalid."""
         principal = None if self._logins is None else await self._logins.codes.redeem(code)
         if principal is None and self._throttle is not None:
             await self._throttle.delay_failure(peer)
@@ -132,7 +132,7 @@ class Gate:
     async def _authenticate(
         self, headers: Mapping[bytes, bytes], peer: str | None, method: str
     ) -> str | Rejection | None:
-        """By a token first, then by a cookie. None if there are no credentials."""
+        """Authenticate by the token, else by the cookie. Return None without a token or a valid cookie."""
         if self.takes_tokens and b"authorization" in headers:
             scheme, _, token = headers[b"authorization"].partition(b" ")
             if scheme.lower() == b"bearer" and token.strip():
@@ -140,7 +140,7 @@ class Gate:
         return await self.find_login(headers, method=method) if b"cookie" in headers else None
 
     def _find_token(self, given: bytes) -> str | None:
-        """Compares with every token in constant time, against timing attacks."""
+        """Return the principal of a configured token. Constant-time comparison prevents timing attacks."""
         found = None
         for token, principal in self._tokens:
             if hmac.compare_digest(token, given):
@@ -171,13 +171,13 @@ class Gate:
         return netloc == host or (place is not None and place[0] in LOOPBACK_NAMES)
 
     def _is_foreign_page(self, headers: Mapping[bytes, bytes]) -> bool:
-        """Whether the page is another server's on this machine: it may call, but not start what it likes."""
+        """Return whether another origin serves the page. Such a page may call, but counts as a remote caller."""
         origin, host = headers[b"origin"].decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
         netloc = origin.partition("://")[2]
         if origin in self._rules.origins or netloc == host:
             return False
         page, here = _host_and_port(netloc), _host_and_port(host)
-        # A loopback address has several names, but its port is one server's.
+        # Loopback has several names, but each port belongs to one server.
         return page is None or here is None or page[1] != here[1] or not {page[0], here[0]} <= LOOPBACK_NAMES
 
 
@@ -186,9 +186,10 @@ def _has_credentials(headers: Mapping[bytes, bytes]) -> bool:
 
 
 def is_same_origin(headers: Mapping[bytes, bytes], *, method: str) -> bool:
-    """Whether a browser sent it for a page of exactly this origin, or for someone who opened the address.
+    """Return whether the request comes from a page of exactly this origin, or from a person who opened the URL.
 
-    Cookies come along with the requests of pages at any port of this host, so they prove nothing by themselves.
+    Browsers send cookies with requests from pages at any port of this host, so a cookie alone does not prove the
+    origin (CSRF).
     """
     site = headers.get(b"sec-fetch-site")
     if site == b"same-origin":
@@ -197,15 +198,15 @@ def is_same_origin(headers: Mapping[bytes, bytes], *, method: str) -> bool:
         is_top_level = headers.get(b"sec-fetch-mode") == b"navigate" and headers.get(b"sec-fetch-dest") == b"document"
         return method == "GET" and is_top_level
     origin = headers.get(b"origin")
-    if origin is None:  # no browser, or one that tells so little of what it opens; a GET changes nothing
+    if origin is None:  # no browser, or one without fetch metadata; a GET has no side effects
         return method in ("GET", "HEAD")
     host = headers.get(b"host", b"")
     return bool(host) and origin in (b"http://" + host, b"https://" + host)
 
 
-@lru_cache(maxsize=256)  # callers name the same few hosts in every request
+@lru_cache(maxsize=256)  # callers send the same few hosts in every request
 def _host_and_port(netloc: str) -> tuple[str, str] | None:
-    """Host and port, nothing else: what programs read in two ways names no place. None if it is none."""
+    """Split into host and port. Return None for any other text, because programs may parse it differently."""
     found = _NETLOC(netloc)
     if found is None or int(found["port"] or 0) > LAST_PORT:
         return None
@@ -221,14 +222,14 @@ def _is_address(name: str) -> bool:
 
 
 def _came_through_a_proxy(headers: Mapping[bytes, bytes]) -> bool:
-    """Who comes through a proxy on this machine may come from anywhere."""
+    """Return whether the request may come from elsewhere through a proxy, even if its peer address is local."""
     place = _host_and_port(headers.get(b"host", b"").decode("latin-1"))
     return place is None or place[0] not in LOOPBACK_NAMES or is_forwarded(tuple(headers))
 
 
 @lru_cache(maxsize=256)
 def _is_loopback(peer: str | None) -> bool:
-    if peer is None:  # a socket file: whoever can open it is here
+    if peer is None:  # a Unix socket: only local processes can open it
         return True
     try:
         return ipaddress.ip_address(peer).is_loopback

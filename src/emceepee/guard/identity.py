@@ -1,4 +1,4 @@
-"""What the guard found out about a request: who calls, or why it is rejected."""
+"""The results of the guard: the identity of a caller, or a rejection."""
 
 from dataclasses import dataclass, field
 
@@ -7,22 +7,22 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class CallerIdentity:
-    """Who calls. `principal` owns sessions and servers; without proof it is whoever can reach us."""
+    """The caller. `principal` owns sessions and servers. Without `is_proven`, the caller has not authenticated."""
 
     principal: str = LOCAL
     is_proven: bool = False
-    is_remote: bool = False  # from another machine, through a proxy, or for a page of another server here
-    is_page: bool = False  # sent by a browser for a page
+    is_remote: bool = False  # from another machine, through a proxy, or from a page of another origin
+    is_page: bool = False  # a browser sent the request for a page
 
     @property
     def is_direct(self) -> bool:
-        """A program on this machine that speaks to us itself."""
+        """Whether a program on this machine calls directly, without a proxy or a page."""
         return not (self.is_remote or self.is_page)
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """Why not, in HTTP's words. `message` says what to do and never repeats a secret."""
+    """An HTTP error response for a rejected request. `message` advises the caller and never contains a secret."""
 
     status: int
     message: str

@@ -1,4 +1,4 @@
-"""The keys that an authorization server publishes: fetched when they are needed, and used for what they are for."""
+"""Fetches and caches the public keys of an authorization server, and restricts each key to its purpose."""
 
 import asyncio
 import ssl
@@ -22,14 +22,14 @@ from emceepee.wire.json_types import JsonObject
 log = EventLog("guard")
 OAUTH_PATH, OPENID_PATH = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 FETCH_SECONDS = 10.0
-FRESH_SECONDS = 300.0  # after which keys are fetched anew, while those that are known are still used
-STALE_SECONDS = 900.0  # after which they are not any more: an issuer that cannot be asked may have withdrawn them
-PAUSE_SECONDS = 1.0  # between two fetches for a key that nobody knows, whoever asks for it
+FRESH_SECONDS = 300.0  # after which keys are fetched again, while cached keys remain in use
+STALE_SECONDS = 900.0  # after which cached keys expire: an unreachable issuer may have revoked them
+PAUSE_SECONDS = 1.0  # minimum time between two fetches, for all callers together
 NEVER = float("-inf")
 DOCUMENT_BYTES = 1 << 20
-MOST_CONNECTIONS = 2  # the keys may be at another origin than the metadata
+MOST_CONNECTIONS = 2  # the keys may have another origin than the metadata
 MOST_KEYS = 100
-# Which algorithms go with which kind of key: never a shared secret, never none.
+# The algorithms for each key type. HMAC and "none" are excluded (algorithm confusion).
 _BY_KIND = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC P-256": ("ES256",),
@@ -40,12 +40,12 @@ _BY_KIND = {
 
 
 class KeysUnavailable(Exception):
-    """The issuer's keys cannot be had just now."""
+    """The issuer's keys are temporarily unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyingKey:
-    """A public key, and the algorithms that a token may be signed with to be verified by it."""
+    """A public key, and the signature algorithms that it may verify."""
 
     key: Any
     algorithms: tuple[str, ...]
@@ -55,13 +55,13 @@ Keys = dict[str | None, VerifyingKey]
 
 
 class IssuerKeys:
-    """A cache of keys. A known key id never waits for a fetch, and callers with unknown ones share one."""
+    """A cache of keys. A fresh key is returned without a fetch. Callers that need a fetch share one."""
 
     def __init__(self, fetch: Callable[[], Awaitable[Keys]], clock: Clock) -> None:
         self._fetch, self._clock = fetch, clock
         self._keys: Keys = {}
         self._fetched_at = self._tried_at = NEVER
-        self._problem = ""  # of the last try, if it failed
+        self._problem = ""  # the error of the last fetch, if it failed
         self._fetching: asyncio.Task[None] | None = None
         self._tasks = TaskOwner("issuer-keys")
 
@@ -84,7 +84,10 @@ class IssuerKeys:
         return self._clock.monotonic() - self._fetched_at
 
     def _refresh(self) -> "asyncio.Task[None] | None":
-        """The fetch that runs, or a new one; None if the last was a moment ago: made-up ids cause no load."""
+        """Return the fetch in progress, or start one.
+
+        Return None within PAUSE_SECONDS of the last fetch, so that made-up key IDs cause no load on the issuer.
+        """
         if self._fetching is None and self._clock.monotonic() - self._tried_at > PAUSE_SECONDS:
             self._fetching = self._tasks.spawn(self._run_fetch(), name="fetch")
         return self._fetching
@@ -117,7 +120,9 @@ async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext, proxies: Pr
 
 
 async def fetch_document(pool: ConnectionPool, url: str) -> JsonObject | None:
-    """None if it is not there. A redirect is not followed: whoever can make one would choose the keys.
+    """Return the JSON object at the URL, or None if it is missing.
+
+    Redirects are not followed, because an attacker who can create one could substitute the keys.
 
     Raises:
         HttpFailure, TimeoutError, ValueError
@@ -133,7 +138,7 @@ async def fetch_document(pool: ConnectionPool, url: str) -> JsonObject | None:
 
 
 async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObject | None]]) -> str:
-    """From the issuer's metadata; an issuer with a path has it behind the well-known part, or before it."""
+    """Return the key URL from the issuer's metadata. An issuer's path may follow or precede the well-known part."""
     parts = urlsplit(issuer)
     origin = f"{parts.scheme}://{parts.netloc}"
     problem = "the issuer publishes no metadata"
@@ -143,7 +148,7 @@ async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObje
         keys = str(metadata.get("jwks_uri"))
         if str(metadata.get("issuer")).rstrip("/") != issuer:
             problem = f"the metadata at {address} is of another issuer"
-        elif urlsplit(keys).scheme not in ("https", parts.scheme):  # another scheme would be a Unix socket
+        elif urlsplit(keys).scheme not in ("https", parts.scheme):  # another scheme could be a Unix socket
             problem = f"the keys named in {address} would not come over TLS"
         else:
             return keys
@@ -151,7 +156,7 @@ async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObje
 
 
 def verifying_keys(document: JsonObject) -> Keys:
-    """Those that are for verifying signatures, by their id."""
+    """Return the signature verification keys of a key set, by their IDs."""
     listed = document.get("keys")
     found: Keys = {}
     for data in listed[:MOST_KEYS] if isinstance(listed, list) else ():
@@ -168,7 +173,7 @@ def _verifying_key(data: JsonObject) -> VerifyingKey | None:
         return None
     kind, own = data.get("kty"), data.get("alg")
     algorithms = _BY_KIND.get(f"{kind}" if kind == "RSA" else f"{kind} {data.get('crv')}", ())
-    if own is not None:  # a key that says what it is for is for nothing else
+    if own is not None:  # a key that names its algorithm must not be used with another
         algorithms = tuple(name for name in algorithms if name == own)
     if not algorithms:
         return None

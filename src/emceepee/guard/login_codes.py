@@ -1,7 +1,7 @@
-"""One-time codes that let a person in at the console: once, at any of the processes that share a store.
+"""One-time codes for console logins. A code works once, at any of the processes that share a store.
 
-A code is good as long as the process that made it is alive. In the store it is a login under a digest that no cookie
-can have; it is used up by whoever ends that login.
+A code is valid while the process that created it is alive. The store holds it as a login under a digest that no cookie
+can have. The process that ends this login has redeemed the code.
 """
 
 import hashlib
@@ -15,20 +15,20 @@ from emceepee.store.store import LOGIN_CODE_MARK, Store, StoredLogin, StoreError
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
-CODE_BYTES = 24  # 192 random bits: whoever has the code is in, once
-LEFT_OVER = timedelta(days=365)  # how long a code stays in the store if nobody clears it away
+CODE_BYTES = 24  # 192 random bits, because the code alone grants a login
+LEFT_OVER = timedelta(days=365)  # how long an orphaned code stays in the store without cleanup
 
 
 class LoginCodes:
-    """Keeps digests only, as those of logins."""
+    """The codes of this process. As for logins, only digests are stored."""
 
     def __init__(self, clock: Clock, saved: SavedLogins, store: Store | None = None) -> None:
         self._clock, self._saved, self._store = clock, saved, store
-        self._own: dict[bytes, str] = {}  # the principal by digest: one code of each that was made here
-        self.on_code: Callable[[str], object] | None = None  # told every new code, for a link that people can open
+        self._own: dict[bytes, str] = {}  # maps digests to principals: one code of this process per principal
+        self.on_code: Callable[[str], object] | None = None  # called with every new code, to publish a login link
 
     async def invite(self, principal: str) -> None:
-        """Make a code that lets the principal in once. It holds until it is used; the one before does not any more."""
+        """Create a one-time code for the principal. It is valid until it is used, and replaces the previous code."""
         code = secrets.token_urlsafe(CODE_BYTES)
         for digest in [digest for digest, owner in self._own.items() if owner == principal]:
             del self._own[digest]
@@ -41,13 +41,13 @@ class LoginCodes:
             self.on_code(code)
 
     async def redeem(self, code: str) -> str | None:
-        """Whom the code lets in, if anyone. It is used up, and the process that made it makes another."""
+        """Use up a code, and return its principal, or None if the code is invalid. Its process creates a new code."""
         wanted = _digest(code)
         own = next((digest for digest in self._own if digest.endswith(wanted)), None)
         if own is None:
             return await self._use_up(wanted)
         principal = self._own.pop(own)
-        if self._store is None or self._saved.is_unsaved(own):  # then nobody else knows it
+        if self._store is None or self._saved.is_unsaved(own):  # then no other process can have redeemed it
             self._saved.end(own)
             let_in: str | None = principal
         else:
@@ -56,7 +56,7 @@ class LoginCodes:
         return let_in
 
     async def replace_used(self, stored: Sequence[StoredLogin]) -> None:
-        """Make another for each that was used up at another process."""
+        """Create a new code for each code that another process has redeemed."""
         there = {login.digest for login in stored}
         for digest, principal in list(self._own.items()):
             is_good = digest.startswith(_head(self._epoch)) and (digest in there or self._saved.is_unsaved(digest))
@@ -64,7 +64,7 @@ class LoginCodes:
                 await self.invite(principal)
 
     async def clear_left_over(self) -> None:
-        """Codes of processes that have ended. Raises: StoreError."""
+        """Delete the codes of processes that have ended. Raises: StoreError."""
         if self._store is None:
             return
         heads = await self._heads_of_living(self._store)
@@ -78,7 +78,7 @@ class LoginCodes:
         return 0 if replica is None else replica.epoch
 
     async def _use_up(self, wanted: bytes) -> str | None:
-        """While the store is away nobody is let in by a code that another process may have taken."""
+        """Redeem a code in the store. If the store is unavailable, reject it: another process may have redeemed it."""
         if self._store is None:
             return None
         try:
@@ -100,7 +100,7 @@ def is_code(login: StoredLogin) -> bool:
 
 
 def _head(epoch: int) -> bytes:
-    """What stands before the digest of a code that this process has made."""
+    """Return the prefix of the digests of codes that the process with this epoch creates."""
     return LOGIN_CODE_MARK + b"%d:" % epoch
 
 

@@ -1,4 +1,4 @@
-"""Slows down whoever brings wrong secrets, by where it comes from. It locks nobody out."""
+"""Delays answers to networks that send wrong secrets (brute force). It never locks a caller out."""
 
 import hashlib
 import ipaddress
@@ -9,11 +9,11 @@ from emceepee.clock import Clock
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
-FREE_TRIES = 5  # anyone may have an old token
-SHORTEST, LONGEST = 0.05, 1.0  # seconds: the first wait, which doubles, and the longest
-FORGET_SECONDS = 60.0  # without a wrong one
-PROVEN_SECONDS = 600.0  # for which a secret that was right is not made to wait again
-MOST_KEPT = 1000  # networks and secrets; then the oldest is forgotten
+FREE_TRIES = 5  # wrong secrets without a delay, because a caller may have an old token
+SHORTEST, LONGEST = 0.05, 1.0  # seconds: the first delay, which doubles each time, and the maximum
+FORGET_SECONDS = 60.0  # without a wrong secret, after which a network's failures are dropped
+PROVEN_SECONDS = 600.0  # during which a correct secret is not delayed again
+MOST_KEPT = 1000  # limit of networks and of secrets; beyond it, the oldest is dropped
 
 
 @dataclass(slots=True)
@@ -23,15 +23,15 @@ class _Failures:
 
 
 class LoginThrottle:
-    """Costs nothing as long as nobody fails."""
+    """Counts failures per network. Without recent failures, it adds no delay."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures: OrderedDict[str, _Failures] = OrderedDict()  # by network, in the order of their last failure
-        self._proven: OrderedDict[tuple[str, bytes], float] = OrderedDict()  # until when
+        self._proven: OrderedDict[tuple[str, bytes], float] = OrderedDict()  # when the proof expires
 
     async def delay_failure(self, peer: str | None) -> None:
-        """A wrong secret came from there: its answer waits."""
+        """Record a wrong secret from this peer, and delay its answer."""
         now, network = self._clock.monotonic(), _network(peer)
         self._forget(now)
         failures = self._failures.pop(network, None) or _Failures(0, now)
@@ -44,7 +44,7 @@ class LoginThrottle:
         await self._wait(failures)
 
     async def delay_success(self, peer: str | None, secret: bytes) -> None:
-        """A right one waits too, once, where wrong ones come from: else its quick answer would tell it from them."""
+        """Delay a correct secret once if its network also sends wrong ones, so that timing does not reveal it."""
         if not self._failures:
             return
         now, network = self._clock.monotonic(), _network(peer)
@@ -69,7 +69,7 @@ class LoginThrottle:
 
 
 def _network(peer: str | None) -> str:
-    """Whoever has one IPv6 address has all of its network."""
+    """Return the network of a peer. For IPv6 it is the /64, because one host can use all of its addresses."""
     try:
         address = ipaddress.ip_address(peer or "")
     except ValueError:

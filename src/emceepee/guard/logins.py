@@ -1,4 +1,4 @@
-"""Logins of people at a browser: the session cookies that one-time codes and tokens are exchanged for."""
+"""Browser logins: the session cookies that people receive in exchange for one-time codes and tokens."""
 
 import hashlib
 import re
@@ -15,9 +15,9 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("guard")
 COOKIE_BYTES = 32
-LOGIN_SECONDS = 12 * 3600.0  # a working day; counted from the login, however much it is used
-SHORT_LOGIN_SECONDS = 3600.0  # where logins stand on tokens that someone else may revoke
-MOST_LOGINS = 1000  # then the oldest is forgotten
+LOGIN_SECONDS = 12 * 3600.0  # a working day, counted from the login; use does not extend it
+SHORT_LOGIN_SECONDS = 3600.0  # for logins based on tokens that an external issuer may revoke
+MOST_LOGINS = 1000  # beyond it, the oldest is dropped
 _PORT = re.compile(rb":(\d{1,5})\Z")
 
 
@@ -28,21 +28,21 @@ class _Login:
 
 
 class Logins:
-    """Keeps digests only: what is compared is never the secret, so that timing tells nothing.
+    """The current logins. Only digests are stored and compared, so that timing reveals nothing about a secret.
 
-    With a store, logins outlive the process, and hold for every process that uses it.
+    With a store, logins survive the process, and are valid at every process that shares the store.
     """
 
     def __init__(self, clock: Clock, *, seconds: float = LOGIN_SECONDS, store: Store | None = None) -> None:
         self._clock, self.seconds, self._store = clock, seconds, store
         self._saved = SavedLogins(store)
-        self._logins: dict[bytes, _Login] = {}  # in the order in which they end
-        self._seen_revision: int | None = None  # of what all processes share
-        self.on_end: Callable[[], None] | None = None  # called when someone has logged out
+        self._logins: dict[bytes, _Login] = {}  # by expiry, the earliest first
+        self._seen_revision: int | None = None  # the last revision of the shared records that was read
+        self.on_end: Callable[[], None] | None = None  # called after a logout
         self.codes = LoginCodes(clock, self._saved, store)
 
     def begin(self, principal: str) -> str:
-        """The secret that a browser is to keep in its cookie."""
+        """Begin a login, and return the secret for the browser's cookie."""
         secret = secrets.token_urlsafe(COOKIE_BYTES)
         while len(self._logins) >= MOST_LOGINS:
             del self._logins[next(iter(self._logins))]
@@ -52,7 +52,7 @@ class Logins:
         return secret
 
     def principal_of(self, secret: str) -> str | None:
-        """Who logged in with it, as long as that holds."""
+        """Return the principal of a login, or None if it is unknown or expired."""
         login = self._logins.get(_digest(secret))
         if login is None or self._clock.now() >= login.until:
             return None
@@ -67,11 +67,11 @@ class Logins:
     # The store.
 
     async def save(self) -> None:
-        """Before anyone is told that a login has begun or ended. What cannot be saved now is with the next `reload`."""
+        """Save changes. Call this before reporting a login or logout. The next `reload` retries unsaved changes."""
         await self._saved.save()
 
     async def load(self) -> None:
-        """At the start. What cannot be read then, others may change until it can."""
+        """Load the logins at startup. If the store is unavailable, log a warning; a later `reload` reads them."""
         try:
             await self.codes.clear_left_over()
             await self.reload()
@@ -79,7 +79,7 @@ class Logins:
             log.warning("logins_not_loaded", error=str(error))
 
     async def refresh(self) -> None:
-        """Take over a login that has begun at another process just now. What cannot be read, the next one may find."""
+        """Reload if another process has changed the store. If the store is unavailable, a later call may succeed."""
         try:
             if self._store is not None and await self._store.shared_revision() != self._seen_revision:
                 await self.reload()
@@ -87,7 +87,7 @@ class Logins:
             log.debug("logins_not_loaded", error=str(error))
 
     async def reload(self) -> None:
-        """Take over what other processes changed, or the last one left. Raises: StoreError."""
+        """Read the changes of other processes, and the logins from before a restart. Raises: StoreError."""
         if self._store is None:
             return
         await self._saved.flush()
@@ -104,13 +104,17 @@ class Logins:
 
 
 def cookie_name(headers: Mapping[bytes, bytes]) -> str:
-    """Browsers send cookies to every port of a host, so the port is in the name: two emceepees do not mix theirs up."""
+    """Return the name of the session cookie.
+
+    The name includes the port, because browsers send cookies to every port of a host. So two instances of emceepee on
+    one host do not overwrite each other's cookies.
+    """
     port = _PORT.search(headers.get(b"host", b""))
     return f"emceepee_{port[1].decode()}" if port else "emceepee"
 
 
 def cookies(headers: Mapping[bytes, bytes]) -> list[str]:
-    """What the browser sent under our name. There can be several: pages at other ports can set cookies too."""
+    """Return the values of our session cookie. Several are possible, because pages at other ports can set cookies."""
     name = cookie_name(headers)
     pairs = (part.partition("=") for part in headers.get(b"cookie", b"").decode("latin-1").split(";"))
     return [value.strip() for key, _, value in pairs if key.strip() == name]

@@ -1,4 +1,4 @@
-"""OAuth resource-server mode: bearer tokens are JWTs of an issuer the operator trusts."""
+"""OAuth resource-server mode: bearer tokens are JWTs from an issuer that the operator trusts."""
 
 import jwt
 
@@ -30,7 +30,7 @@ class OAuthCheck:
         await self._keys.close()
 
     def metadata(self) -> JsonObject:
-        """The protected-resource document, by which clients find the issuer."""
+        """Return the protected-resource metadata, which tells clients the issuer."""
         return {
             "resource": self._resource,
             "authorization_servers": [self._issuer],
@@ -54,11 +54,11 @@ class OAuthCheck:
             )
         except KeysUnavailable:
             return Rejection(503, "The authorization server's keys cannot be had just now; try again.")
-        except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # a key of another kind than the token claims
+        except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # for example, the token names a key of another type
             return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
         if str(claims["iss"]).rstrip("/") != self._issuer:
             return self._refused(401, "The token is of another issuer.")
-        if not str(claims["sub"]).strip():  # everyone without a name would be the same principal
+        if not str(claims["sub"]).strip():  # all tokens without a subject would share one principal
             return self._refused(401, "The token names nobody.")
         granted = str(claims.get("scope", "")).split()
         if missing := [scope for scope in self._scopes if scope not in granted]:

@@ -1,4 +1,4 @@
-"""Which servers a caller may add: starting programs and reaching into the operator's network are not for everyone."""
+"""Decides which servers a caller may add, because servers can be local programs or be in the operator's network."""
 
 import re
 from collections.abc import Iterable
@@ -14,16 +14,19 @@ from emceepee.errors import InvalidArguments, NotAllowed
 
 _PORT = re.compile(r":(?P<port>[0-9*?]+)$")
 _DEFAULT_PORT = {"http": "80", "https": "443"}
-# What is compared must be what is connected to: no user, no second port, nothing that programs read in two ways.
+# The compared host must be the connected host: no user name, no second port, no text that parsers read differently.
 _HOST = re.compile(r"[a-z0-9.-]+|\[[0-9a-f:.]+\]").fullmatch
 _DISGUISED = re.compile(r"(?i)%(2e|2f|5c|25|[01][0-9a-f]|7f)|[\\\x00-\x20\x7f]|(^|/)\.\.?(/|$)").search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddServerPolicy:
-    """Callers on this machine may add anything, unless URLs are listed; others only what the operator allows.
+    """The rules for adding servers.
 
-    Where proof is asked for, nobody may start programs unless the operator says so: proxies hide where they call from.
+    Callers on this machine may add any server. Remote callers may add servers at public addresses only, and may start
+    programs only with `remote_commands`. If the operator lists `urls`, every caller may add HTTP servers at these
+    URLs only. If authentication is required, no caller may start programs without `remote_commands`, because a proxy
+    can make a remote caller appear local.
     """
 
     remote_commands: bool = False
@@ -32,9 +35,9 @@ class AddServerPolicy:
     lookup: Lookup = ask_system
 
     async def admit(self, entry: ServerEntry, *, is_remote: bool) -> BackendSpec:
-        """The server as it may be added. Raises: NotAllowed, InvalidArguments."""
+        """Return the server's specification with this caller's restrictions. Raises: NotAllowed, InvalidArguments."""
         if is_remote and not all(root.startswith(ROOT_SCHEME) for root in entry.roots or ()):
-            # A path would be looked up here, and what it leads to is not for others to know.
+            # A path would be resolved on this machine and reveal its files to remote callers.
             raise InvalidArguments(f"roots: callers from other machines give them as {ROOT_SCHEME}/… addresses.")
         spec = entry.spec()
         await self.check(spec, is_remote=is_remote)
@@ -69,13 +72,13 @@ class AddServerPolicy:
             )
 
     async def _is_private(self, host: str) -> bool:
-        """Whether any address of the host is not a public one; a name that cannot be looked up counts as private.
+        """Return whether any address of the host is private. A name that cannot be resolved counts as private.
 
-        Only for a clear answer now: where a connection leads is looked at when it is made.
+        This check only produces an early error. The connector checks the address again at each connection.
         """
         try:
             found = await self.lookup(host, 0)
-        except (OSError, ValueError):  # a name that cannot even be asked for is a ValueError
+        except (OSError, ValueError):  # an invalid name raises ValueError
             return True
         return not all(is_public(str(address[0])) for _, address in found)
 
@@ -86,7 +89,7 @@ def is_listed(url: str, patterns: Iterable[str]) -> bool:
 
 
 def _matches(url: str, pattern: str) -> bool:
-    """Part by part, so that a * for the port cannot swallow the end of another host's name."""
+    """Match each part of the URL separately, so that a * for the port cannot match the end of another host name."""
     given, allowed = urlsplit(url), urlsplit(pattern)
     if given.scheme != allowed.scheme or _DISGUISED(given.path):
         return False
@@ -95,12 +98,12 @@ def _matches(url: str, pattern: str) -> bool:
         return False
     wanted_host, wanted_port = _place(allowed.netloc, allowed.scheme)
     path_fits = not allowed.path or fnmatchcase(given.path, allowed.path)
-    host_fits = host == wanted_host or fnmatchcase(host, wanted_host)  # an IPv6 address is no pattern
+    host_fits = host == wanted_host or fnmatchcase(host, wanted_host)  # == for IPv6, whose brackets are not a pattern
     return host_fits and fnmatchcase(port, wanted_port) and path_fits
 
 
 def _place(netloc: str, scheme: str) -> tuple[str, str]:
-    """Host and port, each a text or a glob."""
+    """Return the host and the port, each of which may be a glob."""
     found = _PORT.search(netloc)
     if found is None:
         return netloc.lower(), _DEFAULT_PORT.get(scheme, "")

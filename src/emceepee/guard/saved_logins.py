@@ -1,4 +1,4 @@
-"""Logins on their way to the store: what it cannot take now, it gets with the next attempt."""
+"""Saves logins to the store. Changes that fail to save are retried with the next attempt."""
 
 from emceepee.store.store import Store, StoredLogin, StoreError
 from emceepee.telemetry.logs import EventLog
@@ -7,11 +7,11 @@ log = EventLog("guard")
 
 
 class SavedLogins:
-    """Without a store nothing is saved, and nothing is unsaved."""
+    """The unsaved changes. Without a store, there are none."""
 
     def __init__(self, store: Store | None) -> None:
         self._store = store
-        self._unsaved: dict[bytes, StoredLogin | None] = {}  # by digest; None: it was ended
+        self._unsaved: dict[bytes, StoredLogin | None] = {}  # by digest; None for a login that has ended
 
     def put(self, login: StoredLogin) -> None:
         if self._store is not None:
@@ -25,7 +25,7 @@ class SavedLogins:
         return digest in self._unsaved
 
     async def save(self) -> None:
-        """As far as the store takes it."""
+        """Save the changes. If the store fails, log a warning and retain the unsaved changes."""
         try:
             await self.flush()
         except StoreError as error:

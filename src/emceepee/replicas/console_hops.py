@@ -1,4 +1,4 @@
-"""The console over hops: what a page is shown of sessions at other replicas, and what they are shown of those here."""
+"""The console across replicas: shows pages the sessions of other replicas, and other replicas the sessions here."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
@@ -15,8 +15,8 @@ from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 
-LARGEST_ANSWER = 64 << 20  # bytes; all requests that a replica keeps, with their arguments, or else a recording
-RECORDING_GROWTH = 3  # at most: it is JSON, and comes as a string in JSON
+LARGEST_ANSWER = 64 << 20  # bytes; all requests that a replica stores, with their arguments, or else a recording
+RECORDING_GROWTH = 3  # at most: a recording is JSON inside a JSON string
 FEED_TARGET = b"/console/feed"
 _HOST = b"host: replica\r\n"
 _JSON = b"content-type: application/json\r\n"

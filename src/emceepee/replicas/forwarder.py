@@ -1,4 +1,4 @@
-"""Passing requests on to the replicas that hold their sessions."""
+"""Forwards requests to the replicas that hold their sessions."""
 
 import asyncio
 import ssl
@@ -19,11 +19,11 @@ from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.forwarding import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
-CONNECT_SECONDS = 2.0  # to a machine that is near; the caller's request waits for nothing else so far
+CONNECT_SECONDS = 2.0  # to a nearby machine; at this point, the caller's request waits for nothing else
 
 
 class NotAnswered(Exception):
-    """A request of this replica's own that another one did not answer, or not to the end."""
+    """A request by this replica itself that another replica did not answer, or not completely."""
 
     def __init__(self, outcome: ForwardOutcome) -> None:
         super().__init__(outcome.name)
@@ -31,7 +31,7 @@ class NotAnswered(Exception):
 
 
 class Forwarder:
-    """One per process. Open with `running`."""
+    """One per process. Open it with `running`."""
 
     def __init__(self, parts: LinkParts) -> None:
         self._parts = parts
@@ -45,8 +45,8 @@ class Forwarder:
     async def running(
         cls, clock: Clock, *, key: bytes, own: Callable[[], Replica], tls: ssl.SSLContext | None = None
     ) -> "AsyncIterator[Forwarder]":
-        """`key` is the secret that all replicas share, and `tls` for those whose address says https."""
-        most, tasks = most_descriptors(), TaskOwner("forwarder")  # a standing stream takes a connection of its own
+        """`key` is the secret that all replicas share; `tls` is for replicas whose address says https."""
+        most, tasks = most_descriptors(), TaskOwner("forwarder")  # an open stream occupies a connection
         async with ConnectionPool.running(
             clock, tls, per_origin=most, in_all=most, connect_seconds=CONNECT_SECONDS
         ) as pool:
@@ -60,7 +60,7 @@ class Forwarder:
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
     ) -> ForwardOutcome:
-        """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
+        """Stream the holder's response to the caller. `lost_reply` ends a stream that broke off."""
         scope = request.scope
         lines = passed_on(scope["headers"]) + b"%b: %b\r\n" % (LINE_HEADER, request.connection.line.to_bytes())
         message = SignedMessage(scope["method"].encode("ascii"), request_target(scope), lines, body)
@@ -73,17 +73,17 @@ class Forwarder:
 
     @property
     def is_passing(self) -> bool:
-        """Whether a call that was passed on still waits for its answer."""
+        """Whether a forwarded call still waits for its answer."""
         return any(passage.is_call for passage in self._passages())
 
     def end_streams(self) -> None:
-        """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
+        """Shut down: end streams that belong to no call, so that their callers reopen them elsewhere."""
         for passage in self._passages():
             if passage.is_standing:
                 passage.break_off()
 
     def break_off(self) -> None:
-        """Nobody is waited for any more. For the holders these callers have left; calls that run go on there."""
+        """Stop waiting. Holders see these callers as disconnected; running calls continue there."""
         for passage in self._passages():
             passage.break_off()
 
@@ -91,7 +91,7 @@ class Forwarder:
     async def ask(
         self, replica: Replica, message: SignedMessage, identity: CallerIdentity
     ) -> AsyncIterator[ProvenResponse]:
-        """The response to a request that no caller has made, to be read within the context. Raises: NotAnswered."""
+        """Send a request of this replica itself. Read the response within the context. Raises: NotAnswered."""
         try:
             link = self._links.get(replica) or self._open_link(replica)
             hop = await link.send(message, identity)
@@ -113,16 +113,16 @@ class Forwarder:
         finally:
             link.passages.discard(asking)
             if not response.status:
-                link.report_unread(hop)  # what rode on it may not have arrived, either
+                link.report_unread(hop)  # news that the request carried may be lost as well
             response.close()
 
     def drop(self, replica: Replica) -> None:
-        """It is gone, though its connections may look alive: whatever is on its way there breaks off."""
+        """Break off all requests to a lost replica, although its connections may look alive."""
         for holder in [one for one in self._links if (one.slot, one.epoch) == (replica.slot, replica.epoch)]:
             self._links.pop(holder).drop()
 
     async def take_leave(self) -> None:
-        """Tell all holders what they do not know yet; the rest was read."""
+        """Send all holders the remaining news; the other responses count as read."""
         links = list(self._links.values())
         await asyncio.gather(*(link.take_leave() for link in links), return_exceptions=True)
 
@@ -138,9 +138,9 @@ class Forwarder:
 
 
 class _Asking:
-    """On its way for this replica itself."""
+    """A request in flight by this replica itself."""
 
-    is_standing = False  # whoever asks for a stream ends it in time
+    is_standing = False  # the caller of `ask` ends a stream in time
     is_call = False
 
     def __init__(self, hop: SentHop) -> None:

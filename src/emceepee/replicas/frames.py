@@ -1,10 +1,10 @@
-"""The body of a response in frames, each with a tag that only a replica can have made: so parts can be passed on.
+"""Response bodies in frames. Only a replica can make a frame's tag, so each frame can be passed on by itself.
 
-    frame: LENGTH (4 bytes) TAG (16 bytes) PAYLOAD         the last one has no payload
+    frame: LENGTH (4 bytes) TAG (16 bytes) PAYLOAD         the last frame has no payload
 
-A tag is that of AES-GCM with nothing encrypted (GMAC), under a key of this response alone and with the number of the
-frame as its nonce. So no frame can be changed, left out, moved, or taken from another response; and without the last
-frame the body is known to be cut.
+A tag is an AES-GCM tag without encrypted data (GMAC), under a key for this response alone, with the frame's number as
+its nonce. So nobody can change, omit, or move a frame, or copy one from another response. A missing last frame reveals
+a truncated body.
 """
 
 from typing import TYPE_CHECKING
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 LENGTH_BYTES, TAG_BYTES, NONCE_BYTES = 4, 16, 12
 HEAD_BYTES = LENGTH_BYTES + TAG_BYTES
-FRAME_BYTES = 64 << 10  # of a payload, at most
+FRAME_BYTES = 64 << 10  # of payload, at most
 
 
 class ResponseChanged(HttpFailure):
-    """Somebody without the key has changed, moved or cut the response of another replica."""
+    """A party without the key has changed, moved, or truncated the response of another replica."""
 
 
 class FrameWriter:
@@ -43,11 +43,11 @@ class FrameWriter:
 
 
 class FrameReader:
-    """Feed it what arrives, get what is proven to have been written."""
+    """Accepts received data, and returns verified payloads."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher, self._number = _cipher(key), 0
-        self._rest = b""  # of a frame that is not complete
+        self._rest = b""  # of an incomplete frame
         self.is_over = False
 
     def feed(self, data: bytes) -> bytes:
@@ -66,12 +66,12 @@ class FrameReader:
         if len(view):
             if self.is_over:
                 raise ResponseChanged("something follows the last frame")
-            self._size_of(view)  # what no frame can be is not waited for
+            self._size_of(view)  # rejects an impossible frame without waiting for the rest
             self._rest = bytes(view)
         return b"".join(payloads)
 
     def _size_of(self, start: bytes | memoryview) -> int:
-        """0 while its head is not complete."""
+        """Return the size of a frame, or 0 while its head is incomplete."""
         if len(start) < HEAD_BYTES:
             return 0
         size = int.from_bytes(start[:LENGTH_BYTES])
@@ -95,11 +95,11 @@ class FrameReader:
 
 
 def framed_length(size: int) -> int:
-    """Of a whole body of that size."""
+    """Return the length of a whole body of that size in frames."""
     return size + HEAD_BYTES * (-(-size // FRAME_BYTES) + 1)
 
 
 def _cipher(key: bytes) -> "AESGCM":
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB, for processes that pass streams on
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 6 MB, only for processes that forward streams
 
     return AESGCM(key)

@@ -1,8 +1,8 @@
-"""The way to one holder of sessions: its connections, what is on its way there, and what became of its responses.
+"""The link to one holder of sessions: its connections, its requests in flight, and the fate of its responses.
 
-A holder keeps what a response carried until it hears that the caller has read it (decision 17), and counts its events
-as delivered when it hears that it was written. Both ride on the next request to it, or go by themselves after a moment;
-what was not read goes at once.
+A holder stores what a response carried until it learns that the caller has read it (decision 17), and counts its events
+as delivered when it learns that the response was written. Both kinds of news ride on the next request to the holder, or
+go by themselves after a short delay. News of an unread response goes at once.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection
 
 log = EventLog("replicas")
-SETTLE_AFTER = 1.0  # seconds that the news of what was read waits for a request to ride on
-WRITTEN_AFTER = 0.05  # the same for what was written: that events were delivered is promised to be saved in 100 ms
-SETTLE_ATTEMPTS = 30  # then the holder is taken for gone, and what it kept with it
+SETTLE_AFTER = 1.0  # that news of a read response waits for a request to ride on
+WRITTEN_AFTER = 0.05  # the same for a written response: delivered events are promised to be saved within 100 ms
+SETTLE_ATTEMPTS = 30  # then the holder counts as gone, with everything that it stored
 NO_CALLER = CallerIdentity()
 
 
 class LinkPassage(Protocol):
-    """A request that is on its way."""
+    """A request in flight."""
 
     @property
     def is_standing(self) -> bool:
@@ -46,29 +46,29 @@ class LinkPassage(Protocol):
         ...
 
     def break_off(self) -> None:
-        """The holder is gone, or is not waited for."""
+        """End it, because the holder is gone or shutdown no longer waits."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkParts:
-    """What all links of a process share."""
+    """The parts that all links of a process share."""
 
     pool: ConnectionPool
     signer: Signer
     own: Callable[[], Replica]
-    """Who signs: the replica that this process is just now."""
+    """Returns the signer: the replica that this process is at that time."""
     tasks: TaskOwner
 
 
 @dataclass(slots=True)
 class SentHop:
-    """A request that was sent, and its response."""
+    """A sent request and its response."""
 
     number: int
     response: ProvenResponse
     news: News
-    """What rode on it."""
+    """The news that the request carried."""
 
 
 class HolderLink:
@@ -88,7 +88,7 @@ class HolderLink:
         return f"<HolderLink {self.holder.slot}.{self.holder.epoch} passages={len(self.passages)} {self._unsettled!r}>"
 
     async def send(self, message: SignedMessage, identity: CallerIdentity) -> SentHop:
-        """As soon as it is written. Raises: NotConnected."""
+        """Send a request, and return once it is written. Raises: NotConnected."""
         connection = self._connections.take() or await self._connections.connect()
         parts, news = self.parts, self._unsettled.take_some()
         number = parts.signer.next_number()
@@ -110,7 +110,7 @@ class HolderLink:
         return SentHop(number, response, news)
 
     def is_answered(self, hop: SentHop) -> bool:
-        """Whether the holder itself has answered; if not, it has not even looked at the request."""
+        """Return whether the holder itself has answered. If not, it did not even examine the request."""
         if hop.response.is_proven:
             return True
         if not self._is_refusal_logged and hop.response.status != LEAVING_STATUS:
@@ -123,10 +123,10 @@ class HolderLink:
         hint = "a program between the replicas changes what they send; protect the line with --replica-tls"
         log.warning("hop_response_changed", address=self.holder.address, problem=problem, hint=hint)
 
-    # What became of responses.
+    # The fate of responses.
 
     def expect(self, hop: SentHop, connection: CallerConnection) -> None:
-        """The response is about to be written to the caller, and whether it was read is to be told."""
+        """Track a response that is about to be written to the caller, to report whether it was read."""
         self._unsettled.expect(hop.number)
         self._was_expected = True
         connection.if_unread(
@@ -138,7 +138,7 @@ class HolderLink:
             self._settle_within(WRITTEN_AFTER)
 
     def report_unread(self, hop: SentHop) -> None:
-        """The response is not passed back, or not all of it. The request, and what rode on it, may not have arrived."""
+        """Report that the response is not passed back completely. The request and its news may not have arrived."""
         self._unsettled.put_back(hop.news)
         self._unsettled.expect(hop.number)
         self._mark(hop.number, was_read=False)
@@ -185,10 +185,10 @@ class HolderLink:
             raise HttpFailure("the holder did not answer")
         await hop.response.read(0)
 
-    # The end.
+    # Closing.
 
     def drop(self) -> None:
-        """The holder is gone, whatever its connections say."""
+        """Drop a lost holder, whatever the state of its connections."""
         self._is_over = True
         self._stop_timer()
         self._unsettled = Unsettled()
@@ -196,7 +196,7 @@ class HolderLink:
             passage.break_off()
 
     async def take_leave(self) -> None:
-        """All callers have left in order: whatever was not reported unread was read. Raises: HttpFailure."""
+        """Report that all other responses were read, because all callers left in order. Raises: HttpFailure."""
         self._is_over = True
         self._stop_timer()
         if self._was_expected:

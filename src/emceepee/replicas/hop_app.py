@@ -1,4 +1,4 @@
-"""The ASGI application behind the hop listener: what a replica has signed is served, and nothing else is known here."""
+"""The ASGI application behind the hop listener. It serves only requests that a replica has signed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,30 +29,30 @@ _INTERNAL_HEADERS = frozenset({HOP_HEADER, LINE_HEADER})
 
 
 class HopTarget(Protocol):
-    """Serves what other replicas pass on because this one holds the session."""
+    """Serves requests that other replicas forward because this one holds the session."""
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
-        """False, with nothing written and nothing done, if it is not held here, or nothing new is begun any more."""
+        """Return False, without any effect, if the session is not held here or nothing new may begin."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HopParts:
-    """What hops are served with."""
+    """The parts that serve hops."""
 
     clock: Clock
     key: bytes
     """The secret that all replicas share."""
     own: Callable[[], Replica]
-    """The replica that this process is just now."""
+    """Returns the replica that this process is at that time."""
     endpoint: HopTarget
     console: HopTarget | None = None
-    """For all paths but that of MCP."""
+    """Serves all paths except the path of MCP."""
     body_bytes: int
 
 
 class HopConnection(ServerConnection):
-    """Knows whose it is, once something signed came over it."""
+    """Records its sender after the first signed request."""
 
     def __init__(self, *args: Any, senders: Senders, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -68,7 +68,7 @@ class HopConnection(ServerConnection):
         return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
     def shutdown(self) -> None:
-        """The server stops. A request that is on its way here is answered, though nobody will look at it."""
+        """Shut down. Answer a request that may be in flight with a refusal, although nobody will process it."""
         if self._serving is None and self._instance is not None:
             head = b"HTTP/1.1 %d Leaving\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % LEAVING_STATUS
             self.transport.write(head)
@@ -141,7 +141,7 @@ class HopApp:
 
 
 async def _respond(send: Send, status: int, *headers: tuple[bytes, bytes]) -> None:
-    """Without a body, and without a word of what is here."""
+    """Respond without a body, and without revealing anything about this server."""
     start = {"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0"), *headers]}
     await send(start)
     await send({"type": "http.response.body", "body": b""})

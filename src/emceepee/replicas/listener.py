@@ -1,6 +1,6 @@
-"""Where other replicas reach this one: a Unix socket that only this user can open, or a port.
+"""The listener for other replicas: a Unix socket that only this user can open, or a port.
 
-It is bound before the store is opened, because the store tells the others its address.
+It is bound before the store is opened, because the store announces its address to the other replicas.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 
 LONGEST_SOCKET_PATH = 100  # bytes; systems take 104 or 108
-FOLDER_PREFIX = "emceepee-replica-"  # which the store knows, too: it clears away what dead processes left
-HEAD_ROOM = 16 << 10  # bytes of a head beyond what a caller may send
+FOLDER_PREFIX = "emceepee-replica-"  # the store knows this prefix as well: it removes the folders of dead processes
+HEAD_ROOM = 16 << 10  # bytes of a head beyond the limit for callers
 HEADER_ROOM = 8
-TOLD_SECONDS = 3.0  # longer than a call may take that is given up: for what was begun, and for those who pass it back
-IDLE_SECONDS = 300.0  # longer than the other side keeps a connection that it does not use
+TOLD_SECONDS = 3.0  # longer than a canceled call may take: for its reply, and for the replica that passes it back
+IDLE_SECONDS = 300.0  # longer than the other side keeps an idle connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundListener:
-    """Others can connect already; they are served once `serve` is entered."""
+    """Other replicas can connect already; they are served once `serve` is entered."""
 
     address: str
-    """As the store tells it to the others."""
+    """The address that the store announces to the others."""
     listener: socket.socket
     tls: ssl.SSLContext | None = None
 
@@ -68,7 +68,7 @@ class BoundListener:
 
 
 class HopListener:
-    """What is served to other replicas."""
+    """The server for other replicas."""
 
     def __init__(self, senders: Senders) -> None:
         self._senders = senders
@@ -77,13 +77,13 @@ class HopListener:
         return f"<HopListener {self._senders!r}>"
 
     def drop(self, replica: Replica) -> None:
-        """It is gone: nobody will say whether the responses that it passed back were read."""
+        """Drop a lost replica: it will not report whether the responses that it passed back were read."""
         self._senders.drop(SigningReplica(replica.slot, replica.epoch))
 
 
 @contextmanager
 def bind(listen: tuple[str, int] | None, tls: ssl.SSLContext | None = None) -> Iterator[BoundListener]:
-    """Listen on that host and port, or on a Unix socket without one.
+    """Listen on the given host and port, or else on a Unix socket.
 
     Raises:
         OSError: the address cannot be had.
@@ -109,7 +109,7 @@ def bind(listen: tuple[str, int] | None, tls: ssl.SSLContext | None = None) -> I
 
 
 def _private_folder() -> Path:
-    """Only this user may look into it."""
+    """Create a folder that only this user can access."""
     folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX))
     if len(os.fsencode(folder)) <= LONGEST_SOCKET_PATH - len("/hop"):
         return folder
@@ -130,7 +130,7 @@ def _listen_on_socket(path: Path) -> socket.socket:
 
 
 def _hop_limits(limits: Limits) -> Limits:
-    """Whatever a caller may send, a replica may pass on."""
+    """Return limits under which a replica can forward any request that a caller may send."""
     return replace(
         limits,
         request_head_bytes=limits.request_head_bytes + HEAD_ROOM,

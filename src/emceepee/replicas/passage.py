@@ -1,9 +1,9 @@
-"""One request on its way to the holder of its session, and the response on its way back.
+"""One forwarded request on its way to the holder of its session, and the response on its way back.
 
 sent ──▶ head ──▶ a short response: read whole, then written at once
   │        └────▶ a stream, or a large one: written as it comes ──▶ end
   │ holder gone: LOST, nothing was written     │ holder gone: a stream gets a last event, another is cut off
-  └─ caller gone, at any moment: the connection to the holder is closed, and it hears that nobody read
+  └─ caller gone, at any time: the connection to the holder closes, and the holder learns that nobody read
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from emceepee.web.streams import END_SECONDS
 from emceepee.wire import protocol
 
 METHOD_HEADER, LISTEN = protocol.METHOD_HEADER.encode(), listening.LISTEN.encode()
-WHOLE_BYTES = 256 << 10  # of a body: up to here nothing is written before all of it is there
+WHOLE_BYTES = 256 << 10  # of a body: up to this size, nothing is written before all of it has arrived
 FAILED_STATUS = 500
 
 
 class Passage:
-    """What was sent is awaited here, once."""
+    """Awaits the response to one request, once, and passes it back."""
 
     __slots__ = ("_caller", "_hop", "_is_caller_gone", "_link", "_lost_reply", "_request", "_timer", "_watcher")
 
@@ -72,7 +72,7 @@ class Passage:
                 response.discard()
                 return ForwardOutcome.NOT_HELD
             if self._request.scope["method"] == "HEAD":
-                response.close()  # its length is that of a body which does not come
+                response.close()  # the length is that of a body that is not sent
                 body = b""
             elif response.length is not None and response.length <= WHOLE_BYTES:
                 body = await response.read(WHOLE_BYTES)
@@ -119,7 +119,7 @@ class Passage:
         await self._request.send(start)
 
     async def _end_early(self, is_between_events: bool) -> ForwardOutcome:
-        """The holder is gone. An event of which a part was written is dropped by whoever reads the stream."""
+        """End a response whose holder is lost. Stream clients drop a partly written event."""
         self._abandon()
         self._stop_watching()
         if self._hop.response.content_type != "text/event-stream":
@@ -131,7 +131,7 @@ class Passage:
             async with asyncio.timeout(END_SECONDS):
                 await self._request.send({"type": "http.response.body", "body": last})
         except TimeoutError:
-            self._caller.abort_response()  # it does not read
+            self._caller.abort_response()  # the caller does not read
         return ForwardOutcome.ANSWERED
 
     # The caller.
@@ -140,13 +140,13 @@ class Passage:
         return self._is_caller_gone or self._caller.is_gone()
 
     def _leave(self) -> ForwardOutcome:
-        """Nobody is there to write to."""
+        """Give up the response, because the caller has left."""
         self._abandon()
         self._caller.give_up_response()
         return ForwardOutcome.ANSWERED
 
     def _abandon(self) -> None:
-        """If the holder is there after all, it must know that its response is not passed back."""
+        """Close the response and report it as unread, in case the holder is still alive."""
         self._hop.response.close()
         self._link.report_unread(self._hop)
 

@@ -1,4 +1,4 @@
-"""A response on its way to the replica that passed the request on: what the application sends, with its proof."""
+"""A response to the replica that forwarded the request: the application's output, with its proof."""
 
 from emceepee.replicas.frames import FrameWriter, framed_length
 from emceepee.replicas.senders import HopExchange
@@ -19,14 +19,14 @@ from emceepee.wire.json_types import JsonObject
 
 
 class ProvenAnswer:
-    """A short response is proven as a whole, and any other frame by frame."""
+    """Proves a short response as a whole, and any other response frame by frame."""
 
     def __init__(
         self, send: Send, proof: ResponseProof, exchange: HopExchange | None = None, *, has_body: bool = True
     ) -> None:
         self._send, self._proof, self._exchange, self._has_body = send, proof, exchange, has_body
         self.is_begun = False
-        self._held: JsonObject | None = None  # the start, until it is known how the body comes
+        self._held: JsonObject | None = None  # the start of the response, until the form of its body is known
         self._frames: FrameWriter | None = None
 
     async def send(self, message: JsonObject) -> None:
@@ -49,7 +49,7 @@ class ProvenAnswer:
         await self._send(message)
 
     async def _begin(self, start: JsonObject, kind: bytes, *, body: bytes = b"", length: int | None = None) -> None:
-        """`length`: of all frames."""
+        """Send the head with its proof. `length` is that of all frames."""
         headers, is_checked = passed_back(start["headers"]), _is_checked(self._exchange)
         head = response_head(start["status"], headers)
         mac = self._proof.of_content(marks_of(kind, is_checked=is_checked), head, body)

@@ -1,4 +1,4 @@
-"""The response of another replica, of which nothing is given away that is not proven."""
+"""The response of another replica. Only verified content is returned."""
 
 import hmac
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from emceepee.web.asgi import Header
 
 
 class ProvenResponse:
-    """As `HttpResponse`. `headers` are those that its caller gets."""
+    """Is used like `HttpResponse`. `headers` are the headers for its caller."""
 
     __slots__ = (
         "_body",
@@ -39,10 +39,10 @@ class ProvenResponse:
     def __init__(
         self, response: HttpResponse, proof: ResponseProof, on_changed: Callable[[str], None], *, has_body: bool = True
     ) -> None:
-        """`on_changed` is told, besides whoever reads."""
+        """`on_changed` receives the problem, in addition to the error that the reader gets."""
         self._response, self._proof, self._on_changed, self._has_body = response, proof, on_changed, has_body
         self._reader: FrameReader | None = None
-        self._body: bytes | None = None  # of one that came whole
+        self._body: bytes | None = None  # of a response that arrived whole
         self.headers: list[Header] = []
         self.is_proven = self.is_checked = False
 
@@ -56,11 +56,11 @@ class ProvenResponse:
 
     @property
     def length(self) -> int | None:
-        """Of the body, if it is said."""
+        """The length of the body, if the response states it."""
         return next((int(value) for name, value in self.headers if name == CONTENT_LENGTH), None)
 
     async def wait_for_head(self) -> None:
-        """Once. `is_proven` is False afterwards if it is not the response of a replica at all.
+        """Wait for the head, once. Afterwards, `is_proven` is False if the response is not from a replica at all.
 
         Raises:
             ResponseChanged: it claims to be, and is not as it was written.
@@ -89,7 +89,7 @@ class ProvenResponse:
         self.is_proven = True
 
     async def read(self, largest: int) -> bytes:
-        """The whole body, or what was not read of it yet. Raises: HttpFailure."""
+        """Return the body, or the rest that was not read yet. Raises: HttpFailure."""
         if self._body is not None:
             body, self._body = self._body, b""
             if len(body) > largest:
@@ -105,10 +105,10 @@ class ProvenResponse:
         return b"".join(parts)
 
     async def readany(self) -> bytes:
-        """What has arrived, is proven, and was not read yet; nothing at the end. Raises: HttpFailure."""
+        """Return verified data that was not read yet; nothing at the end. Raises: HttpFailure."""
         if self._body is not None:
             return await self.read(SHORT_BYTES)
-        assert self._reader is not None  # nothing that is not proven is read
+        assert self._reader is not None  # unproven content is never read
         while data := await self._response.readany():
             try:
                 proven = self._reader.feed(data)

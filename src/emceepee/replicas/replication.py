@@ -1,7 +1,7 @@
-"""This process as one of several replicas: what it listens on for the others, and what it knows of them.
+"""This process as one of several replicas: its listener, and its knowledge of the others.
 
-The order matters: the listener is bound, so that the store can tell the others its address; the store says which slot
-this is; then others are asked, and served.
+The order matters. First the listener is bound, so that the store can announce its address. Then the store assigns the
+slot. Then other replicas are asked, and served.
 """
 
 import ssl
@@ -27,7 +27,7 @@ from emceepee.store.store import Store
 
 
 class Replication:
-    """Made by `listening`. One without a listener is for state in memory: nothing is shared, and it does nothing."""
+    """Created by `listening`. Without a listener, for state in memory, it shares nothing and does nothing."""
 
     def __init__(
         self, clock: Clock, limits: Limits, listener: BoundListener | None = None, tls: ReplicaTls | None = None
@@ -36,14 +36,14 @@ class Replication:
         self._store: Store | None = None
         self._forwarder: Forwarder | None = None
         self._placement: Placement | None = None
-        self.consoles: PeerConsoles | None = None  # of the others, once it has joined them
+        self.consoles: PeerConsoles | None = None  # of the other replicas, once this one has joined them
 
     @classmethod
     @asynccontextmanager
     async def listening(
         cls, clock: Clock, limits: Limits, listen: tuple[str, int] | None, tls_files: Sequence[Path] = ()
     ) -> "AsyncIterator[Replication]":
-        """At that host and port, or on a Unix socket without one.
+        """Listen on the given host and port, or else on a Unix socket.
 
         Raises:
             OSError: the address cannot be had, or a file of the certificate not be read.
@@ -54,12 +54,12 @@ class Replication:
 
     @property
     def address(self) -> str:
-        """As the others are told it; "" if there are none."""
+        """The address that the other replicas learn; "" without a listener."""
         return "" if self._listener is None else self._listener.address
 
     @asynccontextmanager
     async def joined(self, store: Store) -> AsyncIterator[ReplicaParts | None]:
-        """What requests for other replicas need. Raises: StoreError."""
+        """Join the other replicas, and yield the parts for forwarding requests. Raises: StoreError."""
         if self._listener is None:
             yield None
             return
@@ -75,7 +75,7 @@ class Replication:
 
     @asynccontextmanager
     async def serving(self, endpoint: HttpEndpoint, console: ConsoleApp | None = None) -> AsyncIterator[None]:
-        """Serve what others pass on, and keep looking who they are."""
+        """Serve forwarded requests, and watch which replicas there are."""
         if self._listener is None or self._placement is None or self._forwarder is None:
             yield
             return
@@ -98,7 +98,7 @@ class Replication:
                 await tasks.close(within=CLOSE_IDLE_SECONDS)
 
     def _own(self) -> Replica:
-        assert self._store is not None  # it was joined
+        assert self._store is not None  # set by `joined`
         replica = self._store.replica
-        assert replica is not None  # it is shared
+        assert replica is not None  # a joined store is shared
         return replica

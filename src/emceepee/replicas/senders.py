@@ -1,15 +1,15 @@
-"""The replicas that pass requests on to this one: which of their requests it serves, and what was not read yet.
+"""The replicas that forward requests to this one: their requests in service, and the responses not read yet.
 
-For an application a request that was passed on has a connection like any other (`CallerConnection`), but it cannot be
-that of the socket. Many callers share that, so neither a next request on it nor its end says that anything was read.
+For an application, a forwarded request has a connection like any other (`CallerConnection`), but this cannot be the
+socket's connection. Many callers share that, so neither its next request nor its end shows that a response was read.
 
     served ──▶ response passed back ──▶ the sender says: written   its events are delivered, as far as is known
                                     ──▶ the sender says: read      forgotten
                                     ──▶ the sender says: not read  reported
-                                    ──▶ the sender is gone         reported: nobody knows
+                                    ──▶ the sender is gone         reported, because its fate is unknown
 
-A sender is gone when it has had no connection for a while, or when the store says so (`drop`). One that stops in order
-says farewell, and after that everything counts as read.
+A sender is gone when it has had no connection for a while, or when the store reports it (`drop`). A sender that stops
+in order says farewell, and after that everything counts as read.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from emceepee.replicas.signature import Hop, SigningReplica
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CallerConnection
 
-GONE_SECONDS = 2.0  # without a connection: one that had to close its only one opens another at once
-MOST_KEPT = 10_000  # responses per sender of which nothing was heard; beyond it the oldest count as read
+GONE_SECONDS = 2.0  # without a connection; a live sender that had to close its only one opens another at once
+MOST_KEPT = 10_000  # unconfirmed responses per sender; beyond it the oldest count as read
 
 
 class HopExchange:
-    """A request that was passed on, as the connection of its caller."""
+    """A forwarded request, as the connection of its caller."""
 
     __slots__ = ("_below", "_is_abandoned", "_is_written", "_when_written", "is_served", "line", "reports")
 
@@ -37,13 +37,13 @@ class HopExchange:
         self._when_written: list[Callable[[], None]] = []
         self.reports: list[Callable[[], None]] = []
         self.is_served = False
-        self.line = ClientLine()  # until the caller's own is known
+        self.line = ClientLine()  # until the caller's own line is known
 
     def is_gone(self) -> bool:
         return self._is_abandoned or self._below.is_gone()
 
     def give_up_response(self) -> None:
-        if self._is_abandoned:  # by a sender that seemed to be gone; if it lives, it waits for the response
+        if self._is_abandoned:  # by a sender that seemed to be gone; if it is alive, it waits for the response
             self._below.abort_response()
         else:
             self._below.give_up_response()
@@ -66,7 +66,7 @@ class HopExchange:
 
     @property
     def is_on_the_way(self) -> bool:
-        """Whether it is being served, or someone waits to hear that it was written."""
+        """Whether it is being served, or a callback waits for its response to be written."""
         return not self.is_served or bool(self._when_written)
 
     def report_written(self) -> None:
@@ -76,7 +76,7 @@ class HopExchange:
             report()
 
     def report_unread(self) -> None:
-        """The caller is gone; the socket may not have told yet."""
+        """Report the response as unread. The caller is gone, although the socket may not show it yet."""
         self._is_abandoned = True
         self._when_written = []
         reports, self.reports = self.reports, []
@@ -90,7 +90,7 @@ class _KnownSender:
     def __init__(self, replica: SigningReplica) -> None:
         self.replica = replica
         self.connections = 0
-        self.exchanges: dict[int, HopExchange] = {}  # by number; the oldest first
+        self.exchanges: dict[int, HopExchange] = {}  # by number, the oldest first
 
     def hear(self, news: News) -> None:
         for number in news.written:
@@ -108,7 +108,7 @@ class Senders:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, _KnownSender] = {}  # by instance
-        self._all_told: asyncio.Future[None] | None = None  # while someone waits for that
+        self._all_told: asyncio.Future[None] | None = None  # set while `wait_until_told` waits
 
     def __repr__(self) -> str:
         return f"<Senders {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
@@ -116,11 +116,11 @@ class Senders:
     # Their connections.
 
     def join(self, hop: Hop) -> None:
-        """One more connection on which it has signed something."""
+        """Count another connection on which the sender has signed something."""
         self._of(hop).connections += 1
 
     def leave(self, instance: bytes) -> None:
-        """One of its connections is gone."""
+        """Remove one of the sender's connections, which is closed."""
         sender = self._known.get(instance)
         if sender is None:
             return
@@ -144,7 +144,7 @@ class Senders:
         return exchange
 
     def finish(self, hop: Hop, exchange: HopExchange) -> None:
-        """The application is done with it; what it wants to know may come later."""
+        """Mark the request as served. Reports about its response may arrive later."""
         exchange.is_served = True
         if not exchange.reports and (sender := self._known.get(hop.instance)) is not None:
             sender.exchanges.pop(hop.number, None)
@@ -160,7 +160,7 @@ class Senders:
         self._end_wait()
 
     async def wait_until_told(self) -> None:
-        """Until nothing is being served, and all senders have said that they have passed on what they got."""
+        """Wait until nothing is being served, and all senders have confirmed that they passed their responses on."""
         self._all_told = asyncio.get_running_loop().create_future()
         self._end_wait()
         await self._all_told
@@ -171,17 +171,17 @@ class Senders:
         ):
             resolve(self._all_told, None)
 
-    # Their end.
+    # Lost senders.
 
     def drop(self, replica: SigningReplica) -> None:
-        """It is gone, though its connections may look alive."""
+        """Drop a lost replica, although its connections may look alive."""
         for instance in [one for one, sender in self._known.items() if sender.replica == replica]:
             self._give_up(instance)
 
     def _give_up(self, instance: bytes) -> None:
         sender = self._known[instance]
         exchanges, sender.exchanges = sender.exchanges, {}
-        if not sender.connections:  # else it may only have been paused, and goes on with those that it has
+        if not sender.connections:  # otherwise it may only have been paused, and continues with its connections
             del self._known[instance]
         for exchange in exchanges.values():
             exchange.report_unread()

@@ -1,4 +1,4 @@
-"""What became of the responses that were passed back, as far as their holder has not been told yet. Numbers only.
+"""The fate of responses that were passed back, as far as their holder does not know it yet. Numbers only.
 
 expected ──▶ written to the caller ──▶ read
     └────────────────┴────────────────▶ not read
@@ -6,11 +6,11 @@ expected ──▶ written to the caller ──▶ read
 
 from typing import NamedTuple
 
-MOST_PER_REQUEST = 32  # numbers of each kind that ride on one request
+MOST_PER_REQUEST = 32  # numbers of each kind that one request carries
 
 
 class News(NamedTuple):
-    """What a holder is told. A response that was read was written, too."""
+    """News for a holder. A response that was read was also written."""
 
     written: tuple[int, ...] = ()
     read: tuple[int, ...] = ()
@@ -18,10 +18,10 @@ class News(NamedTuple):
 
 
 class Unsettled:
-    """Responses of one holder, by the numbers of their requests."""
+    """The responses of one holder whose fate is not reported yet, by the numbers of their requests."""
 
     def __init__(self) -> None:
-        self._open: set[int] = set()  # the caller's connection will tell
+        self._open: set[int] = set()  # the caller's connection will report these
         self._written: dict[int, None] = {}
         self._read: list[int] = []
         self._unread: list[int] = []
@@ -38,14 +38,14 @@ class Unsettled:
         self._open.add(number)
 
     def mark_written(self, number: int) -> bool:
-        """Whether that is news."""
+        """Mark a response as written. Return whether that is news."""
         if number in self._open:
             self._written[number] = None
             return True
         return False
 
     def mark(self, number: int, *, was_read: bool) -> bool:
-        """Whether that is news: of an aborted response one may hear twice."""
+        """Mark whether a response was read. Return whether that is news: an aborted response may be reported twice."""
         if number not in self._open:
             return False
         self._open.discard(number)
@@ -54,7 +54,7 @@ class Unsettled:
         return True
 
     def take_some(self) -> News:
-        """What may be told on the way."""
+        """Return and remove news that can ride on a request."""
         if not self._read and not self._written:
             return NO_NEWS
         news = News(tuple(self._written)[:MOST_PER_REQUEST], tuple(self._read[:MOST_PER_REQUEST]))
@@ -69,9 +69,9 @@ class Unsettled:
         return news
 
     def put_back(self, news: News) -> None:
-        """It could not be told."""
+        """Restore news that could not be delivered."""
         for number in news.written:
-            self.mark_written(number)  # unless more is known by now
+            self.mark_written(number)  # unless its final fate is known by now
         self._read.extend(news.read)
         self._unread.extend(news.unread)
 

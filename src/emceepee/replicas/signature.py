@@ -1,16 +1,15 @@
-"""How a replica proves that a request comes from another one, and whom it speaks for.
+"""How a replica proves that a request comes from another replica, and for which caller.
 
 Everything is in one header:
 
     emceepee-hop: 1 TARGET SENDER TIME INSTANCE.NUMBER IDENTITY WRITTEN READ MAC
 
-TARGET and SENDER are `slot.epoch`. INSTANCE is of one signer, drawn at random, and NUMBER counts what it signs, so both
-together are a nonce, and name the request afterwards. IDENTITY is what the guard of the sender found out. WRITTEN
+TARGET and SENDER are `slot.epoch`. INSTANCE is the random id of one signer, and NUMBER counts its signatures, so both
+together form a nonce, and identify the request afterwards. IDENTITY is what the sender's guard established. WRITTEN
 and READ are the numbers of earlier requests whose responses were written to their callers, and have been read. MAC is
-an HMAC-SHA256 of all that, of the method, the path with its query, the headers that are passed on, and a digest
-of the body.
+an HMAC-SHA256 of all that, of the method, the path with its query, the forwarded headers, and a digest of the body.
 
-A response proves with the same header that whoever answers has the key, too, and what it answered: `ResponseProof`.
+With the same header, a response proves that its author has the key, and what it answered: `ResponseProof`.
 """
 
 import hmac
@@ -27,13 +26,13 @@ from emceepee.state.replica import Replica
 
 HOP_HEADER = b"emceepee-hop"
 VERSION = b"1"
-WINDOW_SECONDS = 120  # by which the clocks of two replicas may differ, and for which a nonce is remembered
+WINDOW_SECONDS = 120  # the allowed difference between two replicas' clocks, and how long a nonce is remembered
 NUMBERS_KEPT = 8192  # per signer; a request that so many later ones have overtaken is refused
 NOTHING = b"-"
 
 
 class SigningReplica(NamedTuple):
-    """The replica that signed. Unlike its address, this tells it from those that had the slot before."""
+    """The replica that signed. Unlike an address, this distinguishes it from earlier owners of its slot."""
 
     slot: int
     epoch: int
@@ -41,19 +40,19 @@ class SigningReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SignedMessage:
-    """What is signed besides the header itself."""
+    """The signed parts besides the header itself."""
 
     method: bytes
     target: bytes
     """Path and query, as in the request line."""
     headers: bytes
-    """The lines of those that are passed on."""
+    """The lines of the forwarded headers."""
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """What a signature that is good says."""
+    """The content of a valid signature."""
 
     identity: CallerIdentity
     sender: SigningReplica
@@ -63,7 +62,7 @@ class Hop:
 
 
 class Signer:
-    """Signs what one process asks of others. No two requests get the same number."""
+    """Signs the requests of one process to others. No two requests get the same number."""
 
     def __init__(self, key: bytes, instance: str | None = None) -> None:
         self._key = key
@@ -85,7 +84,7 @@ class Signer:
         identity: CallerIdentity,
         news: News = NO_NEWS,
     ) -> bytes:
-        """The value of the header. `at` is in seconds since the epoch; of the news, what was not read is not in it."""
+        """Return the header's value. `at` is in seconds since the epoch. Of the news, unread responses are left out."""
         fields = b"%b %d.%d %d.%d %d %b.%d %b %b %b" % (
             VERSION,
             target.slot,
@@ -102,19 +101,19 @@ class Signer:
         return b"%b %b" % (fields, _mac(self._key, fields, message))
 
     def proof(self, number: int) -> "ResponseProof":
-        """What the response to request `number` must show."""
+        """Return the proof that the response to request `number` must show."""
         return ResponseProof(self._key, self._instance, number)
 
 
 class Verifier:
-    """Tells which requests other replicas have signed, each of which is good once."""
+    """Verifies requests that other replicas have signed. Each signature is valid once."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         self._seen: dict[bytes, _Numbers] = {}
 
     def verify(self, value: bytes, message: SignedMessage, *, own: Replica, now: float) -> Hop | None:
-        """None if it was not signed for this replica, not now, or if it was here before."""
+        """Return the hop, or None if it was not signed for this replica, is not current, or was seen before."""
         fields, _, mac = value.rpartition(b" ")
         if not hmac.compare_digest(mac, _mac(self._key, fields, message)):
             return None
@@ -137,7 +136,7 @@ class Verifier:
     def _take(self, instance: bytes, number: int, now: float) -> bool:
         numbers = self._seen.get(instance)
         if numbers is None:
-            # What a signer signed that is silent for so long is too old by now.
+            # Signatures of a signer that was silent for so long are too old by now.
             self._seen = {name: kept for name, kept in self._seen.items() if now - kept.at <= 2 * WINDOW_SECONDS}
             numbers = self._seen[instance] = _Numbers()
         numbers.at = now
@@ -145,7 +144,7 @@ class Verifier:
 
 
 class ResponseProof:
-    """The MACs of the response to one request, as both sides compute them. None is that of another response."""
+    """The MACs of the response to one request, as both sides compute them. They fit no other response."""
 
     __slots__ = ("_key", "_name")
 
@@ -153,8 +152,8 @@ class ResponseProof:
         self._key, self._name = key, b"%b.%d" % (instance, number)
 
     def of_content(self, marks: bytes, head: bytes, body: bytes = b"") -> bytes:
-        """`marks` say how the rest of the response is to be read; `head` is its status and headers."""
-        # The digest has a fixed length, so nothing of the head can be taken for the body.
+        """`marks` specify how to read the rest of the response; `head` is its status and headers."""
+        # The digest has a fixed length, so no part of the head can be mistaken for the body.
         return self._mac(b"response %b %b\n%b\n%b" % (self._name, marks, head, sha256(body).digest()))
 
     def frame_key(self) -> bytes:
@@ -165,7 +164,7 @@ class ResponseProof:
 
 
 class _Numbers:
-    """Those of one signer that have come. They grow, but some overtake others."""
+    """The request numbers received from one signer. They grow, but requests may overtake each other."""
 
     __slots__ = ("_newest", "_oldest", "_taken", "at")
 
@@ -175,7 +174,7 @@ class _Numbers:
         self.at = 0.0
 
     def take(self, number: int) -> bool:
-        """Whether it has not come before, as far as that is known."""
+        """Return whether the number has not been seen before, as far as that is known."""
         if number <= self._oldest or number in self._taken:
             return False
         self._taken.add(number)
@@ -187,7 +186,7 @@ class _Numbers:
 
 
 def _mac(key: bytes, fields: bytes, message: SignedMessage) -> bytes:
-    """No part can be taken for another: none has a line break but the headers, which end with an empty line."""
+    """Compute the MAC of unambiguous parts: only the headers have line breaks, and they end with an empty line."""
     body = sha256(message.body).digest()
     whole = b"%b\n%b %b\n%b\r\n%b" % (fields, message.method, message.target, message.headers, body)
     return hmac.digest(key, whole, "sha256").hex().encode()
@@ -201,7 +200,7 @@ def _decode_numbers(block: bytes) -> tuple[int, ...]:
     return () if block == NOTHING else tuple(map(int, block.split(b",")))
 
 
-@lru_cache(maxsize=1024)  # a caller is the same in every request
+@lru_cache(maxsize=1024)  # a caller's identity repeats in every request
 def _encode_identity(identity: CallerIdentity) -> bytes:
     flags = identity.is_proven | identity.is_remote << 1 | identity.is_page << 2
     return b"%d:%b" % (flags, urlsafe_b64encode(identity.principal.encode("utf-8", "surrogatepass")))

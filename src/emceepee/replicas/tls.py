@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class ReplicaTls(NamedTuple):
-    """Of the one who listens, and of the one who connects."""
+    """The contexts of the listening side and of the connecting side."""
 
     server: ssl.SSLContext
     client: ssl.SSLContext
 
 
 def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> ReplicaTls:
-    """With an authority, both sides must show a certificate of its. Without, that of a listener must be as usual, or
-    the very one that is given here.
+    """Return the contexts. With an authority, both sides must show a certificate that it issued. Without an authority,
+    a listener must show a generally trusted certificate, or the very one that is given here.
 
     Raises:
         OSError: a file cannot be read, or is not what it should be (`ssl.SSLError`).

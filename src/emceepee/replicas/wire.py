@@ -1,4 +1,4 @@
-"""How a hop looks as HTTP: what both sides must write and read in the same way."""
+"""The HTTP form of a hop, which both sides must write and read in the same way."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from emceepee.web.asgi import Header, Scope
 
 SETTLE_PATH = b"/replica/settle"
 NOT_HELD_STATUS = 421  # Misdirected Request
-LEAVING_STATUS = 503  # of a replica that stops, before it closes a connection
-WHOLE, FRAMED = b"whole", b"framed"  # how the body comes behind its proof
-CHECK = b"check"  # the holder wants to know whether the response was read
-SHORT_BYTES = 16 << 10  # of a body; a larger one comes in frames, whose tags cost less to compute
+LEAVING_STATUS = 503  # of a stopping replica, before it closes a connection
+WHOLE, FRAMED = b"whole", b"framed"  # the form of the body after its proof
+CHECK = b"check"  # the holder needs to know whether the response was read
+SHORT_BYTES = 16 << 10  # of a body; a larger body comes in frames, whose tags are cheaper to compute
 LENGTH_HEADER = b"emceepee-length"  # the caller's Content-Length, if the body comes in frames
 FAREWELL = b"bye"
 CONTENT_LENGTH = b"content-length"
@@ -24,8 +24,8 @@ _HOP_BY_HOP = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade", HOP_HEADER, LENGTH_HEADER),
     }
 )
-# Who calls is in the signature, so that no credential has to leave the replica that checked it. And a response comes
-# as it is, because it is not looked into.
+# The signature names the caller, so no credential has to leave the replica that checked it. A response is passed back
+# as it comes, because it is not inspected.
 _NOT_PASSED_ON = _HOP_BY_HOP | {
     b"authorization",
     b"proxy-authorization",
@@ -33,7 +33,7 @@ _NOT_PASSED_ON = _HOP_BY_HOP | {
     b"accept-encoding",
     LINE_HEADER,
 }
-_NOT_SIGNED = frozenset({HOP_HEADER, b"content-length"})  # besides them, the holder gets what was passed on
+_NOT_SIGNED = frozenset({HOP_HEADER, b"content-length"})  # the holder also gets these, but they were not forwarded
 
 
 def request_target(scope: Scope) -> bytes:
@@ -43,27 +43,27 @@ def request_target(scope: Scope) -> bytes:
 
 
 def passed_on(headers: Iterable[Header]) -> bytes:
-    """The lines of a caller's headers that the holder gets."""
+    """Return the lines of a caller's headers that are forwarded to the holder."""
     return b"".join([b"%b: %b\r\n" % pair for pair in headers if pair[0] not in _NOT_PASSED_ON])
 
 
 def signed(headers: Iterable[Header]) -> bytes:
-    """The same lines, as the holder sees them."""
+    """Return the same lines from the headers that the holder received."""
     return b"".join([b"%b: %b\r\n" % pair for pair in headers if pair[0] not in _NOT_SIGNED])
 
 
 def passed_back(headers: Iterable[Header]) -> list[Header]:
-    """The headers of a response that the caller gets; its length is that of what is written."""
+    """Return the response headers for the caller. The length is that of the written body."""
     return [pair for pair in headers if pair[0] == CONTENT_LENGTH or pair[0] not in _HOP_BY_HOP]
 
 
 def response_head(status: int, headers: Iterable[Header]) -> bytes:
-    """What a proof of content covers besides the body: all of it that the caller gets. `headers`: as `passed_back`."""
+    """Return the head that a content proof covers: all of it that the caller gets. `headers`: from `passed_back`."""
     return b"%d\r\n%b" % (status, b"".join([b"%b: %b\r\n" % pair for pair in headers]))
 
 
 def settlement(news: News, *, is_farewell: bool = False) -> bytes:
-    """What became of responses; after a farewell all others were read."""
+    """Encode the fate of responses; after a farewell, all others count as read."""
     numbers = (" ".join(map(str, some)).encode() for some in news)
     return b"\n".join((*numbers, FAREWELL if is_farewell else b""))
 
@@ -75,28 +75,28 @@ def parse_settlement(body: bytes) -> tuple[News, bool]:
 
 @dataclass(frozen=True, slots=True)
 class GivenProof:
-    """The header by which a response proves who wrote it, and its content."""
+    """The header with which a response proves its author and its content."""
 
     kind: bytes
-    """How the body comes: `WHOLE` or `FRAMED`."""
+    """The form of the body: `WHOLE` or `FRAMED`."""
     mac: bytes
     is_checked: bool
-    """Whether the holder keeps something until the response was read."""
+    """Whether the holder stores something until the response is read."""
 
 
 def proof_value(kind: bytes, mac: bytes, *, is_checked: bool) -> bytes:
-    """As `proof_in` reads it."""
+    """Encode a proof for `proof_in`."""
     value = b"%b %b" % (kind, mac)
     return b"%b %b" % (value, CHECK) if is_checked else value
 
 
 def marks_of(kind: bytes, *, is_checked: bool) -> bytes:
-    """What a MAC covers of the value."""
+    """Return the part of the value that a MAC covers."""
     return b"%b %b" % (kind, CHECK) if is_checked else kind
 
 
 def proof_in(headers: Iterable[Header]) -> GivenProof | None:
-    """None if there is no such header; one that cannot be read proves nothing."""
+    """Return the response's proof, or None without such a header. An unreadable header proves nothing."""
     match [value.split(b" ") for name, value in headers if name == HOP_HEADER]:
         case []:
             return None

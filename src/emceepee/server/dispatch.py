@@ -1,4 +1,4 @@
-"""The way of every tool call: find the tool, check the arguments, run it, render the reply."""
+"""The path of every tool call: find the tool, check the arguments, run it, render the reply."""
 
 from collections.abc import Iterable
 from typing import cast
@@ -24,14 +24,14 @@ log = EventLog("dispatch")
 
 
 class BadCall(ProtocolError):
-    """The call cannot be given to a tool: a protocol error, not a tool's."""
+    """A call that cannot be passed to a tool. It is a protocol error, not a tool error."""
 
     def __init__(self, message: str) -> None:
         super().__init__(INVALID_PARAMS, message)
 
 
 class Tools:
-    """The tools that are served. `surface` is that of callers who ask for none."""
+    """The tools that emceepee serves. `surface` applies to callers that request none."""
 
     def __init__(self, tools: Iterable[Tool], surface: Surface = Surface.FULL) -> None:
         self._by_name = {tool.name: tool for tool in tools}
@@ -43,9 +43,9 @@ class Tools:
             raise UnknownSurface(f"the surface {surface} needs code mode, which is switched off here; ask for full")
 
     async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
-        """Serve one `tools/call`. Whatever goes wrong inside a tool is a reply that says so.
+        """Serve one `tools/call`. A failure inside a tool becomes an error reply.
 
-        The context's session is the caller's own; a `session` argument names another, and comes first.
+        The context's session is the caller's own. A `session` argument names another session, and takes precedence.
 
         Raises:
             BadCall: there is no such tool, the request does not name one, or it answers what was not asked.
@@ -55,7 +55,7 @@ class Tools:
             session, arguments = await _resolve_session(tool, arguments, context)
             if params is not None and (STATE in params or RESPONSES in params):
                 context.answers = _read_round(params, tool, session)
-        except EmceepeeError as error:  # the tool is found by then
+        except EmceepeeError as error:  # raised after `_find_tool` returned, so `tool` is bound
             return await self._reply_without_session(tool, params, error, context)
         except BaseException as error:
             self._observe_failure(params, context, error)
@@ -78,7 +78,7 @@ class Tools:
         if span.task_id is None:
             span.replied(result)
         carrying = result
-        # An error carries notices even if it is that of the tool that has them in its own keys.
+        # Every error carries notices, even from a tool whose results have notices in keys of their own.
         takes_notices = tool.carries_notices or isinstance(outcome, EmceepeeError)
         if takes_notices and not context.is_gone:
             carrying = with_notices(result, session, outcome, context)
@@ -109,7 +109,7 @@ class Tools:
     async def _run_outside(
         self, tool: Tool, arguments: JsonObject, session: Session, params: JsonObject | None, context: RequestContext
     ) -> JsonObject:
-        """A tool that works in no session, so that its calls are in no journal."""
+        """Run a tool that needs no session. No session's journal records its calls."""
         span = self.begin_unkept(params, context)
         try:
             result, outcome = await self._run_tool(tool, arguments, session, context)
@@ -124,7 +124,7 @@ class Tools:
         return result
 
     def begin_unkept(self, params: JsonObject | None, context: RequestContext) -> Span | None:
-        """A call as observers alone see it: one that is refused, or of a tool without a session. None without any."""
+        """Begin a span for a refused call, or for a call without a session. None if there are no observers."""
         journal = context.unkept_journal()
         if journal is None:
             return None
@@ -133,7 +133,7 @@ class Tools:
             asked = own
         name, arguments = asked.get("name"), asked.get("arguments")
         name, given = name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else {}
-        if (tool := self._by_name.get(name)) is None:  # nobody says what in it is private
+        if (tool := self._by_name.get(name)) is None:  # no schema says which arguments are private, so mask all
             return journal.begin(SpanKind.UNKNOWN_TOOL, name, None, dict.fromkeys(given, MASK), origin=context)
         if SESSION_ARGUMENT not in tool.params.model_fields:
             given = {key: value for key, value in given.items() if key != SESSION_ARGUMENT}
@@ -149,7 +149,7 @@ class Tools:
     async def _run_tool(
         self, tool: Tool, arguments: JsonObject, session: Session, context: RequestContext
     ) -> tuple[JsonObject, Outcome | EmceepeeError]:
-        """The result as it goes out, and what it was made of."""
+        """Return the reply, and the outcome or error that it was made from."""
         try:
             outcome = await tool.run(tool.check(arguments), session, context)
             return reply(outcome), outcome
@@ -161,7 +161,7 @@ class Tools:
         return error_reply(failure), failure
 
     def needs_session(self, params: JsonObject) -> bool:
-        """Whether these are of a call to a tool that there is, and that works in a session."""
+        """Return whether the call names an existing tool that works in a session."""
         name = (own_call(params) or params).get("name")
         tool = self._by_name.get(name) if isinstance(name, str) else None
         return tool is not None and tool.needs_session
@@ -196,9 +196,9 @@ class Tools:
 def _last_reply(
     tool: Tool, result: JsonObject, outcome: Outcome | EmceepeeError, session: Session, context: RequestContext
 ) -> JsonObject:
-    """Of a session that another replica has taken over: what happened in it here is kept nowhere, and not told.
+    """Return the reply of a call whose session another replica took over during the call.
 
-    What came from elsewhere, or did nothing, is passed on all the same.
+    Changes made here are not stored, so the reply reports an error instead. Backend results and errors are passed on.
     """
     if isinstance(outcome, BackendResult | EmceepeeError):
         return with_move(result, session, outcome, context)
@@ -206,7 +206,7 @@ def _last_reply(
 
 
 def _is_only_in_memory(tool: Tool, outcome: Outcome | EmceepeeError, session: Session) -> bool:
-    """Whether the reply promises what the store could not take."""
+    """Return whether the reply promises durability that the store could not provide."""
     return promises_durably(tool, outcome) and (session.unsaved.has_problem or session.servers.are_unsaved)
 
 
@@ -219,7 +219,7 @@ def _moved(tool: Tool) -> EmceepeeError:
 
 
 async def _is_kept(session: Session, context: RequestContext) -> bool:
-    """What the reply tells is in the store before it leaves, or waits for it. False: another may have the session."""
+    """Save the session before its reply leaves, or leave the save pending. False if another replica may own it."""
     try:
         await session.unsaved.save()
     except BaseException:  # cancelled
@@ -234,7 +234,7 @@ async def _is_kept(session: Session, context: RequestContext) -> bool:
 
 
 async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestContext) -> tuple[Session, JsonObject]:
-    """The session that a call means, and its arguments without the one that says so. Raises: EmceepeeError."""
+    """Return the session of a call, and its arguments without `session`. Raises: EmceepeeError."""
     session = context.session
     if SESSION_ARGUMENT in arguments and SESSION_ARGUMENT not in tool.params.model_fields:
         arguments = dict(arguments)
@@ -253,7 +253,7 @@ async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestCo
 
 
 def _read_round(params: JsonObject, tool: Tool, session: Session) -> InputRound | None:
-    """Of a call that is sent again with answers. Raises: BadCall."""
+    """Read the answers of a call that the client sends again. Raises: BadCall."""
     try:
         return read_round(params, session) if tool.name in BACKEND_REQUESTS else None
     except BadRound as error:

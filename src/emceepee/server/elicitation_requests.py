@@ -1,4 +1,4 @@
-"""Questions that are put to a caller of the handshake era as requests of ours. It answers as to any server."""
+"""Sends questions to handshake-era callers as elicitation requests. They answer as they would answer any server."""
 
 from collections.abc import Callable
 
@@ -15,15 +15,15 @@ from emceepee.wire.json_types import JsonObject
 log = EventLog("server")
 WITHDRAWN = "It was answered elsewhere, or is no longer asked."
 SendMessage = Callable[[JsonObject], None]
-Reach = Callable[[object | None], SendMessage | None]  # the way to the caller while this call runs, or any; None: none
+Reach = Callable[[object | None], SendMessage | None]  # finds a sender, by call if one is given; None if there is none
 
 
 class ElicitationRequests:
-    """Those of one connection; the session's `Asker`. A question has the same id here as everywhere.
+    """The elicitation requests of one connection, as an `Asker` of its session. Each reuses its question's id.
 
     backend asks ─▶ ask ── elicitation/create ──▶ caller
-                                                    ├─ response ─▶ receive ─▶ the answer, as a tool would give it
-    answered elsewhere, expired, withdrawn          │               └ of no use, or dismissed unread ─▶ the call is
+                                                    ├─ response ─▶ receive ─▶ the answer, as if through a tool
+    answered elsewhere, expired, withdrawn          │               └ unusable, or dismissed unread ─▶ the call is
         │                                           │                 promoted, and tools answer
         └─▶ withdraw ── notifications/cancelled ──▶ caller
     """
@@ -33,13 +33,13 @@ class ElicitationRequests:
     def __init__(self, session: Session, reach: Reach, era: HandshakeEra) -> None:
         self._session, self._reach, self._modes = session, reach, era.elicitation_modes
         self._names_mode = era.version >= MODES_SINCE
-        self._open: dict[str, tuple[Question, object | None, float]] = {}  # sent when, by the monotonic clock
+        self._open: dict[str, tuple[Question, object | None, float]] = {}  # with the monotonic send time
         self._attendance = Attendance.UNKNOWN
         session.questions.add_asker(self)
 
     @classmethod
     def of(cls, session: Session, reach: Reach, era: HandshakeEra) -> "ElicitationRequests | None":
-        """None if the caller takes no questions, or is not to be asked."""
+        """Return None if the caller accepts no questions, or the session's options disable native questions."""
         return cls(session, reach, era) if session.notice_options.asks_natively and era.elicitation_modes else None
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class ElicitationRequests:
         return True
 
     def receive(self, response: Response) -> None:
-        """What the caller sent, which may be an answer to something that waits no more."""
+        """Handle the caller's response, which may be to a question that no longer waits."""
         found = self._open.pop(response.request_id, None) if isinstance(response.request_id, str) else None
         if found is None:
             return
@@ -75,7 +75,7 @@ class ElicitationRequests:
         try:
             take_answer(self._session.questions, question, answer)
         except EmceepeeError:
-            # Without its words: they may be the user's.
+            # Do not log the error's message: it may contain the user's words.
             log.info("elicitation_answer_unusable", requestId=question.request_id, server=question.server)
             self._session.give_up_asking(question.request_id)
 
@@ -90,7 +90,7 @@ class ElicitationRequests:
             send(notification_message("notifications/elicitation/complete", {"elicitationId": request_id}))
 
     def close(self) -> None:
-        """The connection is over. What was asked waits for whoever answers with a tool."""
+        """Close with the connection. Open questions then wait for an answer through a tool."""
         self._open.clear()
         if self._session.questions.native is not None:
             self._session.questions.native.remove(self)

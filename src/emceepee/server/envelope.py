@@ -1,4 +1,4 @@
-"""What a request of the 2026-07-28 era says of itself in `_meta`, and over HTTP in headers: whether it is served so."""
+"""Validates the `_meta` envelope of a 2026-07-28 request against the protocol and its HTTP headers."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from emceepee.wire.protocol import (
 _REQUIRED = (PROTOCOL_VERSION_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 _ROUTING_HEADERS = frozenset({VERSION_HEADER, METHOD_HEADER, NAME_HEADER})
 _BAD_REQUEST, _NOT_FOUND = 400, 404
-# Other errors are those of a request that was understood and carried out: 200.
+# Any other error comes from a request that was understood and executed: 200.
 HTTP_STATUS = {
     PARSE_ERROR: _BAD_REQUEST,
     INVALID_REQUEST: _BAD_REQUEST,
@@ -41,7 +41,7 @@ HTTP_STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is not served: the fields of its error."""
+    """Why a request is refused: the fields of its JSON-RPC error."""
 
     code: int
     message: str
@@ -49,9 +49,9 @@ class Refusal:
 
 
 def refusal(request: Request, headers: Mapping[str, str] | None = None) -> Refusal | None:
-    """`headers`, by names in lower case, are those of its HTTP request.
+    """Return why the request is refused, or None. `headers` are its HTTP headers, by lowercase name.
 
-    That they differ from what is in it comes before that its version is unknown: who contradicts itself is told so.
+    A header mismatch is reported before an unknown version, because a contradictory client must learn of its mistake.
     """
     params = request.params or {}
     meta = params.get("_meta")
@@ -75,7 +75,7 @@ def unsupported_version(version: str) -> Refusal | None:
 
 
 def repeated_header(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """One of those that route requests, if it came twice: one reader would take the first, another the last."""
+    """Return a routing header that occurs twice, if any: one reader would use the first, another the last."""
     seen = set()
     for name, _ in pairs:
         if name in _ROUTING_HEADERS:

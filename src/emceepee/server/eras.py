@@ -1,4 +1,4 @@
-"""The protocol's two eras: what each allows and adds, and the way to the kernel for all but tool calls."""
+"""The protocol's two eras: what each accepts and adds, and the path to the kernel for all but tool calls."""
 
 from typing import Protocol
 
@@ -20,25 +20,25 @@ from emceepee.wire.protocol import (
     UNSUPPORTED_PROTOCOL_VERSION,
 )
 
-BATCH_VERSION = "2025-03-26"  # the only one that had batches
-FORMS_SINCE, MODES_SINCE = "2025-06-18", "2025-11-25"  # in between there was one kind of question, which had no mode
+BATCH_VERSION = "2025-03-26"  # the only version with batches
+FORMS_SINCE, MODES_SINCE = "2025-06-18", "2025-11-25"  # in between: one kind of question, without a mode
 
 
 class Era(Protocol):
-    """The era of one connection, decided once by its first request."""
+    """The era of one connection. The connection's first request decides it."""
 
     def refusal(self, request: Request) -> JsonObject | None:
-        """The error for a request that this era does not allow now."""
+        """Return the error for a request that this era does not allow in its current state."""
         ...
 
     async def serve(self, context: RequestContext) -> JsonObject:
-        """The result of anything but `tools/call`. Raises: ProtocolError."""
+        """Return the result of any request except `tools/call`. Raises: ProtocolError."""
         ...
 
     async def handle_notification(self, notification: Notification) -> None: ...
 
     def complete(self, result: JsonObject) -> JsonObject:
-        """A tool's result with what the era adds to every result."""
+        """Return a tool's result with the fields that the era adds to every result."""
         ...
 
     @property
@@ -46,24 +46,24 @@ class Era(Protocol):
 
     @property
     def version(self) -> str:
-        """Of the protocol, where a request says none."""
+        """The protocol version of requests that name none."""
         ...
 
     @property
     def client_name(self) -> str | None:
-        """What the client called itself, where a request does not say it."""
+        """The client's name, for requests that do not carry it."""
         ...
 
 
 def era_for(opening: Request, kernel: Kernel, feed: EventsFeed) -> Era:
-    """The era that a connection's first request opens."""
+    """Return the era that a connection's first request selects."""
     if opening.method != "initialize" and _has_envelope(opening):
         return ModernEra(kernel)
     return HandshakeEra(kernel, feed)
 
 
 class HandshakeEra:
-    """A caller up to 2025-11-25: it initializes, and what it declared then holds for the whole connection."""
+    """A caller up to 2025-11-25: it initializes once, and its declarations hold for the whole connection."""
 
     __slots__ = ("_feed", "_kernel", "client_name", "elicitation_modes", "is_initialized", "is_open", "version")
 
@@ -72,11 +72,11 @@ class HandshakeEra:
         self.version = LATEST_HANDSHAKE_VERSION
         self.client_name: str | None = None
         self.is_open = False
-        self.is_initialized = False  # whether the caller said that it is ready
-        self.elicitation_modes: frozenset[str] = frozenset()  # the kinds of questions that it said it takes
+        self.is_initialized = False  # whether the caller sent notifications/initialized
+        self.elicitation_modes: frozenset[str] = frozenset()  # the kinds of questions that the caller declared
 
     async def resume(self, handshake: JsonObject, *, is_initialized: bool) -> None:
-        """Take up a connection of a process that has ended, as if its caller had just said this again.
+        """Resume a connection of an ended process, as if its caller had just repeated the handshake.
 
         Raises:
             ProtocolError: this is no handshake. An older emceepee may have taken it for one.
@@ -98,7 +98,7 @@ class HandshakeEra:
         return None
 
     def _needs_handshake(self, method: str) -> bool:
-        """What there is not, there is not before it either."""
+        """Return whether the method requires a handshake. Unknown methods do not: they fail as unknown methods."""
         return method == "tools/call" or (method != "ping" and self._kernel.has(method, is_modern=False))
 
     async def serve(self, context: RequestContext) -> JsonObject:
@@ -124,7 +124,7 @@ class HandshakeEra:
 
 
 class ModernEra:
-    """A caller of 2026-07-28: every request declares anew who sends it and what it can do."""
+    """A caller of 2026-07-28: every request declares its sender and capabilities."""
 
     has_batches = False
     version = LATEST_MODERN_VERSION
@@ -152,14 +152,14 @@ class ModernEra:
         return self.complete(await self._kernel.answer(Asked(context, feed, is_modern=True)))
 
     async def handle_notification(self, notification: Notification) -> None:
-        """There is none that would mean anything: cancelling is done before this."""
+        """Ignore the notification: none has a meaning here. Cancellation is handled before this."""
 
     def complete(self, result: JsonObject) -> JsonObject:
         return modern_result(result)
 
 
 def modern_result(result: JsonObject) -> JsonObject:
-    """With what 2026-07-28 has in every result."""
+    """Return the result with the fields that every 2026-07-28 result has."""
     meta = result.get("_meta")
     if meta is None:
         meta = {SERVER_INFO_META_KEY: SERVER_INFO}

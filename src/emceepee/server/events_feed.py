@@ -1,4 +1,4 @@
-"""`emceepee://events`: subscribers learn that something happened, and no event is delivered by it."""
+"""`emceepee://events`: notifies subscribers that something happened. It delivers no events itself."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,26 +13,26 @@ _NEWS = resource_updated(EVENTS_URI)
 
 
 class EventsFeed:
-    """What the kernel may touch of the caller it serves: changes that it can listen for.
+    """The part of a caller that the kernel may use: the changes that the caller can listen for.
 
-    `session` is None for a caller without one, to whom nothing can happen.
+    `session` is None for a caller without a session, which has no events.
     """
 
-    offered = frozenset({_NEWS})  # emceepee's lists never change: a surface is that of a request
+    offered = frozenset({_NEWS})  # emceepee's lists never change: each request has its own surface
 
     def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
         self.session, self.send = session, send
         self._listeners: dict[object, Callable[[ListChange], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
-        self.on_follow: Callable[[], None] | None = None  # called when it begins or ends
+        self.on_follow: Callable[[], None] | None = None  # called when following begins or ends
 
     @property
     def is_followed(self) -> bool:
         return self._unfollow is not None
 
     def follow(self, wanted: bool) -> None:
-        """Send `resources/updated` whenever something happened, or no longer."""
+        """Start or stop sending `resources/updated` for new events."""
         if self._unfollow is not None and not wanted:
             self._unfollow()
             self._unfollow = None
@@ -45,7 +45,7 @@ class EventsFeed:
         self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))
 
     def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
-        """Returns what ends the subscription; it may be called twice."""
+        """Add a listener. Return a function that ends the subscription; calling it twice is safe."""
         token = object()
         if not self._listeners and self.session is not None:
             self.session.activity.event_signal.watch(self._publish_soon)
@@ -59,7 +59,7 @@ class EventsFeed:
         return unsubscribe
 
     def _publish_soon(self) -> None:
-        """Many events of one moment are one update."""
+        """Publish one update for all events in one turn of the loop."""
         if not self._is_due:
             self._is_due = True
             asyncio.get_running_loop().call_soon(self._publish_update)

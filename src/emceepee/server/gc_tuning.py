@@ -1,18 +1,16 @@
-"""What the collector looks at, and how often."""
+"""Tuning of the garbage collector: the objects that it scans, and how often it runs."""
 
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-GEN0_THRESHOLD = (
-    10_000  # objects more than at its last round, before it looks at them; Python's own 700 are those of six calls
-)
-GEN1_THRESHOLD = 1  # over young ones, between two that include those of the round before
+GEN0_THRESHOLD = 10_000  # new objects before a young collection; six calls exceed Python's default of 700
+GEN1_THRESHOLD = 1  # young collections between two that also scan the generation before
 
 
 @contextmanager
 def collect_less_while_loading() -> Iterator[None]:
-    """Modules make a hundred thousand objects and no garbage: looking for it is a twelfth of the time to start."""
+    """Pause collection. Modules create 100,000 objects and no garbage: scanning them takes a twelfth of startup."""
     gc.disable()
     try:
         yield
@@ -22,10 +20,10 @@ def collect_less_while_loading() -> Iterator[None]:
 
 
 def freeze_startup_objects() -> None:
-    """What start-up made stays for good: the collector need not look at it again, which keeps pauses short.
+    """Exempt startup objects from collection, because they live as long as the process. This keeps pauses short.
 
-    Calls leave nothing for it, so it need not come at every burst of them. Sessions that ended do, some sixty objects
-    each, so it must not stay away for long either.
+    Calls leave no garbage, so the collector need not run at every burst of calls. An ended session leaves some sixty
+    objects, so the collector must not wait too long either.
     """
     gc.freeze()
     gc.set_threshold(GEN0_THRESHOLD, GEN1_THRESHOLD)

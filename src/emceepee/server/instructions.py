@@ -1,11 +1,11 @@
-"""What a caller is told at the start: what emceepee is for, how to go about it, and which servers are configured."""
+"""Instructions for a new caller: the purpose of emceepee, how to use it, and the configured servers."""
 
 from collections.abc import Iterable
 
 from emceepee.backends.spec import BackendSpec, one_line
 from emceepee.surface import Surface
 
-PURPOSE_CHARS = 100  # of one server; some clients cut all instructions at 2 kB
+PURPOSE_CHARS = 100  # of one server; some clients truncate all instructions to 2 kB
 LIST_CHARS = 1000
 _PURPOSE = "emceepee lets you use other MCP servers: their tools, resources and prompts. "
 _FULL = (
@@ -34,7 +34,7 @@ _LISTER = {Surface.CODEMODE: 'mcp.tool("list_servers", {})'}
 
 
 def instructions(servers: Iterable[BackendSpec], surface: Surface = Surface.FULL) -> str:
-    """Of the configured servers only what their configuration says, never a server's own words."""
+    """Describe the configured servers only by their configuration, never in a server's own words."""
     lines = [_line(spec) for spec in servers]
     words = how_to(surface)
     if not lines:

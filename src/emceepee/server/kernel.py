@@ -1,4 +1,4 @@
-"""What emceepee answers besides tool calls: handshake, discovery, lists, its own resources, ping. See decision 36."""
+"""Answers all requests except tool calls: handshake, discovery, lists, own resources, ping. See decision 36."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -40,16 +40,16 @@ from emceepee.wire.protocol import (
 )
 
 SERVER_INFO: JsonObject = {"name": "emceepee", "title": "emceepee", "version": __version__}
-# Described where a model sees it first: once more in each tool, the words would cost a kilobyte.
+# Only tools that a model sees first describe it: repeated in each tool, the text would cost a kilobyte.
 _SESSION: JsonObject = {"description": "Handle", "type": "string"}
 _SESSION_AGAIN: JsonObject = {"type": "string"}
-# Nobody is to keep what it was told: what is listed depends on who asks, and may be other tools after a restart.
+# Clients must not cache results: a list depends on the caller, and may have other tools after a restart.
 _UNCACHEABLE: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request, and who can be told of what."""
+    """A request, the event feed of its caller, and its era."""
 
     context: RequestContext
     feed: EventsFeed
@@ -58,24 +58,24 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """Something that callers can ask for, in one era or in both."""
+    """A method that callers can request, in one era or in both."""
 
     params: type[RequestParams]
     answer: Callable[[Asked, Any], Awaitable[JsonObject]]
     in_handshake: bool = True
     in_modern: bool = True
-    marks: JsonObject | None = None  # what a result of 2026-07-28 has besides
+    marks: JsonObject | None = None  # additional keys of a 2026-07-28 result
 
 
 class Kernel:
-    """One for the whole process; it keeps nothing of any caller. What it tells is that of the request's surface."""
+    """One for the whole process, without the state of any caller. Its answers match the request's surface."""
 
     def __init__(
         self, tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
     ) -> None:
-        """`takes_handles`: whether callers of 2026-07-28 can name a session in each call; false where the connection
+        """`takes_handles`: whether callers of 2026-07-28 can name a session in each call; false if the connection
         itself is the session."""
-        self.servers: Sequence[BackendSpec] = tuple(servers)  # those that the instructions name, from now on
+        self.servers: Sequence[BackendSpec] = tuple(servers)  # the servers that the instructions name from now on
         self._tools, self._takes_handles = {tool.name: tool for tool in tools}, takes_handles
         self._listed = cache(self._list_result)
         kept = _UNCACHEABLE
@@ -92,7 +92,7 @@ class Kernel:
         }
 
     def initialize(self, request: Request) -> tuple[InitializeParams, JsonObject]:
-        """What a caller of the handshake era said, and what it is told. Raises: ProtocolError."""
+        """Return what a handshake-era caller declared, and the result for it. Raises: ProtocolError."""
         said = _checked(request, InitializeParams)
         known = said.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
         return said, {
@@ -107,7 +107,7 @@ class Kernel:
         return method is not None and (method.in_modern if is_modern else method.in_handshake)
 
     async def answer(self, asked: Asked) -> JsonObject:
-        """The result. Raises: ProtocolError."""
+        """Return the result. Raises: ProtocolError."""
         request = asked.context.request
         if not self.has(request.method, is_modern=asked.is_modern):
             raise ProtocolError(METHOD_NOT_FOUND, "Method not found", request.method)
@@ -145,7 +145,7 @@ def _checked(request: Request, shape: type[P], *, has_envelope: bool = False) ->
 
 def _listed(tool: Tool, surface: Surface, with_session: bool) -> JsonObject:
     description, schema = tool.listing(surface)
-    with_session = with_session and surface is Surface.FULL  # who lists few tools is not offered open_session
+    with_session = with_session and surface is Surface.FULL  # a short list does not offer open_session
     listed: JsonObject = {
         "name": tool.name,
         "title": tool.title,
@@ -157,7 +157,7 @@ def _listed(tool: Tool, surface: Surface, with_session: bool) -> JsonObject:
 
 
 def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
-    """For callers of 2026-07-28 over HTTP: their protocol has no session, so they can name one."""
+    """Add the argument for 2026-07-28 callers over HTTP: their protocol has no session, so they can name one."""
     properties = schema.get("properties", {})
     if SESSION_ARGUMENT in properties or not tool.needs_session:
         return schema

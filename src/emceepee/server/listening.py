@@ -1,4 +1,4 @@
-"""`subscriptions/listen` of 2026-07-28: the response is a stream, on which a caller hears of what it named."""
+"""`subscriptions/listen` of 2026-07-28: the response is a stream of the notifications that the caller selected."""
 
 from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LISTEN = "subscriptions/listen"
 
 @dataclass(frozen=True, slots=True)
 class ListChange:
-    """A list changed, or the resource at `uri`: the notification that tells it."""
+    """A changed list, or a changed resource at `uri`, and its notification."""
 
     method: str
     uri: str | None = None
@@ -31,22 +31,22 @@ def resource_updated(uri: str) -> ListChange:
 
 
 class Changes(Protocol):
-    """Where changes are heard of."""
+    """A source of changes."""
 
     @property
     def offered(self) -> Set[ListChange]:
-        """Those that there can be; nobody is promised any other."""
+        """The changes that can occur; no other change is granted."""
         ...
 
     def subscribe(self, listener: Callable[[ListChange], None]) -> Callable[[], None]:
-        """Returns what ends the subscription; it may be called twice."""
+        """Add a listener. Return a function that ends the subscription; calling it twice is safe."""
         ...
 
 
 async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> JsonObject:
-    """Goes on until it is ended (`end_listens`), and then has a result. If its caller cancels it, the stream just ends.
+    """Stream changes until `end_listens`, then return the result. If its caller cancels it, the stream just ends.
 
-    What happens between two streams is told on neither.
+    Changes between two streams are reported on neither.
     """
     told, send = _changes_to_tell(changes, wanted), context.channel.send
     result = listen_result(context.request.request_id)
@@ -68,12 +68,12 @@ async def listen(changes: Changes, wanted: Wanted, context: RequestContext) -> J
 
 
 def listen_result(request_id: RequestId) -> JsonObject:
-    """That of a listen which did not end by its caller's wish."""
+    """Return the result of a listen that its caller did not cancel."""
     return {"_meta": {SUBSCRIPTION_ID_META_KEY: request_id}}
 
 
 def end_listens(contexts: Iterable[RequestContext]) -> None:
-    """Those among the requests have their results in a moment."""
+    """End the listens among the requests, which then return their results."""
     for context in contexts:
         if context.request.method == LISTEN:
             context.ended.set()
@@ -90,7 +90,7 @@ def _changes_to_tell(changes: Changes, wanted: Wanted) -> frozenset[ListChange]:
 
 
 def _filter_of(told: Set[ListChange]) -> JsonObject:
-    """As a caller would have asked for just that."""
+    """Return the filter that requests exactly these changes."""
     lists = {
         "toolsListChanged": TOOLS_CHANGED,
         "promptsListChanged": PROMPTS_CHANGED,

@@ -1,4 +1,4 @@
-"""What Prometheus reads: the figures of this process, most of them looked up when it asks."""
+"""Prometheus metrics of this process, most of them collected on request."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 METRICS_PATH = "/metrics"
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
-SHORTEST_SECONDS = 1.0  # between two looks through all sessions; whoever asks sooner gets the same text again
+SHORTEST_SECONDS = 1.0  # between two scans of all sessions; an earlier request gets the same text again
 _REQUEST_LABELS = ("kind", "server", "tool")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSources:
-    """Where the figures come from."""
+    """The sources of the metrics."""
 
     requests: RequestMetrics
     directory: SessionDirectory
@@ -40,10 +40,10 @@ class MetricSources:
 
 
 class Metrics:
-    """The text of one process. `replica` is in every line, so that those of several can be told apart."""
+    """The metrics text of one process. The label `replica` in every line distinguishes several processes."""
 
     def __init__(self, sources: MetricSources, *, replica: str = "0") -> None:
-        from prometheus_client import CollectorRegistry, ProcessCollector  # here: most never measure
+        from prometheus_client import CollectorRegistry, ProcessCollector  # here: most processes export no metrics
 
         self._sources, self._replica = sources, replica
         self._process = ProcessCollector(registry=None)
@@ -53,7 +53,7 @@ class Metrics:
 
     @contextmanager
     def following(self) -> Iterator[None]:
-        """While it looks after what nobody else counts."""
+        """Run the measurements that no other part makes, within the context."""
         self._sources.lag.start()
         try:
             yield
@@ -69,7 +69,7 @@ class Metrics:
         return self._text
 
     def collect(self) -> Iterator["Metric"]:
-        """As `prometheus_client` asks for it."""
+        """Yield all metrics, as a collector of `prometheus_client`."""
         for family in (*self._own(), *self._process.collect()):
             for index, sample in enumerate(family.samples):
                 family.samples[index] = sample._replace(labels={**sample.labels, "replica": self._replica})
@@ -155,7 +155,7 @@ class Metrics:
             for value, number in counts.items():
                 family.add_metric((value,), number)
             yield family
-        figures = getattr(self._sources.store, "commit_statistics", None)  # of engines that commit anything
+        figures = getattr(self._sources.store, "commit_statistics", None)  # only for engines that commit
         if isinstance(figures, CommitStatistics):
             yield SummaryMetricFamily(
                 "emceepee_store_commit_duration_seconds",

@@ -1,6 +1,6 @@
-"""The parameters of what callers ask for besides tool calls, in the shape that the protocol gives them.
+"""The parameters of all requests except tool calls, in the protocol's shape.
 
-What is not named here is let through: later versions, and extensions, add to it.
+Unknown fields are accepted, because later versions and extensions add some.
 """
 
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,7 +15,7 @@ from emceepee.wire.protocol import (
     PROTOCOL_VERSION_META_KEY,
 )
 
-MOST_SUBSCRIPTIONS = 1000  # resources that one listen names: it keeps its request for as long as it goes on
+MOST_SUBSCRIPTIONS = 1000  # resources in one listen, which keeps its request in memory while it runs
 _LogLevel = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
@@ -25,14 +25,14 @@ class _Sampling(msgspec.Struct):
 
 
 class Elicitation(msgspec.Struct):
-    """Which questions a caller takes."""
+    """The kinds of questions that a caller accepts."""
 
     form: dict[str, Any] | None = None
     url: dict[str, Any] | None = None
 
 
 class _Capabilities(msgspec.Struct):
-    """What a caller can do, as both eras have it."""
+    """A caller's capabilities that both eras share."""
 
     elicitation: Elicitation | None = None
     experimental: dict[str, dict[str, Any]] | None = None
@@ -73,7 +73,7 @@ class _Envelope(_Meta, kw_only=True):
 
 
 class RequestParams(msgspec.Struct):
-    """Of a request in general."""
+    """Parameters of any request."""
 
     meta: _Meta | None = msgspec.field(name="_meta", default=None)
 
@@ -82,7 +82,7 @@ P = TypeVar("P", bound=RequestParams)
 
 
 class InitializeParams(RequestParams, kw_only=True, rename="camel"):
-    """Who a caller of the handshake era is."""
+    """The identity and capabilities of a handshake-era caller."""
 
     capabilities: _HandshakeCapabilities
     client_info: _Implementation
@@ -90,19 +90,19 @@ class InitializeParams(RequestParams, kw_only=True, rename="camel"):
 
 
 class PageParams(RequestParams):
-    """Of a list. emceepee's fit on one page."""
+    """Parameters of a list request. Each list of emceepee fits on one page."""
 
     cursor: str | None = None
 
 
 class ResourceParams(RequestParams, kw_only=True):
-    """Of what is about one resource."""
+    """Parameters of a request about one resource."""
 
     uri: str
 
 
 class Wanted(msgspec.Struct, rename="camel"):
-    """What a caller of 2026-07-28 wants to hear of."""
+    """The changes that a 2026-07-28 caller subscribes to."""
 
     tools_list_changed: bool | None = None
     prompts_list_changed: bool | None = None
@@ -111,7 +111,7 @@ class Wanted(msgspec.Struct, rename="camel"):
 
 
 class ListenParams(RequestParams, kw_only=True):
-    """Of `subscriptions/listen`."""
+    """Parameters of `subscriptions/listen`."""
 
     notifications: Wanted
 
@@ -122,5 +122,5 @@ def read(shape: type[P], params: JsonObject | None) -> P:
 
 
 def check_envelope(params: JsonObject | None) -> None:
-    """Of a request of 2026-07-28. Raises: msgspec.ValidationError."""
+    """Validate the envelope of a 2026-07-28 request. Raises: msgspec.ValidationError."""
     msgspec.convert((params or {}).get("_meta"), _Envelope)

@@ -1,16 +1,16 @@
-"""The request core: requests that are being served, whatever transport they came by.
+"""The request core: the requests in service, whatever their transport.
 
     transport             Requests                       tools, kernel            session
     ---------             --------                       ------------            -------
     message ── accept ──▶ start/respond: in the table ──▶ run ── record_call ──▶ call to a backend
                           cancel(notification)
-                            meant  ── context.cancel ──▶ CancelledError       ── call given up
+                            intent ── context.cancel ──▶ CancelledError       ── call canceled
                             client timeout ── abandon ─▶ CancelledError       ── call goes on as a task
     connection lost ────▶ detach_all ── promote ───────▶ reply names the task ── call goes on as a task
     response  ◀── result or error ◀── out of the table
 
-A request is in the table from its arrival until there is a response; from then on nothing can cancel it. What is left
-is the transport's: to write the response, and to call `context.keep()` if it turns out that nobody read it.
+A request is in the table from its arrival until its response exists; from then on nothing can cancel it. The
+transport must then write the response, and call `context.keep()` if it turns out that nobody read it.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ CANCELLED = "Request cancelled"
 ENDED = "The session ended here, or emceepee stops, while this was served, which may have run. Look how things stand."
 MOVED = "Another replica took this session over while it served this, which may have run. Look how things stand there."
 SendMessage = Callable[[JsonObject], None]
-Accept = Callable[[Request], "RequestContext | JsonObject"]  # a request as it is to be served, or why it is not
+Accept = Callable[[Request], "RequestContext | JsonObject"]  # returns the context to serve, or a refusal
 
 
 class Requests:
-    """Those of one connection; or, where requests belong to no connection, all of an endpoint."""
+    """The requests of one connection, or of a whole endpoint if requests belong to no connection."""
 
     def __init__(
         self,
@@ -66,11 +66,11 @@ class Requests:
         directory: SessionDirectory | None = None,
         policy: ServerPolicy | None = None,
     ) -> None:
-        """`answers_cancelled`: an HTTP request needs some response; on a pipe a cancelled request gets none."""
+        """`answers_cancelled`: an HTTP request needs some response; on a pipe a canceled request gets none."""
         self._name, self._tools, self._answers_cancelled = name, tools, answers_cancelled
         self._directory, self._policy = directory, policy
         self._unowned = None if directory is None else directory.unowned_requests
-        self._running: dict[RequestContext, None] = {}  # ordered; an id may be there twice, if a caller is careless
+        self._running: dict[RequestContext, None] = {}  # ordered; a careless caller may use an id twice
         self.tasks = TaskOwner(name)
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class Requests:
     def open_context(
         self, request: Request, session: Session | None, channel: ResponseChannel, identity: CallerIdentity
     ) -> RequestContext:
-        """For a caller that was let in over HTTP."""
+        """Return the context of a request that was admitted over HTTP."""
         return RequestContext(
             request, session, channel, identity.principal, identity.is_remote, self._directory, self._policy
         )
@@ -92,14 +92,14 @@ class Requests:
     def start(
         self, context: RequestContext, accept: Callable[[RequestContext], Era | JsonObject], send: SendMessage
     ) -> "asyncio.Task[None]":
-        """Serve it in a task of its own, and send the response. `accept` gives its era, or why it is refused.
+        """Serve a request in a task of its own, and send the response. `accept` returns its era, or the refusal.
 
-        That is asked in the task's first step: a request that is cancelled before that decides nothing.
+        `accept` runs in the task's first step, so a request that is canceled before that decides nothing.
         """
         return self._track(context, self._accept_and_respond(context, accept, send))
 
     async def respond(self, context: RequestContext, era: Era) -> JsonObject:
-        """Serve it in the current task; the response, also if it was cancelled."""
+        """Serve a request in the current task, and return its response, even if it was canceled."""
         request = context.request
         task = context.task = asyncio.current_task()
         context.era = era
@@ -118,7 +118,7 @@ class Requests:
             return result_message(request.request_id, result)
         except asyncio.CancelledError:
             if task is not None:
-                task.uncancel()  # the caller's own wish, or the end of its connection: the transport ends in order
+                task.uncancel()  # the caller canceled, or its connection ended: the transport ends in order
             context.is_cancelled = True
             is_moved = context.session is not None and context.session.is_lost
             words = MOVED if is_moved else ENDED if context.is_broken_off else CANCELLED
@@ -130,7 +130,7 @@ class Requests:
             context.close()
 
     def refuse(self, context: RequestContext, reply: JsonObject) -> JsonObject:
-        """The same reply, which is that of a request that is not served. Observers are told of it."""
+        """Report a refused request to observers, and return the same reply."""
         observe_refusal(self._tools, context, reply)
         return reply
 
@@ -150,16 +150,16 @@ class Requests:
         return self._answers_cancelled or not context.is_cancelled
 
     def _track(self, context: RequestContext, work: Any) -> "asyncio.Task[Any]":
-        """In the table at once: what comes right behind the request may cancel it before its first step."""
+        """Enter the request in the table at once: the next message may cancel it before its first step."""
         task = context.task = self.tasks.spawn(work, name=context.request.method)
         self._running[context] = None
         task.add_done_callback(lambda _: self._running.pop(context, None))
         return task
 
-    # Batches: the 2025-03-26 version has them, no other does.
+    # Batches: only the 2025-03-26 version has them.
 
     def batch_refusal(self, values: list[Any], era: Era | None, most: int) -> str | None:
-        """Why a batch is not served at all."""
+        """Return why a batch is refused as a whole, or None."""
         if era is None or not era.has_batches or not values:
             return "Invalid request: a batch is not accepted here"
         if len(values) > most:
@@ -167,7 +167,7 @@ class Requests:
         return None
 
     async def respond_to_batch(self, values: list[Any], era: Era, accept: Accept) -> list[JsonObject]:
-        """Serve its requests at the same time; all responses that it gets, errors first."""
+        """Serve the requests of a batch concurrently, and return all responses, errors first."""
         replies: list[JsonObject] = []
         serving: list[tuple[RequestContext, asyncio.Task[JsonObject]]] = []
         for value in values:
@@ -197,7 +197,7 @@ class Requests:
             self.tasks.spawn(era.handle_notification(notification), name=notification.method)
 
     def cancel(self, notification: Notification) -> None:
-        """Do what a `notifications/cancelled` asks for, if its request is still being served."""
+        """Handle a `notifications/cancelled`, if its request is still being served."""
         request_id = cancelled_id(notification)
         found = (context for context in reversed(self._running) if context.request.request_id == request_id)
         context = None if request_id is None else next(found, None)
@@ -209,11 +209,11 @@ class Requests:
             context.cancel()
 
     def cancel_all(self, *, but: "asyncio.Task[Any] | None" = None) -> "list[asyncio.Task[Any]]":
-        """What served them, and ends now. The request that is served by the task `but` goes on."""
+        """Cancel all requests except the one that the task `but` serves. Return the tasks that now end."""
         return self._end_all(RequestContext.break_off, (context for context in self if context.task is not but))
 
     def detach_all(self) -> "list[asyncio.Task[Any]]":
-        """What served them, and ends now; their calls to backends go on as tasks of the session."""
+        """Detach all requests: their backend calls continue as tasks of the session. Return the tasks that now end."""
         return self._end_all(RequestContext.detach, self)
 
     def _end_all(
@@ -225,13 +225,13 @@ class Requests:
         return [task for _, task in ending if task is not None]
 
     def is_served_by(self, task: "asyncio.Task[Any] | None") -> bool:
-        """Whether the task serves one of them."""
+        """Return whether the task serves one of the requests."""
         return task is not None and any(context.task is task for context in self._running)
 
-    # The end.
+    # Closing.
 
     async def wait(self, *, within: float) -> None:
-        """Until those that run now are served, but not longer than `within` seconds."""
+        """Wait until the current requests are served, but not longer than `within` seconds."""
         if tasks := [context.task for context in self._running if context.task is not None]:
             await asyncio.wait(tasks, timeout=within)
 
@@ -250,7 +250,7 @@ def _is_probably_timeout(notification: Notification, context: RequestContext) ->
 
 
 def error_for(request: Request, error: Exception) -> JsonObject:
-    """The one place where an exception becomes a JSON-RPC error; text that is not meant for callers stays here."""
+    """Convert an exception to a JSON-RPC error, in this one place. Internal details are only logged."""
     if isinstance(error, ProtocolError):
         return error_message(request.request_id, error.code, str(error), error.data)
     log.error("request_failed", method=request.method, error=f"{type(error).__name__}: {error}")
@@ -258,7 +258,7 @@ def error_for(request: Request, error: Exception) -> JsonObject:
 
 
 def observe_refusal(tools: Tools, context: RequestContext, reply: JsonObject) -> None:
-    """Tell observers of a request that is answered with this, and not served."""
+    """Report a refused request and its reply to observers."""
     request = context.request
     if request.method == "tools/call":
         span = tools.begin_unkept(request.params, context)
@@ -271,7 +271,7 @@ def observe_refusal(tools: Tools, context: RequestContext, reply: JsonObject) ->
     if "result" in reply:
         span.replied(reply["result"])
         return
-    try:  # as if it had been served until here: observers look for the code at what is being raised
+    try:  # as if it had been served: observers read the code from the active exception
         raise ProtocolError(reply["error"]["code"], reply["error"]["message"])
     except ProtocolError as error:
         span.failed(str(error))
@@ -279,7 +279,7 @@ def observe_refusal(tools: Tools, context: RequestContext, reply: JsonObject) ->
 
 @contextmanager
 def _protocol_span(journal: Journal, context: RequestContext) -> Iterator[None]:
-    """How any request but a tool call shows in a journal."""
+    """Record a request other than a tool call in a journal."""
     span = journal.begin(SpanKind.PROTOCOL, context.request.method, None, {}, origin=context)
     try:
         yield

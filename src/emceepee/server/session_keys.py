@@ -1,4 +1,4 @@
-"""Which session and which surface an HTTP request means, decided without opening one."""
+"""Determines the session and the surface of an HTTP request, without opening a session."""
 
 from hashlib import sha256
 from urllib.parse import parse_qs
@@ -24,14 +24,14 @@ class NameTooLong(EmceepeeError):
 
 
 def pinned_name(headers: Headers, query: bytes) -> str:
-    """The name that the client's configuration gives its session, by header or in the address; "" if it gives none."""
+    """Return the session name that the client's configuration pins, by header or in the URL; "" without one."""
     if (given := headers.get(SESSION_HEADER)) is not None and (name := _text(given).strip()):
         return name
     return parse_qs(query.decode("latin-1")).get("session", [""])[0] if query else ""
 
 
 def pinned_surface(headers: Headers, query: bytes) -> Surface | None:
-    """The surface that the client's configuration asks for, in the same ways. Raises: UnknownSurface."""
+    """Return the surface that the client's configuration requests, in the same ways. Raises: UnknownSurface."""
     given = headers.get(SURFACE_HEADER, b"")
     text = _text(given).strip() or parse_qs(query.decode("latin-1")).get("surface", [""])[0]
     return parse_surface(text) if text else None
@@ -45,9 +45,10 @@ def named_key(principal: str, name: str) -> SessionKey:
 
 
 def default_key(identity: CallerIdentity, params: object) -> SessionKey | None:
-    """The session of a caller that names none: one for each program of a principal. None if it must name one.
+    """Return the session of a caller that names none: one per program of a principal. None if it must name one.
 
-    Without proof everyone is the same principal, so only programs that surely run on this machine have one.
+    Without proof of identity all callers are the same principal, so only programs that surely run on this machine have
+    one.
     """
     if not (identity.is_proven or identity.is_direct):
         return None
@@ -55,7 +56,7 @@ def default_key(identity: CallerIdentity, params: object) -> SessionKey | None:
 
 
 def _program(params: object) -> str:
-    """What the caller's program is called, in any version of it. Long names are not cut: two would be one."""
+    """Return the name of the caller's program, without its version. Hash long names: truncated ones could collide."""
     name = client_info(params).get("name")
     if not isinstance(name, str):
         return ""
@@ -63,7 +64,7 @@ def _program(params: object) -> str:
 
 
 def _text(value: bytes) -> str:
-    """As it stands in an address, so that both ways to pin a name give the same one."""
+    """Decode the value as in a URL, so that both ways to pin a name give the same one."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""The few parts of ASGI that are needed: a body, a response, the connection below."""
+"""The few parts of ASGI that emceepee needs: a body, a response, the connection below."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
@@ -33,18 +33,18 @@ JSON, STREAM = b"application/json", b"text/event-stream"
 
 
 def accepts(headers: Headers, kind: bytes) -> bool:
-    """Whether the caller takes an answer of that kind; who says nothing takes anything."""
+    """Return whether the caller accepts an answer of that kind. Without an Accept header, it accepts any."""
     return _takes(headers.get(b"accept", b"*/*"), kind)
 
 
-@lru_cache(maxsize=256)  # a caller says the same in every request
+@lru_cache(maxsize=256)  # a caller sends the same header in every request
 def _takes(accept: bytes, kind: bytes) -> bool:
     taken = {part.partition(b";")[0].strip().lower() for part in accept.split(b",")}
     return not taken.isdisjoint((kind, kind.partition(b"/")[0] + b"/*", b"*/*"))
 
 
 def is_json(headers: Headers) -> bool:
-    """Whether the caller says that it sends JSON."""
+    """Return whether the caller declares its body as JSON."""
     return headers.get(b"content-type", b"").partition(b";")[0].strip().lower() == JSON
 
 
@@ -53,7 +53,7 @@ class BodyTooLarge(Exception):
 
 
 class CallerLeft(Exception):
-    """The caller hung up before its request was complete."""
+    """The caller disconnected before its request was complete."""
 
 
 async def read_body(receive: Receive, most: int) -> bytes:
@@ -75,7 +75,7 @@ async def read_body(receive: Receive, most: int) -> bytes:
 
 
 async def respond(send: Send, status: int, body: bytes, *headers: Header) -> None:
-    """One whole response."""
+    """Send a complete response."""
     length = (b"content-length", str(len(body)).encode())
     await send({"type": "http.response.start", "status": status, "headers": [length, *SAFE_HEADERS, *headers]})
     await send({"type": "http.response.body", "body": body})
@@ -86,42 +86,42 @@ async def respond_json(send: Send, status: int, value: Any, *headers: Header) ->
 
 
 async def until_gone(receive: Receive) -> None:
-    """Returns when the caller has hung up."""
+    """Return when the caller has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class CallerConnection(Protocol):
-    """The connection that a request came by, as the server below knows it."""
+    """The connection of a request, as the server below provides it."""
 
     @property
     def line(self) -> ClientLine:
-        """What tells it from other connections of the same client."""
+        """Identifies the connection among those of the same client."""
         ...
 
     def is_gone(self) -> bool:
-        """Whether the caller has disconnected, of which the server knows at once."""
+        """Return whether the caller has disconnected. The server learns of it at once."""
         ...
 
     def give_up_response(self) -> None:
-        """The caller is gone, so there is no response, or no end of it: that is no fault of the application."""
+        """Give up the response, or its rest, because the caller is gone. It is no fault of the application."""
         ...
 
     def abort_response(self) -> None:
-        """End the connection in the middle of the response, so that nobody takes what there is of it for all."""
+        """Close the connection during the response, so that nobody mistakes a partial response for a complete one."""
         ...
 
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
-        """Call `report` if the response that is written next turns out not to have been read, else `if_read`."""
+        """Call `report` if the next response turns out to be unread, else `if_read`."""
         ...
 
     def hold(self, size: int) -> None:
-        """Count so many more bytes of the response as waiting to be read; a negative size takes them off."""
+        """Count `size` more bytes of the response as waiting to be read; a negative size subtracts them."""
         ...
 
     def when_written(self, report: Callable[[], None]) -> None:
-        """Call `report` as soon as the response that was written is on its way to the caller itself.
+        """Call `report` as soon as the written response is on its way to the caller itself.
 
-        That is at once, unless another process has to pass it back.
+        This happens at once, unless another process has to pass the response back.
         """
         ...

@@ -1,4 +1,4 @@
-"""Where a browser comes back to after a login: the page it is shown, and a listener where no HTTP is served."""
+"""The callback of a login: the page that the browser shows, and a listener for processes without an HTTP endpoint."""
 
 import asyncio
 import html
@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 CALLBACK_PATH = "/oauth/callback"
 CLIENT_PATH = "/oauth/client.json"
-_CALLBACK = re.compile(rf"{CALLBACK_PATH}(/[0-9a-f]{{32}})?")  # shared, or of one issuer, by its digest
+_CALLBACK = re.compile(rf"{CALLBACK_PATH}(/[0-9a-f]{{32}})?")  # shared, or per issuer, by its digest
 _DOCUMENT = re.compile(r"/oauth/client(?:/([0-9a-f]{32}))?\.json")
 HOST = "127.0.0.1"
 LARGEST_HEAD = 32 << 10
-READ_SECONDS = 10.0  # for one request: a browser on this machine sends it at once
+READ_SECONDS = 10.0  # for one request, which a browser on this machine sends at once
 HTML = (b"content-type", b"text/html; charset=utf-8")
 PAGE_HEADERS = (
     HTML,
@@ -25,12 +25,12 @@ PAGE_HEADERS = (
     (b"referrer-policy", b"no-referrer"),
 )
 
-CLOSE_SECONDS = 2.0  # for pages that are being sent when emceepee stops
+CLOSE_SECONDS = 2.0  # for pages in transit when emceepee stops
 
 
 @dataclass(frozen=True, slots=True)
 class CallbackOutcome:
-    """What became of the login that a browser came back from, as the person is told."""
+    """The outcome of a login, as its callback page shows it."""
 
     status: int
     title: str
@@ -70,12 +70,12 @@ def ended_login(server: str, reason: str | None) -> CallbackOutcome:
 
 
 def is_callback(path: str) -> bool:
-    """Return whether browsers come back to this path."""
+    """Return whether browsers are redirected to this path after a login."""
     return _CALLBACK.fullmatch(path) is not None
 
 
 def is_login_path(path: str) -> bool:
-    """Return whether the path belongs to logins to servers: where browsers come back, or a client document."""
+    """Return whether the path belongs to logins to servers: a callback, or a client document."""
     return is_callback(path) or document_digest(path) is not None
 
 
@@ -86,7 +86,7 @@ def document_digest(path: str) -> str | None:
 
 
 def callback_page(outcome: CallbackOutcome) -> bytes:
-    """Return the page that the person is shown."""
+    """Return the page for the person."""
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{outcome.title}</title>'
         f"<h1>{outcome.title}</h1><p>{html.escape(outcome.words)}</p></html>"
@@ -94,10 +94,10 @@ def callback_page(outcome: CallbackOutcome) -> bytes:
 
 
 class LoopbackCallback:
-    """Listens on this machine from the first login on. Whoever made it closes it.
+    """Listens on this machine from the first login on. Its creator must close it.
 
-    Browsers are sent to the `chosen` address, if there is one: where it cannot be listened to, another emceepee that is
-    there passes them on, or a person does.
+    Browsers are sent to the `chosen` address, if there is one. If it cannot be bound here, the emceepee that listens
+    there forwards them, or a person does.
     """
 
     def __init__(self, chosen: str | None = None) -> None:
@@ -119,7 +119,7 @@ class LoopbackCallback:
 
     @property
     def _port(self) -> int:
-        assert self._server is not None  # whoever asks has opened it
+        assert self._server is not None  # the caller has opened it
         return int(self._server.sockets[0].getsockname()[1])
 
     async def _listen(self, port: int) -> asyncio.Server:
@@ -131,12 +131,12 @@ class LoopbackCallback:
         if self._server is not None:
             self._server.close()
             self._server = None
-        if self._serving:  # a page that tells the end of a login may be on its way
+        if self._serving:  # a page with the outcome of a login may be in transit
             await asyncio.wait(self._serving, timeout=CLOSE_SECONDS)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving = asyncio.current_task()
-        assert serving is not None  # it runs this
+        assert serving is not None  # this coroutine runs in a task
         self._serving.add(serving)
         try:
             async with asyncio.timeout(READ_SECONDS):
@@ -148,7 +148,7 @@ class LoopbackCallback:
                 writer.write(b"\r\n".join(lines) + b"\r\n\r\n" + body)
                 await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
-            pass  # nobody who matters
+            pass  # no browser needs a response
         finally:
             self._serving.discard(serving)
             writer.close()

@@ -1,4 +1,4 @@
-"""Writing server-sent events to a caller, and noticing when it is gone."""
+"""Writes server-sent events to a caller, and detects when the caller is gone."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -8,15 +8,15 @@ from emceepee.clock import Clock, within
 from emceepee.lifecycle import TaskOwner
 from emceepee.web.asgi import STREAM_HEADERS, CallerConnection, Header, Receive, Send, until_gone
 
-PING_SECONDS = 15.0  # so that nobody on the way takes a silent stream for a dead one
+PING_SECONDS = 15.0  # so that no proxy mistakes a silent stream for a dead one
 PING = b": ping\n\n"
-END_SECONDS = 1.0  # for the last bytes of a stream that was stopped, to a caller that may have stopped reading
-PART_BYTES = 256 << 10  # of a frame, written at once: the next part waits until the caller has read most of it
+END_SECONDS = 1.0  # for the last bytes of a stopped stream, to a caller that may have stopped reading
+PART_BYTES = 256 << 10  # of a frame, written at once: the next part waits until the caller has read most of this one
 Frames = AsyncGenerator[bytes, None]
 
 
 class Writing:
-    """A response that is a stream, being written in the background. However it ends, the response ends in order."""
+    """Writes a stream as a response in the background. However it ends, the response ends in order."""
 
     def __init__(
         self,
@@ -39,23 +39,23 @@ class Writing:
 
     @property
     def is_live(self) -> bool:
-        """Whether someone reads it."""
+        """Whether a caller reads it."""
         return not self._is_gone and self._writer is not None and not self._writer.done()
 
     def when_ended(self, report: Callable[[], None]) -> None:
-        """Call `report` once nothing more is written, however that came about."""
+        """Call `report` once nothing more is written, for whatever reason."""
         if self._writer is None:
             report()
         else:
             self._writer.add_done_callback(lambda _: report())
 
     def stop(self) -> None:
-        """End the response here; whatever its frames would still bring is not written."""
+        """End the response here, without its remaining frames."""
         if self._writer is not None:
             self._writer.cancel()
 
     async def wait_until_finished(self) -> bool:
-        """Wait for the end; whether everything was written."""
+        """Wait for the end. Return whether everything was written."""
         try:
             if self._writer is not None and not self._writer.done():
                 await asyncio.wait({self._writer})
@@ -71,7 +71,7 @@ class Writing:
         if self._watcher is not None:
             self._watcher.cancel()
 
-    # A task that was cancelled refers to the frames that it was in, and so to this object and a large answer: a cycle.
+    # A canceled task refers to its frames, and so to this object and a large answer: drop the task to break the cycle.
 
     def _forget_writer(self, _: object) -> None:
         self._writer = None
@@ -85,7 +85,7 @@ class Writing:
             async with aclosing(frames):
                 async for frame in frames:
                     await self._send_frame(frame)
-            # The watcher learns of it a turn later than the connection, to which nothing more can be written by then.
+            # The watcher learns of a disconnect a turn later than the connection, which accepts no more data by then.
             if self._connection is not None and self._connection.is_gone():
                 self._connection.give_up_response()
             elif not self._is_gone:
@@ -118,7 +118,7 @@ class Writing:
         try:
             async with asyncio.timeout(END_SECONDS):
                 await self._send_end()
-        except TimeoutError:  # it does not read
+        except TimeoutError:  # the caller does not read
             self._stop_watching()
             if self._connection is not None:
                 self._connection.abort_response()
@@ -136,7 +136,7 @@ class Writing:
 
 
 async def queued_frames(queue: "asyncio.Queue[bytes | None]", clock: Clock) -> Frames:
-    """Messages without ids, up to the None that ends them."""
+    """Yield messages without ids, up to the None that ends them."""
     while True:
         coming = asyncio.ensure_future(queue.get())
         try:

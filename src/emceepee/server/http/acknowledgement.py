@@ -1,8 +1,7 @@
-"""Whether a caller's system has acknowledged a response, and closing a connection once it has.
+"""Checks whether a caller's system has acknowledged a response, and closes the connection once it has.
 
-A system may wait 40 ms or more before it acknowledges data, and from another machine the acknowledgement takes a round
-trip. A server that closes right after a response would therefore find unacknowledged bytes although the caller is about
-to read them.
+A system may delay an acknowledgement by 40 ms or more, and from another machine it takes a round trip. A server that
+closes right after a response would therefore find unacknowledged bytes although the caller is about to read them.
 """
 
 import fcntl
@@ -11,8 +10,8 @@ import struct
 import termios
 from asyncio import AbstractEventLoop, BaseTransport, Transport
 
-CHECK_SECONDS = 0.05  # about as long as a system puts an acknowledgement off
-MOST_CHECKS = 20  # a second in all: also for one that is far away and lost a packet
+CHECK_SECONDS = 0.05  # about as long as a system delays an acknowledgement
+MOST_CHECKS = 20  # one second in all: enough for a distant caller that lost a packet
 
 
 def is_unread(transport: BaseTransport) -> bool:
@@ -21,7 +20,7 @@ def is_unread(transport: BaseTransport) -> bool:
 
 
 def unacknowledged_bytes(transport: BaseTransport) -> int:
-    """Return how many bytes this system has sent, or holds to send, that the caller's has not acknowledged."""
+    """Return how many bytes, sent or still buffered by this system, the caller's system has not acknowledged."""
     sock: socket.socket = transport.get_extra_info("socket")
     try:
         waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
@@ -31,11 +30,11 @@ def unacknowledged_bytes(transport: BaseTransport) -> int:
 
 
 def close_when_acknowledged(transport: Transport, loop: AbstractEventLoop) -> None:
-    """Close at once if all was acknowledged; else say that nothing more comes, and close when it is, or will not be."""
+    """Close now if all is acknowledged. Otherwise send EOF, and close after the acknowledgement or the last check."""
     if not _is_on_its_way(transport):
         transport.close()
         return
-    if transport.can_write_eof():  # from now on, this too has to be acknowledged
+    if transport.can_write_eof():  # the EOF must then be acknowledged as well
         transport.write_eof()
     loop.call_later(CHECK_SECONDS, _check, transport, loop, MOST_CHECKS)
 
@@ -43,7 +42,7 @@ def close_when_acknowledged(transport: Transport, loop: AbstractEventLoop) -> No
 def _check(transport: Transport, loop: AbstractEventLoop, checks_left: int) -> None:
     if transport.is_closing():  # by the caller
         return
-    if transport.get_write_buffer_size():  # a slow reader, for whom the connection itself has a limit
+    if transport.get_write_buffer_size():  # a slow reader, for which the connection has its own limit
         loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left)
     elif checks_left and is_unread(transport):
         loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left - 1)

@@ -1,20 +1,20 @@
-"""One connection of a caller over HTTP: uvicorn's own, with bounds to what it can be made to keep or to wait for.
+"""One HTTP connection of a caller: uvicorn's protocol, with limits on its memory and its waiting time.
 
-It also is the disconnect check: whether a response has somebody to go to, and whether it got there.
+It is also the disconnect check: it reports whether a response still has a reader, and whether the response was read.
 
     request ─▶ served … `is_gone`? ─▶ response written ─▶ next request, or 2 s and all acknowledged: it was read
                           │ yes            └─ connection lost before that (we close only when all is acknowledged)
                           │                   ├─ with unacknowledged bytes (TIOCOUTQ): unread, `if_unread` reports it
-                          │                   ├─ in order, with all acknowledged: read
+                          │                   ├─ closed in order, with all acknowledged: read
                           │                   └─ by a reset, with all acknowledged: read if a proxy took the response,
                           │                      unread if the caller itself sent the reset
-                          └─ nothing is written; `give_up_response` tells uvicorn that this is no mistake
+                          └─ nothing is written; `give_up_response` tells uvicorn that this is intended
 
 A system resets a connection that a program closes with unread data, so a caller's reset means that it did not read the
 response. A proxy's reset does not: HAProxy resets its own connection when its client leaves after reading.
 
-asyncio closes the transport as soon as it reads an EOF or an error, which is a turn of the loop before uvicorn lets
-`receive` report it. Asking the transport costs one method call; waiting for `receive` would cost a task per request.
+asyncio closes the transport as soon as it reads an EOF or an error, one turn of the loop before uvicorn's `receive`
+reports it. Checking the transport costs one method call; waiting for `receive` would cost a task per request.
 """
 
 from asyncio import Transport
@@ -34,15 +34,15 @@ from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
 from emceepee.wire.codec import encode
 
-PART_BYTES = 1 << 16  # fed to the parser at once; then the limits are checked
-FRAMING_PER_BYTE = 2  # bytes of chunk framing for each byte of a body: chunks of three bytes each pass, of one byte not
-CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # two seconds after a response it counts as read
-LINGER_TICKS = round(2 / TICK_SECONDS)  # for a caller that still sends to read the refusal
-Unconfirmed = tuple[Callable[[], None], Callable[[], None] | None]  # called if it was not read, and if it was
+PART_BYTES = 1 << 16  # fed to the parser at once, before the limits are checked
+FRAMING_PER_BYTE = 2  # bytes of chunk framing per byte of body: chunks of three bytes pass, chunks of one byte do not
+CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # a response counts as read after two seconds
+LINGER_TICKS = round(2 / TICK_SECONDS)  # so that a caller that is still sending can read the refusal
+Unconfirmed = tuple[Callable[[], None], Callable[[], None] | None]  # called if the response was not read, and if it was
 
 
 class _Refused(Exception):
-    """Thrown through the parser, which has no other way to be stopped."""
+    """Thrown through the parser, because nothing else stops it."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status)
@@ -50,22 +50,22 @@ class _Refused(Exception):
 
 
 class ServerConnection(HttpToolsProtocol):
-    """Bounds heads, bodies and pipelines before they are parsed, and is the disconnect check of its requests."""
+    """Limits heads, bodies, and pipelines before they are parsed, and is the disconnect check of its requests."""
 
     def __init__(self, *args: Any, table: ConnectionTable, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._table = table
         self._serving: RequestResponseCycle | None = None
-        self._unconfirmed: list[Unconfirmed] = []  # who wants to know what became of the last responses
+        self._unconfirmed: list[Unconfirmed] = []  # callbacks of the last responses
         self._in_head = self._in_body = self._is_done_reading = self._is_closing = False
         self._was_asked = False
-        self._beside = 0  # bytes that are not body, since the message began or its head ended; not those of that part
-        self._body_bytes = self._trailers = self._trailer_bytes = 0  # of the message that arrives
-        self._ignored_bytes = 0  # that came after the last message that is read
-        self._ticks = 0  # since the caller last did what it is waited for
-        self._held_bytes = 0  # of a response, which wait until the transport takes them
-        self._left_bytes = 0  # of what was written, when this was looked at last
-        self.stalled_ticks = 0  # since the caller read some of it
+        self._beside = 0  # non-body bytes since the message began or its head ended, without the part in which it did
+        self._body_bytes = self._trailers = self._trailer_bytes = 0  # of the arriving message
+        self._ignored_bytes = 0  # received after the last message that is read
+        self._ticks = 0  # since the caller last made progress
+        self._held_bytes = 0  # response bytes that the transport has not accepted yet
+        self._left_bytes = 0  # unread bytes at the last check
+        self.stalled_ticks = 0  # since the caller last read some of them
         self._line: ClientLine | None = None
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class ServerConnection(HttpToolsProtocol):
 
     def give_up_response(self) -> None:
         if self._serving is not None:
-            self._serving.disconnected = True  # uvicorn learns of it a turn later, and would miss the response
+            self._serving.disconnected = True  # uvicorn learns it a turn later; until then it expects a response
 
     def abort_response(self) -> None:
         self.give_up_response()
@@ -106,13 +106,13 @@ class ServerConnection(HttpToolsProtocol):
         report()
 
     def _confirm(self) -> None:
-        """The last responses were read."""
+        """Report the last responses as read."""
         unconfirmed, self._unconfirmed = self._unconfirmed, []
         for _, if_read in unconfirmed:
             if if_read is not None:
                 if_read()
 
-    # What comes in.
+    # Receiving.
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
@@ -126,7 +126,7 @@ class ServerConnection(HttpToolsProtocol):
         view = memoryview(data)
         for start in range(0, len(data), PART_BYTES):
             self._parse(view[start : start + PART_BYTES])
-        is_large = len(data) >= PART_BYTES  # then libuv may have 8 MiB more for this turn of the loop
+        is_large = len(data) >= PART_BYTES  # libuv may then deliver 8 MiB more in this turn of the loop
         if is_large and not (self.flow.read_paused or self.transport.is_closing()):
             self.flow.pause_reading()
             self.loop.call_soon(self._read_on)
@@ -143,16 +143,16 @@ class ServerConnection(HttpToolsProtocol):
         try:
             self.parser.feed_data(part)
         except httptools.HttpParserUpgrade:
-            return  # there is nothing to upgrade to, so the request is answered as any other
+            return  # no upgrade is supported, so the request is answered like any other
         except httptools.HttpParserError as error:
             why = error.__context__
             self._refuse(why.status if isinstance(why, _Refused) else HTTPStatus.BAD_REQUEST)
             return
         if self._beside > self._table.head_bytes or (self._in_head and len(self.headers) > self._table.headers):
-            is_request = self._in_head or self._in_body  # else there are only blank lines
+            is_request = self._in_head or self._in_body  # otherwise there were only blank lines
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if is_request else HTTPStatus.BAD_REQUEST)
         elif self._beside < 0:
-            self._beside = 0  # no body earns room for trailers that come later
+            self._beside = 0  # a body must not earn room for later trailers
 
     def _ignore(self, count: int) -> None:
         self._ignored_bytes += count
@@ -165,10 +165,10 @@ class ServerConnection(HttpToolsProtocol):
         self._in_head, self._beside, self._ticks = True, 0, 0
         self._body_bytes = self._trailers = self._trailer_bytes = 0
         if self._unconfirmed:
-            self._confirm()  # who asks again has read what came before
+            self._confirm()  # a caller that sends another request has read the previous responses
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """As uvicorn does it, but for the head alone: uvicorn would append trailers to the headers it has passed on."""
+        """Like uvicorn's, but for the head only: uvicorn would append trailers to headers that it already passed on."""
         if not self._in_head:
             self._drop_trailer(len(name) + len(value) + 4)
             return
@@ -178,7 +178,7 @@ class ServerConnection(HttpToolsProtocol):
         self.headers.append((name, value))
 
     def _drop_trailer(self, size: int) -> None:
-        """Nobody needs it, but it has the bounds of a head."""
+        """Drop a trailer. No application needs it, but it counts toward the limits of a head."""
         self._trailers += 1
         self._trailer_bytes += size
         if self._trailers > self._table.headers or self._trailer_bytes > self._table.head_bytes:
@@ -191,7 +191,7 @@ class ServerConnection(HttpToolsProtocol):
         if self._body_bytes > self._table.most_body_bytes:
             raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         cycle = self.cycle
-        if not cycle.response_complete:  # what follows is uvicorn's; it would also ask for an upgrade, which we refuse
+        if not cycle.response_complete:  # from here on as in uvicorn, without its check for an upgrade, which we refuse
             cycle.body += body
             if len(cycle.body) > HIGH_WATER_LIMIT:
                 self.flow.pause_reading()
@@ -199,11 +199,11 @@ class ServerConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         table = self._table
-        is_large = self._beside + PART_BYTES > table.head_bytes  # or may be; hardly any head is
+        is_large = self._beside + PART_BYTES > table.head_bytes  # possibly; hardly any head is
         if len(self.headers) > table.headers or (is_large and self._head_size() > table.head_bytes):
             raise _Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         if len(self.pipeline) >= table.pipelined:
-            self.cycle.keep_alive = False  # the answers up to here go out, and then the connection is closed
+            self.cycle.keep_alive = False  # the responses up to here go out, and then the connection closes
             raise _Refused(HTTPStatus.TOO_MANY_REQUESTS)
         self._in_head, self._in_body, self._was_asked = False, True, True
         self._beside = self._ticks = 0
@@ -219,9 +219,9 @@ class ServerConnection(HttpToolsProtocol):
         if not self.pipeline:
             if self._serving is not None:
                 self._table.waiting.pop(self, None)
-            self.flow.resume_reading()  # also behind a large body: while reading is paused, no disconnect is noticed
+            self.flow.resume_reading()  # even after a large body: while reading is paused, a disconnect goes unnoticed
 
-    # What goes out.
+    # Responding.
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._serving = cycle
@@ -229,7 +229,7 @@ class ServerConnection(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def on_response_complete(self) -> None:
-        """As uvicorn does it, but without a timer of its own."""
+        """Like uvicorn's, but without a timer of its own."""
         self.server_state.total_requests += 1
         if self._is_closing or self.transport.is_closing():
             self._is_done_reading = True
@@ -249,23 +249,23 @@ class ServerConnection(HttpToolsProtocol):
         self._ticks = 0
         self._table.waiting[self] = None
 
-    # Time, and the end.
+    # Timeouts and closing.
 
     def tick(self) -> None:
-        """Half a second has passed in which no whole request was being served."""
+        """Count half a second in which no complete request was being served."""
         self._ticks += 1
         if (self._in_head or self._in_body) and not self._is_done_reading:
             if self._ticks > (self._table.head_ticks if self._in_head else self._table.body_ticks):
                 self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         elif self.flow.write_paused or self._has_read_some():
-            self._ticks = 0  # it reads the last answer, however slowly, or `tick_writing` sees that it does not
+            self._ticks = 0  # it reads the last response, however slowly; `tick_writing` detects a stall
         elif self._ticks > self._patience():
             self.transport.abort()
         elif self._unconfirmed and self._ticks >= CONFIRMED_TICKS and self._is_all_read():
             self._confirm()
 
     def _patience(self) -> int:
-        """In ticks, for a caller of whom nothing is expected but that it reads, asks or leaves."""
+        """Return the timeout, in ticks, of a caller that only needs to read, send a request, or leave."""
         if self._left_bytes:
             return self._table.write_ticks
         if not self._is_done_reading:
@@ -273,7 +273,7 @@ class ServerConnection(HttpToolsProtocol):
         return LINGER_TICKS
 
     def _has_read_some(self) -> bool:
-        """Return whether fewer bytes are left than when this was asked last."""
+        """Return whether fewer bytes are left than at the previous call."""
         unsent = self.transport.get_write_buffer_size()
         before, self._left_bytes = self._left_bytes, unsent and unsent + unacknowledged_bytes(self.transport)
         return self._left_bytes < before
@@ -281,7 +281,7 @@ class ServerConnection(HttpToolsProtocol):
     def _is_all_read(self) -> bool:
         return not self._left_bytes and not is_unread(self.transport)
 
-    # A caller that is slower to read than we are to write.
+    # Backpressure: a caller that reads more slowly than we write.
 
     @property
     def unread_bytes(self) -> int:
@@ -297,13 +297,13 @@ class ServerConnection(HttpToolsProtocol):
         self._table.end_unread(self)
 
     def tick_writing(self) -> None:
-        """Half a second has passed in which more was to be written than the system takes."""
+        """Count half a second in which the system accepted less than there was to write."""
         self.stalled_ticks = 0 if self._has_read_some() else self.stalled_ticks + 1
         if self.stalled_ticks > self._table.write_ticks:
             self.transport.abort()
 
     def give_way(self) -> None:
-        """Others need the place."""
+        """Close the connection to free its place for others."""
         self.transport.abort()
 
     def _refuse(self, status: HTTPStatus) -> None:
@@ -312,7 +312,7 @@ class ServerConnection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.pipeline and not self.cycle.keep_alive:
-            return  # it has asked for more at once than is kept: what was taken is answered first
+            return  # too many pipelined requests: the accepted ones are answered first
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.disconnected = True
@@ -320,19 +320,19 @@ class ServerConnection(HttpToolsProtocol):
             if serving.response_started:
                 self.transport.abort()
                 return
-        if not (self._in_body and self.cycle.response_complete):  # one response to each request
+        if not (self._in_body and self.cycle.response_complete):  # one response per request
             self.transport.write(self.refusal(status))
         self.transport.write_eof()
         self._wait()
 
     def refusal(self, status: HTTPStatus) -> bytes:
-        """The response to what is no request."""
+        """Return the raw response to input that never becomes a request."""
         body = encode({"error": f"{status.phrase}. {_ADVICE.get(status, '')}".strip()})
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"
         return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
     def shutdown(self) -> None:
-        """The server stops: whoever is being answered is, and nobody else is waited for."""
+        """Shut down: finish the current response, or await the acknowledgement of the last one, and nothing else."""
         if self._serving is not None:
             super().shutdown()
         elif self._unconfirmed:
@@ -342,12 +342,12 @@ class ServerConnection(HttpToolsProtocol):
             self.transport.abort()
 
     def _close(self) -> None:
-        """In order. If someone wants to know whether the last response was read, its acknowledgement is waited for."""
+        """Close in order. If a callback waits for the last response to be read, await its acknowledgement first."""
         if self._is_closing:
             return
         self._is_closing = self._is_done_reading = True
         if self.cycle is not None:
-            self._wait()  # also for the rest of a response that its application broke off
+            self._wait()  # also for the rest of a response that its application aborted
         if self._unconfirmed and self.cycle.response_complete:
             close_when_acknowledged(self.transport, self.loop)
         else:
@@ -368,7 +368,7 @@ class ServerConnection(HttpToolsProtocol):
             self._confirm()
         unconfirmed = self._unconfirmed
         super().connection_lost(exc)
-        # The scope refers to this connection: nothing may be left for the collector.
+        # The scope refers to this connection: break the reference cycles, which would need a garbage collection.
         self.cycle, self.scope, self._serving, self._unconfirmed = cast(Any, None), cast(Any, None), None, []
         self.pipeline.clear()
         for report, _ in unconfirmed:

@@ -1,4 +1,4 @@
-"""What is kept of a connection of the handshake era, so that its caller need not shake hands again after a restart."""
+"""Stored records of a handshake-era connection, so that its caller need not repeat the handshake after a restart."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,17 +10,17 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionRecord:
-    """`handshake` is what the caller sent with `initialize`, with the version that was agreed on."""
+    """`handshake` holds the caller's `initialize` parameters, with the negotiated version."""
 
     handshake: JsonObject
-    is_initialized: bool  # whether the caller said that it is ready
+    is_initialized: bool  # whether the caller sent notifications/initialized
     follows_events: bool  # whether it subscribed to emceepee://events
-    pushed: int  # the number of the last message that belongs to no request and was read
+    pushed: int  # number of the last message that belongs to no request and was read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageRecord:
-    """One message of a stream. The first of a request's stream has no data and tells which request it is."""
+    """One message of a stream. The first message of a request's stream has no data and names the request."""
 
     number: int
     event_id: str
@@ -36,7 +36,7 @@ def message_record_id(connection_id: str, number: int) -> str:
 
 
 def connection_of(record_id: str) -> str:
-    """The connection that a message is of."""
+    """Return the id of the connection that the message belongs to."""
     return record_id.rpartition(".")[0]
 
 

@@ -1,4 +1,4 @@
-"""All connections of callers over HTTP: how many there may be, and for how long one may be waited for."""
+"""All HTTP connections of callers: limits on their number, on waiting time, and on unread responses."""
 
 import asyncio
 import resource
@@ -10,19 +10,19 @@ from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
-TICK_SECONDS = 0.5  # how exact deadlines are
-MOST_TICKS_AT_ONCE = 4  # after a halt of this process, during which callers may have sent and read what is not seen yet
-SPARE_SHARE = 0.25  # of the descriptors that the process may have: for servers, files and refused connections
-BODY_SLACK = 1 << 20  # beyond the largest body, so that whoever reads it can refuse it in its own words
-CALM_SHARE = 0.9  # of the limit: below it, reaching the limit is logged again
-QUIET_SHARE = 0.5  # the same for unread bytes, of which one answer may be a good part
+TICK_SECONDS = 0.5  # precision of deadlines
+MOST_TICKS_AT_ONCE = 4  # after a halt of this process, during which callers may have sent and read unnoticed
+SPARE_SHARE = 0.25  # of the process's file descriptors: reserved for servers, files, and refused connections
+BODY_SLACK = 1 << 20  # beyond the largest body, so that its reader can refuse it with a message of its own
+CALM_SHARE = 0.9  # of the limit: below it, the next overflow is logged again
+QUIET_SHARE = 0.5  # like CALM_SHARE, for unread bytes: one response may be a large part of them
 
 
 _Key = TypeVar("_Key")
 
 
 class Waiting(Protocol):
-    """A connection from which no whole request is being served."""
+    """A connection without a complete request in service."""
 
     def tick(self) -> None: ...
 
@@ -30,14 +30,14 @@ class Waiting(Protocol):
 
 
 class Unread(Protocol):
-    """A connection whose caller is slower to read than we are to write."""
+    """A connection whose caller reads more slowly than we write."""
 
     @property
     def unread_bytes(self) -> int: ...
 
     @property
     def stalled_ticks(self) -> int:
-        """Since when the caller has read nothing."""
+        """How many ticks have passed since the caller last read something."""
         ...
 
     def tick_writing(self) -> None: ...
@@ -46,9 +46,9 @@ class Unread(Protocol):
 
 
 class ConnectionTable:
-    """One per listening server. Counts ticks, so that a request need not look at a clock.
+    """The connections of one listening server. It counts ticks, so that a request need not read a clock.
 
-    `catch_up` is called often, and at irregular times while the process is busy.
+    `catch_up` is called often, but at irregular times while the process is busy.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -62,19 +62,19 @@ class ConnectionTable:
         self.body_ticks = _ticks(limits.request_body_seconds)
         self.idle_ticks = _ticks(limits.idle_connection_seconds)
         self.write_ticks = _ticks(limits.unread_answer_seconds)
-        self.first_ticks = min(self.head_ticks, self.idle_ticks)  # who connects has something to ask
+        self.first_ticks = min(self.head_ticks, self.idle_ticks)  # a caller that connects has a request to send
         self._most = min(limits.caller_connections, _affordable())
         self._count = 0
         self._is_limit_logged = False
-        self.waiting: dict[Waiting, None] = {}  # the one that waits longest is first
+        self.waiting: dict[Waiting, None] = {}  # the connection that has waited longest is first
         self._unread: dict[Unread, None] = {}
         self._most_unread_bytes = limits.unread_bytes_in_all
-        self._unread_bytes = 0  # at most: what was read since they were counted is in it
+        self._unread_bytes = 0  # an upper bound: it includes bytes that were read since the last count
         self._is_shedding = self._is_budget_logged = False
         self._ticked_at: float | None = None
 
     def catch_up(self, now: float) -> None:
-        """Make the ticks that are due."""
+        """Run the ticks that are due."""
         if self._ticked_at is None:
             self._ticked_at = now
         due = int((now - self._ticked_at) / TICK_SECONDS)
@@ -90,7 +90,7 @@ class ConnectionTable:
         if self._unread_bytes:
             self._shed()
 
-    # Answers that wait to be read.
+    # Unread responses.
 
     def begin_unread(self, connection: Unread) -> None:
         self._unread[connection] = None
@@ -100,9 +100,9 @@ class ConnectionTable:
         self._unread.pop(connection, None)
 
     def hold(self, size: int) -> None:
-        """Count so many more unread bytes."""
+        """Add to the count of unread bytes."""
         self._unread_bytes += size
-        self._shed_soon()  # the transport may be in the middle of a write
+        self._shed_soon()  # the transport may be inside a write
 
     def _shed_soon(self) -> None:
         if self._unread_bytes > self._most_unread_bytes and not self._is_shedding:
@@ -110,7 +110,7 @@ class ConnectionTable:
             asyncio.get_running_loop().call_soon(self._shed)
 
     def _shed(self) -> None:
-        """Close one connection, if that is needed: keeping its answer takes a while, so others have a turn first."""
+        """Close one connection if necessary. Storing its response takes time, so other tasks run in between."""
         self._is_shedding = False
         unread = {connection: (connection.unread_bytes, connection.stalled_ticks) for connection in self._unread}
         self._unread_bytes = sum(size for size, _ in unread.values())
@@ -127,7 +127,7 @@ class ConnectionTable:
             self._is_budget_logged = False
 
     def enter(self, connection: Waiting) -> bool:
-        """Count it. Where there are too many, the one that waits longest gives way; False if there is none."""
+        """Count a connection. At the limit, close the one that has waited longest; return False if none waits."""
         self._count += 1
         if self._count > self._most:
             if not self._is_limit_logged:
@@ -141,7 +141,7 @@ class ConnectionTable:
         self.waiting[connection] = None
         return True
 
-    # How many there are.
+    # Leaving.
 
     def leave(self, connection: Waiting) -> None:
         self._count -= 1
@@ -151,9 +151,9 @@ class ConnectionTable:
 
 
 def choose_surplus(unread: Mapping[_Key, tuple[int, int]], most_bytes: int) -> _Key | None:
-    """Choose the connection to close if all hold more than `most_bytes`. Each has its bytes and its stalled ticks.
+    """Choose the connection to close if all of them hold more than `most_bytes`. Each has its bytes and stalled ticks.
 
-    It is the one that takes most room for longest: its bytes count once more for each tick in which none was read.
+    The bytes of a connection count once more for each tick in which its caller read nothing.
     """
     if sum(size for size, _ in unread.values()) <= most_bytes:
         return None

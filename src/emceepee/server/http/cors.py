@@ -1,4 +1,4 @@
-"""Lets pages that the operator allowed read our answers: without these headers a browser keeps them to itself."""
+"""Adds CORS headers: without them, a browser withholds our responses from pages that the operator allowed."""
 
 from emceepee.web.asgi import Header, Send
 from emceepee.wire.json_rpc import TRACE_KEYS
@@ -22,7 +22,7 @@ PREFLIGHT: tuple[Header, ...] = (
 
 
 def with_cors_headers(origin: bytes, send: Send) -> Send:
-    """Everything sent through it may be read by a page of that origin, and of no other."""
+    """Wrap `send` so that pages of this origin, and no other, may read the response."""
     allowed = [
         (b"access-control-allow-origin", origin),
         (b"access-control-expose-headers", _EXPOSED),

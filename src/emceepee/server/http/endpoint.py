@@ -1,4 +1,4 @@
-"""The HTTP endpoint: many callers, both eras, at one address."""
+"""The HTTP endpoint: serves many callers, of both eras, at one address."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from emceepee.guard.oauth import OAuthCheck
 
 log = EventLog("http")
-CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects no server before a call needs it
+CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects a server only when a call needs it
 
 
 class FallbackApp(Protocol):
-    """Whoever serves the paths that are not ours, behind the same checks of Host and Origin."""
+    """Serves the paths that are not ours, behind the same checks of Host and Origin."""
 
     async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:
-        """False if the path is not theirs either."""
+        """Return False if the path is unknown here as well."""
         ...
 
     def drain(self) -> None: ...
@@ -56,14 +56,14 @@ class FallbackApp(Protocol):
 
 
 class MetricsRoute(Protocol):
-    """Serves the figures of this process to whoever may see them."""
+    """Serves the metrics of this process to authorized callers."""
 
     async def serve(self, scope: Scope, headers: Headers, send: Send) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpParts:
-    """What the endpoint is made of."""
+    """The parts and settings of the endpoint."""
 
     kernel: Kernel
     tools: Tools
@@ -76,7 +76,7 @@ class HttpParts:
     fallback: FallbackApp | None = None
     finish_seconds: float = FINISH_SECONDS
     replicas: ReplicaParts | None = None
-    logins: ServerLogins | None = None  # to servers: browsers come back from them
+    logins: ServerLogins | None = None  # to servers, whose login pages redirect browsers to us
     metrics: MetricsRoute | None = None
 
 
@@ -89,7 +89,7 @@ class HttpEndpoint:
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self._login_pages = None if parts.logins is None else ServerLoginPages(parts.logins, parts.gate)
-        self._is_finished = False  # with what is served here
+        self._is_finished = False  # with its own requests
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
         parts.directory.on_end = self._end_connections_of
         parts.directory.on_load = self._connections.restore
@@ -115,7 +115,7 @@ class HttpEndpoint:
         elif path == MCP_PATH:
             if (origin := headers.get(b"origin")) is not None:
                 send = with_cors_headers(origin, send)
-            if scope["method"] == "OPTIONS" and origin is not None:  # a browser asks before it sends what matters
+            if scope["method"] == "OPTIONS" and origin is not None:  # a preflight request
                 await respond(send, 204, b"", *PREFLIGHT)
             else:
                 await self._mcp(scope, headers, receive, send)
@@ -137,7 +137,7 @@ class HttpEndpoint:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody is waited for any more."""
+        """Whether shutdown no longer waits for any request."""
         return self._router.is_over or (self._is_finished and not self._is_passing)
 
     @property
@@ -145,7 +145,7 @@ class HttpEndpoint:
         return self._parts.replicas is not None and self._parts.replicas.forwarder.is_passing
 
     def drain(self) -> None:
-        """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
+        """Accept nothing new, end streams that belong to no call, and give calls time to finish."""
         if self.is_draining:
             return
         self._router.is_draining = True
@@ -160,7 +160,7 @@ class HttpEndpoint:
         self._parts.directory.clock.call_later(self._parts.finish_seconds, self._stop_calls)
 
     def _stop_calls(self) -> None:
-        """Calls to backends fail now, and their replies say why; a moment later everything else is cancelled."""
+        """Fail calls to backends, with the reason in their replies, and cancel everything else shortly afterwards."""
         self._router.is_refusing = True
         self._parts.directory.stop_calls()
         self._parts.directory.clock.call_later(LET_GO_SECONDS, self._cancel_requests)
@@ -176,20 +176,20 @@ class HttpEndpoint:
             self._break_off()
 
     def _break_off(self) -> None:
-        """Other replicas are waited for no longer. The calls that they serve go on there."""
+        """Stop waiting for other replicas. The calls that they serve continue there."""
         self._router.is_over = True
         if self._parts.replicas is not None:
             self._parts.replicas.forwarder.break_off()
 
     async def close(self) -> None:
-        """What stands on the wire for a session ends with it, when the directory closes it."""
+        """Close the endpoint. Connections and streams of a session end when the directory closes the session."""
         await self._connections.close()
         await self._stateless.close()
         if self._parts.fallback is not None:
             await self._parts.fallback.close()
 
     async def _end_connections_of(self, session: Session) -> None:
-        """What stands on the wire for a session goes with it."""
+        """End the connections and streams of an ended session."""
         self._stateless.end_listens_of(session)
         await self._connections.close_all_of(session)
 
@@ -202,7 +202,7 @@ class HttpEndpoint:
             await send_rejection(send, identity)
             return
         query: bytes = scope.get("query_string", b"")
-        try:  # most ask for none
+        try:  # most requests name none
             asks = SURFACE_HEADER in headers or b"surface=" in query
             surface = pinned_surface(headers, query) if asks else None
             if surface is not None:
@@ -210,14 +210,14 @@ class HttpEndpoint:
         except UnknownSurface as error:
             await send_rpc_error(send, 400, INVALID_REQUEST, f"Bad request: {error}")
             return
-        use_surface(surface or self._parts.tools.surface)  # also for what is said before the request is served
+        use_surface(surface or self._parts.tools.surface)  # also for messages sent before the request is served
         http = HttpRequest(scope, headers, receive, send, identity, surface=surface)
         if (message := await read_message(http, self._parts.body_bytes)) is not None:
             await self._router.route(http, message)
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
-        """One that another replica let in and passed on. False, with nothing done, if its session is not here."""
-        with suppress(UnknownSurface):  # a replica of another version knows it
+        """Serve a request that another replica forwarded. False, without effect, if its session is not here."""
+        with suppress(UnknownSurface):  # a replica of another version may support it
             request = replace(request, surface=pinned_surface(request.headers, request.query))
         message = await read_message(request, self._parts.body_bytes, body)
         return message is None or await self._router.route_hop(request, message)
@@ -249,7 +249,7 @@ class HttpEndpoint:
                 await self._connections.end(connection)
 
     async def _open_connection(self, value: object, http: HttpRequest) -> HandshakeConnection | None:
-        """A new connection, if this is how one begins."""
+        """Open a connection for an `initialize` request. Refuse any other request and return None."""
         message = classify(value)
         if not (isinstance(message, Request) and message.method == "initialize"):
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
@@ -278,7 +278,7 @@ class HttpEndpoint:
         return None
 
     async def _find_connection(self, http: HttpRequest, value: object = None) -> HandshakeConnection | None:
-        """The one that a request names. `value` is what was posted to it."""
+        """Return the connection that a request names, or refuse the request. `value` is its decoded body."""
         given = http.headers.get(b"mcp-session-id", b"").decode("latin-1")
         if not given:
             await self._refuse(http, value, 400, "Bad request: the Mcp-Session-Id header is missing")
@@ -295,7 +295,7 @@ class HttpEndpoint:
         return None
 
     async def _refuse(self, http: HttpRequest, value: object, status: int, words: str, *headers: Header) -> None:
-        """Answer what no connection can serve."""
+        """Respond to a request that no connection can serve."""
         reply = error_message(None, INVALID_REQUEST, words)
         if isinstance(request := classify(value), Request):
             self._observe_refusal(http, request, reply)
@@ -310,7 +310,7 @@ class HttpEndpoint:
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
         body = {"status": "ok" if is_ready else "shutting down"}
-        if path == "/readyz" and self.directory.unsaved_problem is not None:  # callers are served all the same
+        if path == "/readyz" and self.directory.unsaved_problem is not None:  # callers are still served
             body["state"] = "not saved"
         if path == "/readyz" and self.directory.has_configuration_problem:
             body["configuration"] = "the file has a mistake, which the log names"

@@ -5,12 +5,13 @@
     │        └ 2026-07-28: watch   └ from here on, or as soon as there  └ 2025-11-25: appended to the log as the final
     │          for a disconnect      is a notification, in either era     message of its stream; 2026-07-28: written
 
-    cut stream, 2025-11-25:  ──✂── 5 s to come back (GET with Last-Event-ID, Replay) ──▶ else `on_abandoned`
-    cut stream, 2026-07-28:  ──✂─▶ `on_gone` at once: that era has no way to come back
+    cut stream, 2025-11-25:  ──✂── 5 s to resume (GET with Last-Event-ID, Replay) ──▶ else `on_abandoned`
+    cut stream, 2026-07-28:  ──✂─▶ `on_gone` at once: that era cannot resume a stream
 
-Who accepts no stream gets JSON, however late, and no notifications before it; who accepts nothing else gets a stream.
+A caller that accepts no stream gets JSON, however late, and no notifications before it. A caller that accepts nothing
+else gets a stream.
 
-`answer` tells whether the response was written. That it was not read may be found out later still: `if_unread`.
+`answer` returns whether the response was written. `if_unread` reports later that it was not read.
 """
 
 import asyncio
@@ -44,32 +45,32 @@ from emceepee.wire.json_rpc import RequestId, error_message
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import HANDSHAKE_PROTOCOL_VERSIONS
 
-STREAM_AFTER = 1.0  # seconds of silence until the answer becomes a stream, which can be resumed and kept awake
-DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller is watched that cannot resume; a quicker answer costs no watcher
-RETURN_SECONDS = 5.0  # for a caller to come back to a stream that was cut, before its call becomes a task
-MOST_WAITING = 1000  # messages for a reader that does not read; then they are dropped, the answer never is
-OK = 200  # the status of every stream; an error that has another is no stream
+STREAM_AFTER = 1.0  # seconds of silence before the response becomes a stream, which can be resumed and kept alive
+DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller that cannot resume is watched; a quicker answer costs no watcher
+RETURN_SECONDS = 5.0  # for a caller to resume a cut stream, before its call becomes a task
+MOST_WAITING = 1000  # messages for a stalled reader; further messages are dropped, but never the answer
+OK = 200  # the status of every stream; an error with another status is not a stream
 VERSION_HEADER = protocol.VERSION_HEADER.encode()
 PRIMED_SINCE = "2025-11-25"  # older callers would try to parse the empty first event
-Unread = Callable[[], None] | None  # what is done about a response that nobody read
+Unread = Callable[[], None] | None  # callback for a response that was not read
 
 
 async def send_rpc_error(send: Send, status: int, code: int, message: str, *headers: Header) -> None:
-    """Turn a request away before it is known which JSON-RPC request it is."""
+    """Reject a request before its JSON-RPC request is known."""
     await respond_json(send, status, error_message(None, code, message), *headers)
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request that was let in."""
+    """An admitted request."""
 
     scope: Scope
     headers: Headers
     receive: Receive
     send: Send
     identity: CallerIdentity
-    may_guess: bool = True  # whether its session may be taken to be at the replica that its id names
-    surface: Surface | None = None  # that the client's configuration asks for
+    may_guess: bool = True  # whether its session id may be trusted to name the replica that holds the session
+    surface: Surface | None = None  # requested by the client's configuration
 
     @property
     def connection(self) -> CallerConnection:
@@ -83,19 +84,19 @@ class HttpRequest:
 
     @property
     def version(self) -> str:
-        """Of the protocol, by its header; empty if there is none."""
-        # Spaces around a value are not part of it, says HTTP, and not every server below us takes them off.
+        """The protocol version in the request's header, or an empty string."""
+        # HTTP excludes surrounding spaces from a header value, but not every server below us strips them.
         return self.headers.get(VERSION_HEADER, b"").decode("latin-1").strip(" \t")
 
     @property
     def is_modern(self) -> bool:
-        """Whether it is of the era without a handshake, by its header."""
+        """Whether the header names the era without a handshake."""
         version = self.version
         return bool(version) and version not in HANDSHAKE_PROTOCOL_VERSIONS
 
 
 class _Response:
-    """What both eras share: the response is not begun, is a stream, or has nobody to go to."""
+    """The state that both eras share: the response has not begun, is a stream, or has no reader."""
 
     def __init__(self, http: HttpRequest, clock: Clock, *, is_batch: bool = False) -> None:
         """A batch is never a stream."""
@@ -111,7 +112,7 @@ class _Response:
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody reads what is written here."""
+        """Whether the response has no reader."""
         if self._writing is not None:
             return not self._writing.is_live
         return self._is_disconnected or self._connection.is_gone()
@@ -119,7 +120,7 @@ class _Response:
     async def _respond(
         self, status: int, message: JsonObject | list[JsonObject], if_unread: Unread, *headers: Header
     ) -> bool:
-        """The whole response; False if nobody would get it."""
+        """Write the whole response; return False if its caller is gone."""
         if self.is_gone:
             self._connection.give_up_response()
             return False
@@ -130,7 +131,7 @@ class _Response:
 
 
 class Exchange(_Response):
-    """In the handshake era everything written to the stream is kept first, so that a cut stream can be resumed."""
+    """A handshake-era response. Every stream message is logged before it is written, so a cut stream can be resumed."""
 
     def __init__(
         self,
@@ -144,31 +145,31 @@ class Exchange(_Response):
         is_batch: bool = False,
         on_abandoned: Callable[[], object] | None = None,
     ) -> None:
-        """`on_abandoned` is called when the stream was cut and nobody came back for it."""
+        """`on_abandoned` is called when a stream was cut and its caller did not resume it in time."""
         super().__init__(http, clock, is_batch=is_batch)
         self._replay, self._header, self._primes, self._request_id = replay, header, primes, request_id
-        self._stream = PUSH  # until there is one of our own
+        self._stream = PUSH  # until this request opens a stream of its own
         self._on_abandoned = on_abandoned
-        self._return_timer: Handle | None = None  # until when the caller may come back
+        self._return_timer: Handle | None = None  # the deadline for resuming the stream
         self._stream_timer = clock.call_later(STREAM_AFTER, self._open_stream) if self.takes_stream else None
 
     @property
     def is_gone(self) -> bool:
-        """Also of a stream that was cut: whether nobody came back for it."""
+        """Whether the response has no reader. A resumed stream has one."""
         return super().is_gone and not (self._writing is not None and self._replay.is_read(self._stream))
 
     @property
     def reaches_caller(self) -> bool:
-        """Whether what precedes the answer can be sent, and is read."""
+        """Whether messages before the answer can be sent and are read."""
         return self.takes_stream and not self.is_gone
 
     @property
     def unread(self) -> int:
-        """Messages that the caller has still to read; none if it is gone."""
+        """Messages that the caller has not read yet; 0 if it is gone."""
         return 0 if self._writing is None or self.is_gone else self._replay.log.unread(self._stream)
 
     def send(self, message: JsonObject) -> None:
-        """Something that precedes the answer. If nobody reads here any more, it goes where the caller may be."""
+        """Send a message before the answer. Without a reader here, use the push stream if it has one."""
         if not self.takes_stream:
             return
         if self.is_gone and self._replay.is_read(PUSH):
@@ -180,7 +181,7 @@ class Exchange(_Response):
     async def answer(
         self, message: JsonObject | list[JsonObject], *, names_session: bool = True, if_unread: Unread = None
     ) -> bool:
-        """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
+        """Send the answer; return False if it was not delivered. `if_unread` reports a failure discovered later."""
         if self._stream_timer is not None:
             self._stream_timer.cancel()
         if not self._takes_json:
@@ -193,7 +194,7 @@ class Exchange(_Response):
         if self._return_timer is not None:
             self._return_timer.cancel()
         self._replay.log.append(self._stream, encode(message), is_final=True)
-        reader = self._replay.reader(self._stream)  # ours, or that of a caller who came back
+        reader = self._replay.reader(self._stream)  # ours, or the reader of a caller that resumed
         was_written = await self._writing.wait_until_finished()
         while not was_written and reader is not None:
             was_written = await reader.wait_until_finished()
@@ -207,7 +208,7 @@ class Exchange(_Response):
         log = self._replay.log
         after = log.last_number
         self._stream = f"request {after + 1}"
-        # For an older caller it is not written, but marks the stream as going on.
+        # An older caller never receives this entry, but it marks the stream as open.
         log.append(self._stream, b"", request_id=self._request_id)
         self._replay.on_loss[self._stream] = self._start_return_timer
         self._writing = self._replay.open(
@@ -230,18 +231,18 @@ class Exchange(_Response):
 
 
 class StatelessExchange(_Response):
-    """In the 2026-07-28 era a stream is not resumable: messages are written as they come."""
+    """A 2026-07-28 response. Its stream cannot be resumed: messages are written as they come."""
 
     def __init__(self, http: HttpRequest, *, clock: Clock, tasks: TaskOwner, on_gone: Callable[[], None]) -> None:
         super().__init__(http, clock)
         self._tasks, self._on_gone = tasks, on_gone
-        self._queue: asyncio.Queue[bytes | None] | None = None  # there once the answer is a stream
-        self._watcher: asyncio.Task[None] | None = None  # until the stream has its own
+        self._queue: asyncio.Queue[bytes | None] | None = None  # set once the response is a stream
+        self._watcher: asyncio.Task[None] | None = None  # until the stream has its own watcher
         self._timer = clock.call_later(DISCONNECT_CHECK_AFTER, self._start_watching)
 
     @property
     def unread(self) -> int:
-        """Messages that the caller has still to read; none if it is gone."""
+        """Messages that the caller has not read yet; 0 if it is gone."""
         return 0 if self._queue is None or self.is_gone else self._queue.qsize()
 
     def send(self, message: JsonObject) -> None:
@@ -252,7 +253,7 @@ class StatelessExchange(_Response):
             self._queue.put_nowait(encode(message))
 
     async def answer(self, message: JsonObject, status: int = OK, *, if_unread: Unread = None) -> bool:
-        """Finish; False if nobody got it. `if_unread` is called if that is found out only later."""
+        """Send the answer; return False if it was not delivered. `if_unread` reports a failure discovered later."""
         self._stop_waiting()
         if not self._takes_json and status == OK:
             self._open_stream()

@@ -1,4 +1,4 @@
-"""What the endpoint needs to pass a request on to the replica that holds its session."""
+"""Interface for forwarding a request to the replica that holds its session."""
 
 from collections.abc import Callable
 from enum import Enum, auto
@@ -7,11 +7,11 @@ from typing import Protocol
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.state.replica import Replica
 
-LostReply = Callable[[], bytes | None]  # a JSON-RPC answer to the request in the body; None if it wants none
+LostReply = Callable[[], bytes | None]  # returns the JSON-RPC reply to the request in the body; None if it expects none
 
 
 class ForwardOutcome(Enum):
-    """What became of a request that was passed on. Only after `ANSWERED` has anything been written to the caller."""
+    """The outcome of a forwarded request. Only with `ANSWERED` has anything been written to the caller."""
 
     ANSWERED = auto()
     """The response was passed back, as far as it came; or the caller has left, and the holder knows."""
@@ -29,18 +29,18 @@ class RequestForwarder(Protocol):
     async def forward(
         self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
     ) -> ForwardOutcome:
-        """Write the holder's response to the caller, as it comes. `lost_reply` ends a stream that broke off."""
+        """Stream the holder's response to the caller. `lost_reply` ends a stream that broke off."""
         ...
 
     @property
     def is_passing(self) -> bool:
-        """Whether a call that was passed on still waits for its answer."""
+        """Whether a forwarded call still waits for its answer."""
         ...
 
     def end_streams(self) -> None:
-        """This process stops: streams that belong to no call end now, and their callers open others elsewhere."""
+        """Shut down: end streams that belong to no call, so that their callers reopen them elsewhere."""
         ...
 
     def break_off(self) -> None:
-        """Nobody is waited for any more. For the holders these callers have left; calls that run go on there."""
+        """Stop waiting. Holders see these callers as disconnected; running calls continue there."""
         ...

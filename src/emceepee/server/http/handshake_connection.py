@@ -43,7 +43,7 @@ LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the sessio
 
 
 class HandshakeConnection:
-    """Everything that one Mcp-Session-Id stands for on the wire."""
+    """Everything that one Mcp-Session-Id identifies: a session, requests, and streams."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class HandshakeConnection:
         self._requests = Requests("http", tools, answers_cancelled=True, directory=directory, policy=policy)
         self._replay = Replay(session.clock, session.limits, self._requests.tasks, self)
         self._feed = EventsFeed(session, self._replay.push)
-        self._handshake: bytes | None = None  # what the caller said of itself, as JSON, which takes less memory
+        self._handshake: bytes | None = None  # the caller's initialize parameters, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(kernel, self._feed)
-        self._asked: ElicitationRequests | None = None  # of a caller that takes questions
-        self._posts = self._gets = 0  # being served just now
+        self._asked: ElicitationRequests | None = None  # None unless the caller accepts questions
+        self._posts = self._gets = 0  # in service now
         self._ends_after_posts = False
         self.used_at = session.clock.monotonic()
 
@@ -78,7 +78,7 @@ class HandshakeConnection:
 
     @property
     def owns_session(self) -> bool:
-        """Whether no other connection can be in its session."""
+        """Whether no other connection can join its session."""
         return self.key.kind is KeyKind.ID
 
     @property
@@ -180,7 +180,7 @@ class HandshakeConnection:
             self._asked = ElicitationRequests.of(self.session, self._reach, self._era)
 
     def _reach(self, call: object | None) -> Callable[[JsonObject], None] | None:
-        """The stream of the request that the call is of; else what belongs to no request; else any that is open."""
+        """Return the sender of the call's own stream, else of the push stream, else of any open stream."""
         open_ones = [
             (context.call is not None and context.call[1] is call, context.channel)
             for context in self._requests
@@ -215,7 +215,7 @@ class HandshakeConnection:
     # GET.
 
     async def get(self, last_event_id: str | None, http: HttpRequest) -> None:
-        """Replay and follow one stream: the one that the id is of, else what belongs to no request."""
+        """Replay and follow one stream: the stream of the given event id, or else the push stream."""
         found = None if last_event_id is None else self._replay.find(last_event_id)
         if last_event_id is not None and found is None:
             words = "Unknown Last-Event-ID: it is no longer kept. Open a fresh stream without it."
@@ -231,7 +231,7 @@ class HandshakeConnection:
             self.session.open_streams -= 1
             self.session.touch()
 
-    # At rest.
+    # Stored records.
 
     @property
     def _own_key(self) -> SessionKey:
@@ -264,7 +264,7 @@ class HandshakeConnection:
         await self.session.unsaved.save()
 
     def forget_records(self) -> None:
-        """It is over, and its session goes on."""
+        """Mark the stored records for removal: the connection has ended, and its session continues."""
         self.session.keys -= {self._own_key}
         self._mark_changed()
         for number in self._replay.log.numbers:
@@ -296,7 +296,7 @@ class HandshakeConnection:
         )
 
     async def restore(self, record: ConnectionRecord, messages: Iterable[MessageRecord]) -> None:
-        """As it was when its process ended. A request that was being answered then gets an error that says so.
+        """Restore the connection of an ended process. A request that was in progress gets an error that says so.
 
         Raises:
             ProtocolError: its handshake is none.
@@ -323,22 +323,22 @@ class HandshakeConnection:
         for stream, request_id in is_open:
             log.append(stream, encode(error_message(request_id, SERVER_ERROR, RESTARTED)), is_final=True)
 
-    # The end.
+    # Closing.
 
     def end_pushes(self) -> None:
-        """Stop the reader of what belongs to no request."""
+        """Stop the reader of the push stream."""
         self._replay.stop_reader(PUSH)
 
     def cancel_requests(self) -> None:
         self._requests.cancel_all()
 
     async def close(self, asking: "asyncio.Task[Any] | None" = None) -> None:
-        """The session ends: its requests end, then its streams. One that is served by `asking` is answered first."""
+        """Close requests, then streams, as the session ends. A request that `asking` serves is answered first."""
         is_asking = self._requests.is_served_by(asking)
         await self._end(self._requests.cancel_all(but=asking), after_posts=is_asking)
 
     async def leave(self) -> None:
-        """Only the connection ends: calls that it waits for go on, as tasks of the session."""
+        """End only the connection. Calls in progress continue as tasks of the session."""
         await self._end(self._requests.detach_all())
 
     async def _end(self, ending: "list[asyncio.Task[Any]]", *, after_posts: bool = False) -> None:
@@ -353,7 +353,7 @@ class HandshakeConnection:
 
 
 async def handshake_refusal(request: Request, kernel: Kernel) -> JsonObject | None:
-    """The error that this `initialize` would be answered with, if any: it is tried out, and nothing is kept of it."""
+    """Return the error that this `initialize` would produce, if any. The attempt leaves no state."""
     era = HandshakeEra(kernel, EventsFeed(None, NO_CHANNEL.send))
     try:
         await era.serve(RequestContext(request))

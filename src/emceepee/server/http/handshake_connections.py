@@ -1,4 +1,4 @@
-"""All connections of the handshake era, by Mcp-Session-Id. Those that name a session at `initialize` share it."""
+"""All connections of the handshake era, by Mcp-Session-Id. Connections that name the same session share it."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -32,15 +32,15 @@ Connect = Callable[[str, SessionKey, Session], HandshakeConnection]
 
 
 class HandshakeConnections:
-    """A connection without a name has a session of its own, which ends with it. A named session outlives its own."""
+    """The open connections. An unnamed connection owns its session, which ends with it. A named session stays."""
 
     def __init__(self, directory: SessionDirectory, connect: Connect) -> None:
         self._directory, self._connect = directory, connect
         self._ids = Ulids(lambda: milliseconds(directory.clock.now()))
         self._by_id: dict[str, HandshakeConnection] = {}
         self._by_session: dict[Session, list[HandshakeConnection]] = {}
-        self._restoring: dict[str, HandshakeConnection] = {}  # not found by anyone yet
-        self._leaving: set[str] = set()  # ended here, and perhaps not yet in the store
+        self._restoring: dict[str, HandshakeConnection] = {}  # still loading, so not found by requests
+        self._leaving: set[str] = set()  # ended here, but perhaps not yet in the store
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
         directory.write_records(RecordKind.CONNECTION, self._write_connection)
@@ -53,7 +53,7 @@ class HandshakeConnections:
         return iter(list(self._by_id.values()))
 
     async def find(self, connection_id: str, principal: str, *, may_guess: bool = True) -> HandshakeConnection | None:
-        """The connection, if it is that principal's: here, or with its session in the store.
+        """Return the principal's connection from memory, or load it with its session from the store.
 
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
@@ -68,12 +68,12 @@ class HandshakeConnections:
         return connection if connection is not None and connection.key.principal == principal else None
 
     def _find_here(self, connection_id: str) -> HandshakeConnection | None:
-        """Unless another replica has its session, and it only waits for its last requests to be answered."""
+        """Return the connection, or None if another replica holds its session and only last answers are pending."""
         connection = self._by_id.get(connection_id)
         return None if connection is None or connection.session.is_lost else connection
 
     async def restore(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
-        """The connections of a session just loaded. One that cannot be taken up is left out, as if it had ended."""
+        """Restore the connections of a loaded session. An unreadable connection is dropped, as if it had ended."""
         key = next(key for key in session.keys if key.kind is not KeyKind.CONNECTION)
         messages: dict[str, list[MessageRecord]] = {}
         for (kind, record_id), data in stored.items():
@@ -102,7 +102,7 @@ class HandshakeConnections:
         is_tab: bool = False,
         may_guess: bool = True,
     ) -> HandshakeConnection:
-        """Into the named session if there is a name, which may be there already, else into a new one.
+        """Open a connection in the named session, which may exist already. Without a name, open a new session.
 
         Raises:
             NameTooLong, TooManySessions, SessionsUnavailable, SessionElsewhere
@@ -124,7 +124,7 @@ class HandshakeConnections:
         return connection
 
     async def end(self, connection: HandshakeConnection) -> None:
-        """By its caller's wish: with its session if that is its own."""
+        """End a connection at its caller's request, together with its session if the connection owns it."""
         if connection.owns_session:
             await self._directory.close(connection.key)
         else:
@@ -132,7 +132,7 @@ class HandshakeConnections:
             await self._leave(connection)
 
     async def close_all_of(self, session: Session) -> None:
-        """Whatever stands for it on the wire goes, but a request that asked for this end is still answered."""
+        """Close all connections of a session, but still answer the request that asked for this."""
         ended = self._by_session.pop(session, [])
         for connection in ended:
             self._drop(connection)
@@ -142,7 +142,7 @@ class HandshakeConnections:
             await close_bounded(closing, within=2 * CLOSE_TASKS_SECONDS, what="the connections of a session")
 
     async def close(self) -> None:
-        """No more sweeping; what is still open ends with its session."""
+        """Stop sweeping. Open connections end with their sessions."""
         if self._next_sweep is not None:
             self._next_sweep.cancel()
         await self._tasks.close(within=2 * CLOSE_TASKS_SECONDS)
@@ -171,7 +171,7 @@ class HandshakeConnections:
         return None if record is None else write_message(record)
 
     def _drop(self, connection: HandshakeConnection) -> None:
-        if self._by_id.get(connection.connection_id) is connection:  # its session may be back already
+        if self._by_id.get(connection.connection_id) is connection:  # its session may be loaded again already
             del self._by_id[connection.connection_id]
 
     def _remove(self, connection: HandshakeConnection) -> None:
@@ -185,7 +185,7 @@ class HandshakeConnections:
             self._by_session.pop(connection.session, None)
 
     def _sweep(self) -> None:
-        """Many clients never send DELETE: a connection idle for as long as lets a session sleep counts as gone."""
+        """Remove idle connections, since many clients never send DELETE. The limit is the idle time of a session."""
         now = self._directory.clock.monotonic()
         joined = [connection for connection in self if not connection.owns_session]
         self._next_sweep = self._directory.clock.call_later(SWEEP_SECONDS, self._sweep) if joined else None
@@ -199,7 +199,7 @@ class HandshakeConnections:
         self._tasks.spawn(self._leave(connection), name="forget")
 
     async def _leave(self, connection: HandshakeConnection) -> None:
-        """Returns when the store knows, too."""
+        """Leave the connection. Return once the store has recorded its end."""
         try:
             await connection.leave()
             await connection.session.unsaved.save()

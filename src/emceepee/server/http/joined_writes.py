@@ -1,6 +1,6 @@
-"""Head and body of a response in one write, though uvicorn makes two: one system call less, and one packet.
+"""Joins the head and body of a response, which uvicorn writes separately: this saves a system call and a packet.
 
-A large body is written by itself: joining it would copy it.
+A large body is written separately, because joining would copy it.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ LARGE_BYTES = 1 << 16
 
 
 class JoinedWrites:
-    """The transport of one response. The first piece waits for the second, but not beyond this turn of the loop."""
+    """The transport of one response. The first piece waits for the second, at most until the next turn of the loop."""
 
     __slots__ = ("_close", "_held", "_is_begun", "_transport")
 
@@ -49,5 +49,5 @@ class JoinedWrites:
 
 
 def joined_writes(transport: asyncio.Transport, *, close: Callable[[], None]) -> asyncio.Transport:
-    """As uvicorn uses a transport. `close` closes it."""
+    """Wrap a transport as uvicorn uses it. `close` closes it."""
     return cast(asyncio.Transport, JoinedWrites(transport, close))

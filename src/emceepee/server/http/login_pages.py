@@ -1,4 +1,4 @@
-"""Pages for browsers that log in to servers: the link that begins a login, and where browsers come back to."""
+"""Browser pages for logins to servers: the page that begins a login, and the callback page."""
 
 import hashlib
 import html
@@ -35,7 +35,7 @@ COOKIE_SECONDS = 86_400
 FORM_BYTES = 4096
 OVER = CallbackOutcome(404, "No login is waiting", "This link is used up, or its login is over. Ask for a new one.")
 REFUSED = CallbackOutcome(403, "Not from this page", "Open the link again, and go on from the page that it shows.")
-# A form sends its origin only if the policy allows it, and the gate checks the origin. The last policy counts.
+# The gate checks the origin, which a form sends only if the referrer policy allows it. The last policy wins.
 LINK_HEADERS = (*PAGE_HEADERS, (b"referrer-policy", b"same-origin"))
 
 
@@ -45,7 +45,7 @@ def is_page(path: str) -> bool:
 
 
 class ServerLoginPages:
-    """Open to everyone: browsers have no token."""
+    """Serves its pages without authentication, because browsers have no token."""
 
     def __init__(self, logins: ServerLogins, gate: Gate) -> None:
         self._logins, self._gate = logins, gate
@@ -76,7 +76,7 @@ class ServerLoginPages:
             await respond_json(send, 404, {"error": "emceepee was started without --public-url."})
 
     async def _link(self, ticket: str, headers: Headers, receive: Receive | None, send: Send) -> None:
-        """Show who asks for the login, or with a form go on to the authorization server."""
+        """Show which principal the login is for. On a submitted form, redirect to the authorization server."""
         link = await self._logins.links.find(ticket)
         if link is None:
             await _show(send, OVER)
@@ -105,11 +105,11 @@ class ServerLoginPages:
 
     @property
     def _name(self) -> str:
-        """A browser accepts the prefix only from this very host, with TLS: no other site can plant the cookie."""
+        """The cookie's name. Browsers accept the prefix only from this host over TLS, so no other site can plant it."""
         return "__Host-emceepee-browser" if self._is_secure else "emceepee-browser"
 
     def _cookie(self, headers: Headers) -> str | None:
-        """The random text that tells this browser from others."""
+        """Return the random text that distinguishes this browser from others."""
         for part in headers.get(b"cookie", b"").decode("latin-1").split(";"):
             name, _, value = part.strip().partition("=")
             if name == self._name and value:
@@ -126,7 +126,7 @@ async def _show(send: Send, outcome: CallbackOutcome) -> None:
 
 
 def _proof_of(cookie: str) -> str:
-    """What the form carries: only a page that was shown to this browser has it."""
+    """Return the form's CSRF token: only a page that was shown to this browser has it."""
     return hashlib.sha256(f"form {cookie}".encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""`/metrics`, on the port for callers or on one of its own."""
+"""`/metrics`, on the port for callers or on a port of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -20,13 +20,13 @@ _PAGE = "The figures are not for web pages."
 
 
 class MetricsApp:
-    """Serves the text to whoever may call at /mcp, and to no page."""
+    """Serves the metrics to callers that may use /mcp, but not to web pages."""
 
     def __init__(self, metrics: Metrics, gate: Gate) -> None:
         self._metrics, self._gate = metrics, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As an application of its own."""
+        """Serve as an application of its own."""
         if scope["type"] != "http":
             return
         headers = dict(scope["headers"])
@@ -38,7 +38,7 @@ class MetricsApp:
             await self.serve(scope, headers, send)
 
     async def serve(self, scope: Scope, headers: Headers, send: Send) -> None:
-        """Host and Origin were checked."""
+        """Serve a request whose Host and Origin were checked."""
         if scope["method"] != "GET":
             await respond_json(send, 405, {"error": "Method not allowed"}, (b"allow", b"GET"))
             return

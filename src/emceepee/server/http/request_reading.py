@@ -1,4 +1,4 @@
-"""What every request at /mcp passes before anyone serves it: whether it is meant for us, and what its body says."""
+"""Checks every request at /mcp before it is served: whether it is meant for us, and what its body contains."""
 
 from dataclasses import dataclass
 
@@ -30,21 +30,21 @@ SINGLE_HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class RequestBody:
-    """The body of a request, as it came and as it was read. Of a GET or DELETE there is none."""
+    """The body of a request, raw and decoded. A GET or DELETE has none."""
 
     body: bytes = b""
     value: object = None
 
 
 def find_misdirection(pairs: list[Header], headers: Headers, gate: Gate) -> Rejection | None:
-    """Why a request is turned away by its headers alone; `pairs` are all of them, `headers` the last of each name."""
+    """Return why the headers alone reject a request. `pairs` are all headers, `headers` the last of each name."""
     if len(headers) < len(pairs) and (twice := _find_duplicate_header(pairs)):
         return Rejection(400, f"Bad request: the header {twice} appears more than once")
     return gate.check_host_and_origin(headers)
 
 
 def _find_duplicate_header(pairs: list[Header]) -> str | None:
-    """A header that must not leave open which of two values counts."""
+    """Return a header that occurs twice although only one value may count, if there is one."""
     names = [name for name, _ in pairs]
     return next((name.decode() for name in SINGLE_HEADERS if names.count(name) > 1), None)
 
@@ -54,7 +54,7 @@ async def send_rejection(send: Send, why: Rejection) -> None:
 
 
 async def read_message(http: HttpRequest, most_bytes: int, body: bytes | None = None) -> RequestBody | None:
-    """What it says; None if it was turned away. A `body` that is given was read already."""
+    """Return the request's body, or None if the request was rejected. Pass `body` if it was read already."""
     method, send = http.scope["method"], http.send
     if method != "POST":
         if method in ("GET", "DELETE") and not http.is_modern:

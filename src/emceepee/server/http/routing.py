@@ -1,12 +1,12 @@
-"""Which replica serves a request: this one, or the one that has its session.
+"""Routes a request to the replica that serves it: this one, or the holder of its session.
 
     request ─▶ serve ──────────────────────────────────▶ response
                  └ SessionElsewhere ─▶ pass on ────────▶ response
-                     ▲                  ├ not held there, or nobody there: ask the store who has it, and again
+                     ▲                  ├ not held there, or unreachable: ask the store for the holder, and retry
                      └──────────────────┘
                                         └ lost after it was sent: the response says that it may have run
 
-A request that was passed on is served here or not at all, and never passed on again.
+A forwarded request is served here or not at all: it is never forwarded again.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INTERNAL_ERROR, INVALID_REQUEST
 
 log = EventLog("replicas")
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two tries to find out who has a session
-SLACK_SECONDS = 3.0  # beyond two leases: then whoever has it could be asked, or was taken over from
+FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.25  # seconds between two attempts to find a session's holder
+SLACK_SECONDS = 3.0  # beyond two leases: by then the holder can be asked, or its session was taken over
 AWAY = "The replica of emceepee that has this session cannot be reached just now. Try again."
 Serve = Callable[[HttpRequest, RequestBody], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaParts:
-    """What is there where there are several replicas."""
+    """The parts that exist only with several replicas."""
 
     forwarder: RequestForwarder
     placement: Placement
@@ -48,17 +48,17 @@ class ReplicaParts:
 
 
 class RequestRouter:
-    """`serve` answers a request, or raises SessionElsewhere before it has begun to."""
+    """Routes requests. `serve` answers a request, or raises SessionElsewhere before it has begun to."""
 
     def __init__(self, directory: SessionDirectory, serve: Serve, replicas: ReplicaParts | None) -> None:
         self._directory, self._serve, self._replicas = directory, serve, replicas
         self._clock = directory.clock
-        self.is_draining = False  # what comes is for other replicas
-        self.is_refusing = False  # nor is it passed on any more
-        self.is_over = False  # nobody is waited for any more
+        self.is_draining = False  # new requests are for other replicas
+        self.is_refusing = False  # nothing is forwarded any more
+        self.is_over = False  # shutdown waits for no more requests
 
     async def route(self, http: HttpRequest, message: RequestBody) -> None:
-        """Answer it, or have it answered."""
+        """Serve the request here, or forward it."""
         if self.is_refusing:
             await _send_stopping(http)
             return
@@ -70,7 +70,7 @@ class RequestRouter:
                 await self._hand_over(http, message)
             else:
                 await self._serve_or_pass_on(http, message)
-        except asyncio.CancelledError:  # whoever stops this process will not wait
+        except asyncio.CancelledError:  # the process stops without waiting
             http.connection.give_up_response()
 
     async def _serve_or_pass_on(self, http: HttpRequest, message: RequestBody) -> None:
@@ -80,7 +80,7 @@ class RequestRouter:
             await self._pass_on(elsewhere, http, message)
 
     async def route_hop(self, http: HttpRequest, message: RequestBody) -> bool:
-        """One that another replica passed on. False, with nothing done, if it is not for this one, or too late."""
+        """Serve a request that another replica forwarded. False, without effect, if it is misdirected or too late."""
         if not self._directory.is_sure and not await self._confirm():
             return False
         if self.is_draining:
@@ -92,12 +92,12 @@ class RequestRouter:
         return True
 
     async def _confirm(self) -> bool:
-        """Whether this replica may serve what it has."""
+        """Return whether this replica may still serve its sessions."""
         await self._directory.confirm()
         return not self._directory.is_in_doubt
 
     async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: RequestBody) -> None:
-        assert self._replicas is not None  # else there is no placement that could say so
+        assert self._replicas is not None  # otherwise no placement could have raised SessionElsewhere
         give_up_at = self._clock.monotonic() + 2 * self._replicas.lease_seconds + SLACK_SECONDS
         pause = 0.0
         while True:
@@ -121,7 +121,7 @@ class RequestRouter:
                 elsewhere = again
 
     async def _forward(self, holder: Replica, http: HttpRequest, message: RequestBody) -> bool:
-        """Whether that was it."""
+        """Forward the request. Return whether the caller needs no further attempt."""
         assert self._replicas is not None
         outcome = await self._replicas.forwarder.forward(
             holder, http, message.body, lost_reply=lambda: _encoded(_lost_reply(http, message, self._loss))
@@ -135,11 +135,11 @@ class RequestRouter:
 
     @property
     def _loss(self) -> "_Loss":
-        """Why a request that was passed on gets no answer."""
+        """Why a forwarded request gets no answer."""
         return _STOPPED if self.is_over else _LOST
 
     async def _hand_over(self, http: HttpRequest, message: RequestBody) -> None:
-        """This replica stops: another one takes the session as soon as it is let go here."""
+        """Forward while this replica stops: another one takes the session over as soon as it is released here."""
         others = [] if self._replicas is None else list(self._replicas.placement.others)
         pause = FIRST_PAUSE
         give_up_at = self._clock.monotonic() + SLACK_SECONDS
@@ -154,10 +154,10 @@ class RequestRouter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loss:
-    """Why a request that was passed on gets no answer, in words for its caller."""
+    """Messages for a caller whose forwarded request gets no answer."""
 
     of_a_request: str
-    """With the method in it."""
+    """A format string for the request's method."""
     of_anything_else: str
 
 
@@ -178,7 +178,7 @@ async def _send_stopping(http: HttpRequest) -> None:
 
 
 async def _send_lost(http: HttpRequest, loss: _Loss) -> None:
-    """Not 503, which says that nothing ran: a balancer may send such a request again."""
+    """Send 502, not 503: 503 means that nothing ran, so a load balancer may send such a request again."""
     await send_rpc_error(http.send, 502, INTERNAL_ERROR, loss.of_anything_else)
 
 
@@ -191,11 +191,11 @@ def _encoded(reply: JsonObject | None) -> bytes | None:
 
 
 def _lost_reply(http: HttpRequest, message: RequestBody, loss: _Loss) -> JsonObject | None:
-    """Answer a request that another replica has not answered; None if it is no request."""
+    """Return the reply to a request that another replica has not answered; None if it is not a request."""
     request = classify(message.value) if message.body else None
     if not isinstance(request, Request):
         return None
-    if request.method == LISTEN:  # nothing else is lost with it, and whoever listens begins again
+    if request.method == LISTEN:  # nothing else is lost with it, and its caller listens again
         return result_message(request.request_id, modern_result(listen_result(request.request_id)))
     error = EmceepeeError(
         loss.of_a_request.format(request.method),

@@ -1,4 +1,4 @@
-"""The 2026-07-28 era over HTTP: every request brings all that is to be known of its caller."""
+"""The 2026-07-28 era over HTTP: every request carries all information about its caller."""
 
 from emceepee.errors import EmceepeeError
 from emceepee.guard.forwarding import is_forwarded
@@ -26,7 +26,7 @@ from emceepee.wire.protocol import INVALID_PARAMS, INVALID_REQUEST
 
 
 class StatelessEndpoint:
-    """Serves requests that belong to no protocol session; which of ours they mean, they say themselves."""
+    """Serves requests without a protocol session. Each request identifies its own emceepee session."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class StatelessEndpoint:
         end_listens(self._requests)
 
     def end_listens_of(self, session: Session) -> None:
-        """Nothing more will happen in it."""
+        """End the listens of a session in which nothing more will happen."""
         end_listens(context for context in self._requests if context.session is session)
 
     def cancel_requests(self) -> None:
@@ -91,7 +91,7 @@ class StatelessEndpoint:
             http, clock=self._directory.clock, tasks=self._requests.tasks, on_gone=context.detach
         )
         if request.method == LISTEN and session is not None:
-            session.open_streams += 1  # a stream that is read keeps its session awake
+            session.open_streams += 1  # an open stream keeps its session awake
         try:
             reply = await self._requests.respond(context, self._era)
         finally:
@@ -114,13 +114,13 @@ class StatelessEndpoint:
         self._requests.refuse(context, reply)
 
     def _without_session(self, request: Request, error: EmceepeeError) -> JsonObject:
-        """The response to a request whose session there cannot be."""
+        """Return the response to a request whose session cannot be opened."""
         if request.method == "tools/call":
             return result_message(request.request_id, self._era.complete(error_reply(error)))
         return error_message(request.request_id, INVALID_PARAMS, str(error), error.reply_body())
 
     async def _find_session(self, request: Request, http: HttpRequest) -> Session | None:
-        """By its pinned name, or by who it is. A `session` argument comes before both. Raises: EmceepeeError."""
+        """Find the session by pinned name or caller, unless a `session` argument names it. Raises: EmceepeeError."""
         if not self._needs_session(request):
             await self._load_named(request, http)
             return None
@@ -135,7 +135,7 @@ class StatelessEndpoint:
         return session
 
     async def _load_named(self, request: Request, http: HttpRequest) -> None:
-        """Have the session here that the arguments name, if it is anywhere. Raises: SessionElsewhere."""
+        """Load the session that the arguments name, if it exists. Raises: SessionElsewhere."""
         arguments = (request.params or {}).get("arguments") if request.method == "tools/call" else None
         if isinstance(arguments, dict) and isinstance(named := arguments.get(SESSION_ARGUMENT), str):
             for kind in (KeyKind.HANDLE, KeyKind.NAME):
@@ -149,7 +149,7 @@ class StatelessEndpoint:
         return None if self._requires_session else default_key(identity, request.params)
 
     def _needs_session(self, request: Request) -> bool:
-        """Whether it is for a session that it does not name itself."""
+        """Return whether the request needs a session that it does not name itself."""
         if request.method != "tools/call":
             return request.method == LISTEN
         params = request.params or {}

@@ -1,4 +1,4 @@
-"""Requests of 2026-07-28 over HTTP: whether they are as the era wants them, and which status a reply has."""
+"""Validates 2026-07-28 requests over HTTP, and maps replies to HTTP statuses."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from emceepee.wire.json_rpc import InvalidMessage, Notification, Request, classi
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import HEADER_MISMATCH, INVALID_REQUEST
 
-PROTOCOL_HEADERS = b"mcp-"  # what their names begin with
-ObserveRefusal = Callable[[Request, HttpRequest, JsonObject], None]  # is told of a request, and of its reply
+PROTOCOL_HEADERS = b"mcp-"  # the prefix of their names
+ObserveRefusal = Callable[[Request, HttpRequest, JsonObject], None]  # receives a refused request and its reply
 
 
 async def accept_request(value: object, http: HttpRequest, observe: ObserveRefusal = lambda *_: None) -> Request | None:
-    """The request in a decoded body; None if it is no request, or is refused, and was answered."""
+    """Return the request in a decoded body. Respond to anything else, or to a refused request, and return None."""
     match classify(value):
         case Request() as request:
             if (refused := _refusal(request, http)) is None:
@@ -37,14 +37,14 @@ async def accept_request(value: object, http: HttpRequest, observe: ObserveRefus
 
 
 def http_status(reply: JsonObject) -> int:
-    """The one place where a JSON-RPC error becomes an HTTP status; before 2026-07-28 each response is a 200."""
+    """Map a reply to its HTTP status, in this one place. Before 2026-07-28, every response has status 200."""
     error = reply.get("error")
     return 200 if error is None else HTTP_STATUS.get(error["code"], 200)
 
 
 def _refusal(request: Request, http: HttpRequest) -> Refusal | None:
-    """Of a request whose headers or envelope are not as the era wants them."""
-    # Without the spaces around a value, which are not part of it.
+    """Return why the headers or the envelope of a request violate the era's rules, or None."""
+    # Strip surrounding spaces, which are not part of a header value.
     pairs = [
         (name.decode("latin-1"), text.decode("latin-1").strip(" \t"))
         for name, text in http.scope["headers"]

@@ -1,4 +1,4 @@
-"""uvicorn, with a shutdown that waits for no open stream."""
+"""uvicorn with a shutdown that does not wait for open streams."""
 
 import asyncio
 import signal
@@ -25,12 +25,12 @@ AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class DrainingApp(Protocol):
-    """An ASGI application that can be asked to come to an end."""
+    """An ASGI application that supports graceful shutdown."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     def drain(self) -> None:
-        """Begin nothing new, and end what would not end by itself."""
+        """Accept nothing new, and end streams that would not end by themselves."""
         ...
 
     @property
@@ -38,12 +38,12 @@ class DrainingApp(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody is waited for any more."""
+        """Whether shutdown waits for no more requests."""
         ...
 
 
 class ListeningServer(uvicorn.Server):
-    """Looks after its connections, says when it listens, and leaves signals to someone else."""
+    """Ticks its connection table, reports when it listens, and leaves signals to its owner."""
 
     def __init__(self, config: uvicorn.Config, table: ConnectionTable, ready: Callable[[], Awaitable[None]]) -> None:
         super().__init__(config)
@@ -58,15 +58,15 @@ class ListeningServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """By now signals are handled, so whoever learns that we are ready may send one."""
+        """Report readiness. Signals are handled by now, so a process that learns of it may send one."""
         await super().startup(sockets)
         await self._ready()
 
 
 class _CallerServer(ListeningServer):
-    """Ends streams as soon as it is asked to stop: uvicorn alone would wait for them.
+    """Ends streams as soon as shutdown begins: uvicorn alone would wait for them.
 
-    It also does not raise the signal again when it is done, as uvicorn does: backends are still to be stopped then.
+    Unlike uvicorn, it does not raise the signal again at the end, because backends must still be stopped.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class _CallerServer(ListeningServer):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         if self._stopped is not None:
-            yield  # they are someone else's
+            yield  # the owner handles signals
             return
         before = {number: signal.signal(number, self.handle_exit) for number in stop_signals()}
         try:
@@ -94,7 +94,7 @@ class _CallerServer(ListeningServer):
                 signal.signal(number, handler)
 
     async def on_tick(self, counter: int) -> bool:
-        """While calls finish, we go on listening: new requests get a 503."""
+        """Keep listening while calls finish: new requests get a 503."""
         if self._stopped is not None and self._stopped.is_set():
             self._endpoint.drain()
         if self._endpoint.is_draining and (self._endpoint.is_over or not self.server_state.tasks):
@@ -102,7 +102,7 @@ class _CallerServer(ListeningServer):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._was_signalled and sig == signal.SIGINT:  # someone at a terminal will not wait
+        if self._was_signalled and sig == signal.SIGINT:  # a user at a terminal will not wait
             self.should_exit = self.force_exit = True
         self._was_signalled = True
         asyncio.get_running_loop().call_soon_threadsafe(self._endpoint.drain)
@@ -119,10 +119,10 @@ async def serve_http(
     stopped: asyncio.Event | None = None,
     shares_port: bool = False,
 ) -> None:
-    """Serve until a signal to stop; where someone else takes these, until `stopped`.
+    """Serve until a stop signal, or until `stopped` if the owner handles signals.
 
-    A `listener` that is given is the one that listens on host and port already. `shares_port`: with other processes of
-    this user, each of which gets some of the connections.
+    A given `listener` already listens on host and port. With `shares_port`, other processes of this user listen on the
+    same port, and each gets some of the connections.
 
     Raises:
         OSError: the address cannot be had.
@@ -131,7 +131,7 @@ async def serve_http(
     table = ConnectionTable(limits)
     config = server_config(endpoint, partial(ServerConnection, table=table))
     address = url_of(host, listener)
-    if stopped is None:  # we are what the process is for
+    if stopped is None:  # this process only serves
         freeze_startup_objects()
     await _CallerServer(config, endpoint, table, lambda: announce(address), stopped).serve(sockets=[listener])
 
@@ -139,7 +139,7 @@ async def serve_http(
 def server_config(
     app: AsgiApp, connection: Callable[..., ServerConnection], tls: ssl.SSLContext | None = None
 ) -> uvicorn.Config:
-    """Of a server whose connections are ours; `tls` if it speaks nothing else."""
+    """Return the configuration of a server that uses our connections; pass `tls` if it accepts only TLS."""
     config = uvicorn.Config(
         cast(Any, app),
         log_config=None,
@@ -153,7 +153,7 @@ def server_config(
         timeout_graceful_shutdown=round(CLOSE_TASKS_SECONDS),
     )
     if tls is not None:
-        config.load()  # which would make a context of its own
+        config.load()  # this would create a TLS context of its own
         config.ssl = tls
     return config
 
@@ -164,7 +164,7 @@ def url_of(host: str, listener: socket.socket, *, is_tls: bool = False) -> str:
 
 
 def listen_on(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
-    """Whoever else `shares_port` may listen there too, and each gets some of the connections. Raises: OSError."""
+    """Listen. With `shares_port`, other processes can too, and each gets some of the connections. Raises: OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

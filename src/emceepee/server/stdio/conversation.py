@@ -1,4 +1,4 @@
-"""One caller on one pair of pipes: requests answered each in its own task, in whichever era the caller opened."""
+"""One caller on one pair of pipes: each request runs in its own task, in the era that the caller opened."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,12 +29,12 @@ from emceepee.wire.json_rpc import (
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_REQUEST, PARSE_ERROR
 
-PROBES = ("initialize", "server/discover")  # with which a client may only look who is there, and leave
+PROBES = ("initialize", "server/discover")  # a client may send these only to identify the server, and then leave
 SendMessages = Callable[[JsonObject | list[JsonObject]], None]
 
 
 class StdioConversation:
-    """Give it lines with `receive`; it answers through `send`, which is the channel of all its requests."""
+    """Receives lines with `receive`, and answers through `send`, which is the channel of all its requests."""
 
     is_gone = False  # the process ends with its caller
 
@@ -42,8 +42,8 @@ class StdioConversation:
         self._kernel, self._session, self.send = kernel, session, send
         self._feed = EventsFeed(session, send)
         self._era: Era | None = None
-        self._asked: ElicitationRequests | None = None  # of a caller that takes questions
-        self._is_probing = True  # until it has asked for more than who is there
+        self._asked: ElicitationRequests | None = None  # None unless the caller accepts questions
+        self._is_probing = True  # until the caller has sent more than probes
         self._requests = Requests("stdio", tools, answers_cancelled=False)
         self._is_draining = False
 
@@ -52,7 +52,7 @@ class StdioConversation:
         return f"<Conversation {era} {'draining ' if self._is_draining else ''}{self._requests!r}>"
 
     async def receive(self, line: bytes | TooLongLine) -> None:
-        """Take one line. Only `initialize` is awaited here: what follows it must find it done."""
+        """Process one line. Only `initialize` is awaited here, because the messages after it depend on it."""
         if isinstance(line, TooLongLine):
             self.send(error_message(line.message_id, INVALID_REQUEST, "Invalid request: the line is too long"))
             return
@@ -76,7 +76,7 @@ class StdioConversation:
                     self._asked.receive(response)
 
     def _refuse_unreadable(self, line: bytes, error: ValueError) -> None:
-        """Under the id of the request, if it can be found. A question whose answer is unreadable is asked elsewhere."""
+        """Refuse a line, under its request's id if possible. An unreadable answer moves its question elsewhere."""
         ends = TooLongLine.of(line)
         why = error if isinstance(error, Unreadable) else "not JSON"
         if ends.is_an_answer and self._asked is not None:
@@ -86,12 +86,12 @@ class StdioConversation:
             self.send(error_message(key, PARSE_ERROR, f"Parse error: the line is {why}"))
 
     async def finish(self, *, within: float) -> None:
-        """Let what is running come to its end, but not for longer than `within` seconds. Who only listens is let go."""
+        """Wait up to `within` seconds for running requests to finish. End listens at once."""
         end_listens(self._requests)
         await self._requests.wait(within=within)
 
     async def drain(self, *, finish: float, let_go: float, hurried: asyncio.Event) -> None:
-        """Nothing new begins. What runs has `finish` seconds, or until `hurried`; then it gets an error."""
+        """Accept nothing new. Running requests have `finish` seconds, or until `hurried`; then they get an error."""
         self._is_draining = True
         self._session.begin_stop()
         hurry = self._requests.tasks.spawn(hurried.wait(), name="hurry")
@@ -114,14 +114,14 @@ class StdioConversation:
         if request.method != "initialize":
             self._requests.start(context, self._accept, self.send)
             return
-        # A client that was kept waiting may have given up a probe of the other era, and begun anew, before we read it.
+        # A client that waited long may have canceled a probe of the other era, and initialized, before we read it.
         accepted = self._accept(context)
         await asyncio.wait({self._requests.start(context, lambda _: accepted, self.send)})
         if isinstance(self._era, HandshakeEra) and self._era.is_open and self._asked is None:
             self._asked = ElicitationRequests.of(self._session, lambda _: self.send, self._era)
 
     def _accept(self, context: RequestContext) -> Era | JsonObject:
-        """Its era, which the first request that is not refused decides, if it is no probe; or the error for it."""
+        """Return the request's era, or its error. The first accepted request that is no probe decides the era."""
         request = context.request
         if self._is_draining:
             return error_message(request.request_id, INVALID_REQUEST, SHUTTING_DOWN)
@@ -139,14 +139,14 @@ class StdioConversation:
         return era
 
     def _era_of(self, request: Request) -> Era:
-        """A client that gave up `server/discover` initializes, also if our answer to it was on its way."""
+        """Return the era. A client that gave up `server/discover` may initialize, even if our answer was sent."""
         if self._era is None or (self._is_probing and request.method == "initialize"):
             return era_for(request, self._kernel, self._feed)
         return self._era
 
     def _handle_notification(self, notification: Notification) -> None:
         if notification.method == "notifications/cancelled":
-            self._requests.cancel(notification)  # also before there is an era
+            self._requests.cancel(notification)  # even before the era is decided
         elif self._era is not None:
             if notification.method == "notifications/initialized":
                 self._session.wake()

@@ -14,8 +14,8 @@ from emceepee.sessions.session import Session
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
-END_GRACE = 0.5  # after end of input, for answers that are nearly there: someone may have piped requests in
-FLUSH_SECONDS = 1.0  # for the last bytes to reach a caller that still reads
+END_GRACE = 0.5  # after end of input, for nearly finished answers: the requests may have been piped in
+FLUSH_SECONDS = 1.0  # to flush the last bytes to a caller that still reads
 
 
 async def serve_stdio(
@@ -28,7 +28,7 @@ async def serve_stdio(
     longest_line: int,
     on_first_answer: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until end of input or a signal to stop. `on_first_answer` is for what can wait until then."""
+    """Serve until end of input or a stop signal. `on_first_answer` starts work that can wait until then."""
     freeze_startup_objects()
     reader, writer = await LineReader.on(stdin, longest=longest_line), await LineWriter.on(stdout)
 

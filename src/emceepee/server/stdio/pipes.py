@@ -1,4 +1,4 @@
-"""The process's own standard input and output as lines, without threads where the kernel allows it."""
+"""Reads and writes the process's standard input and output as lines, without threads if the kernel allows it."""
 
 import asyncio
 import fcntl
@@ -11,12 +11,12 @@ from typing import cast
 from emceepee.wire.framing import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
-PIPE_BYTES = 1 << 20  # what Linux gives anyone who asks; with its usual 64 KiB, a large line takes many turns
-MOST_WAITING_LINES = 1000  # a caller that sends faster than it is served is made to wait
+PIPE_BYTES = 1 << 20  # Linux grants this to any process; with its default of 64 KiB, a large line takes many turns
+MOST_WAITING_LINES = 1000  # backpressure for a caller that sends faster than it is served
 
 
 class LineReader(asyncio.Protocol):
-    """Whole lines from a descriptor, in order; `read` returns b"" at the end, as files do."""
+    """Reads whole lines from a descriptor, in order; `read` returns b"" at the end, as files do."""
 
     def __init__(self, longest: int) -> None:
         self._splitter = LineSplitter(longest)
@@ -44,7 +44,7 @@ class LineReader(asyncio.Protocol):
         self.connection_lost(None)
 
     async def read(self) -> bytes | TooLongLine:
-        """The next line with content, or what is left of one that was too long; b"" at the end."""
+        """Return the next non-blank line, or the remains of a line that was too long; b"" at the end."""
         while True:
             while self._lines:
                 line = self._lines.popleft()
@@ -84,7 +84,7 @@ class LineReader(asyncio.Protocol):
 
 
 class LineWriter(asyncio.BaseProtocol):
-    """Lines to a descriptor. `write` never waits; `drain` waits while the reader at the other end is behind."""
+    """Writes lines to a descriptor. `write` never waits; `drain` waits while the other end reads slowly."""
 
     def __init__(self, descriptor: int = -1) -> None:
         self._descriptor = descriptor
@@ -117,7 +117,7 @@ class LineWriter(asyncio.BaseProtocol):
             await asyncio.shield(self._clear)
 
     async def flush(self, *, within: float) -> None:
-        """Wait until everything is with the kernel, or the time is up."""
+        """Wait until the kernel has accepted everything, or the timeout expires."""
         if self._transport is None or self.is_broken:
             return
         self._transport.set_write_buffer_limits(high=0)
@@ -147,7 +147,7 @@ def _is_pollable(descriptor: int) -> bool:
 
 def _widen(descriptor: int) -> None:
     if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with suppress(OSError):  # not a pipe, or not for us
+        with suppress(OSError):  # not a pipe, or not permitted
             fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 

@@ -1,4 +1,4 @@
-"""Lines both ways on one socket, read and written as those of standard input and output are."""
+"""Lines in both directions on one socket, read and written like those of standard input and output."""
 
 import asyncio
 
@@ -7,17 +7,17 @@ from emceepee.wire.framing import TooLongLine
 
 
 class SocketLines(asyncio.Protocol):
-    """The protocol of a connection that was accepted."""
+    """The protocol of an accepted connection."""
 
     def __init__(self, longest: int, first: bytes = b"") -> None:
-        """`first`: bytes that were read of the connection before."""
+        """`first`: bytes that were already read from the connection."""
         self._reader, self.writer = LineReader(longest), LineWriter()
         self._reader.data_received(first)
         self._transport: asyncio.BaseTransport | None = None
         self.closed = asyncio.Event()
 
     async def read(self) -> bytes | TooLongLine:
-        """b"" at the end, as files do."""
+        """Return the next line; b"" at the end, as files do."""
         return await self._reader.read()
 
     def close(self) -> None:
@@ -33,7 +33,7 @@ class SocketLines(asyncio.Protocol):
         self._reader.data_received(data)
 
     def eof_received(self) -> bool:
-        """The caller says no more, but may read what is on its way: the connection stays open."""
+        """Keep the connection open: the caller sends no more, but may still read pending data."""
         self._reader.connection_lost(None)
         return True
 

@@ -1,13 +1,13 @@
-"""Which messages of a connection give way when there are too many, or when they are too large together.
+"""Chooses the messages of a connection to evict when there are too many, or when together they are too large.
 
-    notifications   first those that a reader took, then the others; always the oldest of the stream that has most of
-                    them; until they have no more than a quarter of the room
-    answers         too many: the oldest; too large: the largest. One that a reader is about to take never goes
-    notifications   the rest, if the answers cannot go
+    notifications   first those that a reader took, then the others; always the oldest of the stream that takes the
+                    most room; until notifications take no more than a quarter of the room
+    answers         too many: the oldest; too large: the largest. An answer with a reader is never evicted
+    notifications   the rest, if no answer can be evicted
 
-So a flood evicts its own messages first, and no number of notifications evicts an answer. A fresh message, however
-large, stays as long as all messages together take no more than twice their room, because its reader may be about to
-take it.
+A flood therefore evicts its own messages first, and no number of notifications evicts an answer. A fresh message,
+however large, stays while all messages together take no more than twice their room, because its reader may be about
+to take it.
 """
 
 import heapq
@@ -17,25 +17,25 @@ from dataclasses import dataclass
 from emceepee.server.http.replay.message_stream import Kept, Stream
 
 FRESH_SECONDS = 10.0
-FRESH_ROOM = 2  # times the bytes that are kept: beyond it a fresh message gives way
-NOTIFICATIONS_SHARE = 0.25  # of the room: what answers leave to them
+FRESH_ROOM = 2  # times the room in bytes: beyond it, even a fresh message is evicted
+NOTIFICATIONS_SHARE = 0.25  # of the room: notifications within this share outlast the answers
 Evicted = tuple[Kept, Stream]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """How many messages may stay, and of how many bytes."""
+    """The limits on the number and the bytes of messages."""
 
     messages: int
     bytes: int
 
     def share(self, entry: Kept) -> float:
-        """The part of the room that it takes."""
+        """Return the fraction of the room that a message takes."""
         return 1 / self.messages + len(entry.data) / self.bytes
 
 
 class _Totals:
-    """What would be kept if eviction stopped here."""
+    """The totals that would remain if eviction stopped here."""
 
     def __init__(self, streams: Collection[Stream], room: Room, now: float) -> None:
         entries = [entry for stream in streams for entry in stream.kept]
@@ -76,7 +76,7 @@ class _Totals:
 
 
 def surplus(streams: Collection[Stream], room: Room, now: float) -> list[Evicted]:
-    """The messages that have to go, in this order."""
+    """Return the messages to evict, in this order."""
     totals = _Totals(streams, room, now)
     if not totals.is_over:
         return []
@@ -94,12 +94,12 @@ def _notifications(streams: Collection[Stream], room: Room, totals: _Totals) -> 
 
 
 def _part(stream: Stream, *, is_taken: bool) -> list[Kept]:
-    """The notifications of a stream that its reader took, or the others."""
+    """Return the notifications of a stream that its reader took, or the others."""
     return [entry for entry in stream.kept if not entry.is_final and (entry.number <= stream.taken) is is_taken]
 
 
 def _of_the_fullest(candidates: list[tuple[list[Kept], Stream]], room: Room, totals: _Totals) -> Iterator[Evicted]:
-    """Always the oldest of the stream that has most."""
+    """Yield the oldest message of the stream that takes the most room, while there is too much."""
     fullest = [
         (-sum(map(room.share, entries)), entries[0].number, entries[::-1], stream)
         for entries, stream in candidates
@@ -121,14 +121,14 @@ def _of_the_fullest(candidates: list[tuple[list[Kept], Stream]], room: Room, tot
 
 
 def _answers(streams: Collection[Stream], room: Room, totals: _Totals) -> Iterator[Evicted]:
-    """If there are too many, the oldest; then, if all is too large, the largest."""
+    """Yield the oldest answers if there are too many, then the largest if all messages are too large."""
     answers = [(answer, stream) for stream in streams if (answer := stream.answer) is not None and not stream.readers]
-    # Whether one was taken does not count: an answer that nobody took is kept as a finished task besides.
+    # An unread answer has no priority over a read one, because it is also stored as a finished task.
     answers.sort(key=lambda pair: pair[0].number, reverse=True)
     while answers and totals.has_too_many:
         totals.remove(answers[-1][0])
         yield answers.pop()
-    answers.sort(key=lambda pair: len(pair[0].data))  # stable: of those that are as large, the oldest is last
+    answers.sort(key=lambda pair: len(pair[0].data))  # stable sort: among answers of equal size, the oldest is last
     for answer, stream in reversed(answers):
         if totals.may_go(answer):
             totals.remove(answer)

@@ -1,5 +1,5 @@
-"""What went out to one caller as server-sent events, kept a while. Replay and live reading are one list per stream: no
-gap between them can lose a message, and none is written before it is kept.
+"""A log of the recent server-sent events for one caller. Replay and live reading use the same list per stream, so no
+message can be lost between them. Every message is logged before it is written.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -15,22 +15,22 @@ from emceepee.web.streams import PING_SECONDS
 from emceepee.wire.json_rpc import RequestId
 
 PUSH = ""  # the stream that belongs to no request
-BATCH_MESSAGES, BATCH_BYTES = 100, 256 << 10  # of one stream saved at once: a commit for each would take seconds
-SPARE_SHARE = 0.1  # evicted beyond what is needed, so that eviction does not run for every message
+BATCH_MESSAGES, BATCH_BYTES = 100, 256 << 10  # of one stream saved together: a commit per message would take seconds
+SPARE_SHARE = 0.1  # evicted beyond the need, so that eviction does not run for every message
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """So many messages were evicted before their reader took them."""
+    """Marks messages that were evicted before their reader took them."""
 
     count: int
 
 
 class MessageRecords(Protocol):
-    """Where messages are kept besides."""
+    """Persistent storage of messages."""
 
     def mark(self, number: int) -> None:
-        """It is new, or gone."""
+        """Mark the message as new or removed."""
         ...
 
     @property
@@ -38,18 +38,18 @@ class MessageRecords(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing is kept here any more, because another process has the session, or may have it."""
+        """Whether storing has ended here, because another process holds the session, or may hold it."""
         ...
 
     async def save(self) -> None:
-        """Returns when all that was marked is saved, or cannot be."""
+        """Return when all marked messages are saved, or cannot be."""
         ...
 
 
 class MessageLog:
-    """A caller can come back only with an id of a stream that is kept here.
+    """A caller can resume only with an event id of a stream in this log.
 
-    With `records`, what is kept here outlives the process, and no message is read before it is saved.
+    With `records`, the log outlives the process, and no message is read before it is saved.
     """
 
     def __init__(self, clock: Clock, ids: Ulids, limits: Limits, records: MessageRecords | None = None) -> None:
@@ -57,12 +57,12 @@ class MessageLog:
         self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, limits.replay_bytes
         self._spare_count, self._spare_bytes = int(self._most * SPARE_SHARE), int(self._most_bytes * SPARE_SHARE)
         self._streams: dict[str, Stream] = {}
-        self._entries: dict[int, Kept] = {}  # of all streams, by their numbers
+        self._entries: dict[int, Kept] = {}  # of all streams, by number
         self._bytes = 0
-        self._full_at = self._most  # how many messages there may be before any is evicted
-        self._heavy_at = self._most_bytes  # and of how many bytes
-        self._tidy_at = 0.0  # when to look for what is old
-        self._tidying: Handle | None = None  # while there is too much, all of it fresh
+        self._full_at = self._most  # the number of messages that triggers eviction
+        self._heavy_at = self._most_bytes  # the number of bytes that triggers eviction
+        self._tidy_at = 0.0  # when to evict old messages next
+        self._tidying: Handle | None = None  # set while the messages exceed their room and all are fresh
         self._next = 1
 
     @property
@@ -73,7 +73,7 @@ class MessageLog:
         entry = Kept(self._next, self._ids.new(), stream, data, is_final, self._clock.monotonic(), request_id)
         written = self._enter(entry)
         if self._records is not None and (is_final or not data or stream == PUSH):
-            self._records.mark(entry.number)  # what is on the way to an answer is kept once it is about to be read
+            self._records.mark(entry.number)  # messages before an answer are marked once a reader is about to take them
         if len(self._entries) > self._full_at or self._bytes > self._heavy_at or entry.at >= self._tidy_at:
             self._make_room(entry.at)
         self._tidy_soon()
@@ -89,7 +89,7 @@ class MessageLog:
         return stream
 
     def find(self, event_id: str) -> Kept | None:
-        """The message with that id, if it is still kept."""
+        """Return the message with that id, or None if it was evicted."""
         for stream in self._streams.values():
             for entry in (*stream.kept, stream.newest):
                 if entry is not None and entry.event_id == event_id:
@@ -97,7 +97,7 @@ class MessageLog:
         return None
 
     def position(self, sent_id: str) -> tuple[str, int] | None:
-        """The stream of an id, and the number to read it from behind; None if its answer is not kept.
+        """Return the stream of an id, and the number after which to read it. None if its answer was evicted.
 
         An id of an earlier version names no stream.
         """
@@ -110,7 +110,7 @@ class MessageLog:
         return None
 
     def hold(self, name: str) -> None:
-        """A reader is about to follow the stream: its answer stays until `release`."""
+        """Protect a stream's answer from eviction until `release`, because a reader is about to follow the stream."""
         self._stream(name).readers += 1
 
     def release(self, name: str) -> None:
@@ -118,14 +118,14 @@ class MessageLog:
             stream.readers -= 1
 
     def unread(self, name: str) -> int:
-        """How many messages of a stream its reader has still to take."""
+        """Return how many messages of a stream its reader has not taken yet."""
         stream = self._streams.get(name)
         return 0 if stream is None else len(stream.after(stream.taken))
 
     async def follow(self, name: str, after: int) -> AsyncIterator[Kept | Gap | None]:
-        """All of a stream behind `after`, then what comes, up to its final message; None now and then when idle.
+        """Yield the messages of a stream after `after`, then new ones up to its final message, and None when idle.
 
-        A reader so slow that messages were evicted which it has not seen gets a Gap, and goes on with what is kept.
+        A slow reader whose unread messages were evicted gets a Gap, and continues with the remaining messages.
         """
         stream = self._stream(name)
         stream.readers += 1
@@ -140,19 +140,19 @@ class MessageLog:
                 for entry in entries:
                     after = entry.number
                     if self._records is not None and self._records.is_lost and not entry.is_final:
-                        continue  # nobody could come back with its id
+                        continue  # no caller could resume with its id
                     if entry.is_final:
                         yield entry
-                        stream.taken = after  # not before it is written: until then nothing may take its place
+                        stream.taken = after  # only after it was written: until then it must not be evicted
                         return
                     stream.taken = max(stream.taken, after)
                     yield entry
                     if stream.missed:
                         break
                 if entries:
-                    continue  # more may have come while the reader took these
+                    continue  # more messages may have arrived while the reader took these
                 if name != PUSH and stream.newest is None:
-                    return  # it is over, and its end was read or is not kept any more
+                    return  # the stream is complete, and its end was read or evicted
                 try:
                     await within(self._clock, PING_SECONDS, stream.growth())
                 except TimeoutError:
@@ -161,25 +161,25 @@ class MessageLog:
             stream.readers -= 1
 
     async def _save(self, records: MessageRecords, entries: list[Kept], stream: Stream) -> None:
-        """Returns when they can be read."""
+        """Return when the messages are saved and can be read."""
         for entry in entries:
             if entry.number > stream.taken and not entry.is_final:
                 records.mark(entry.number)
         if records.is_unsaved:
             await records.save()
 
-    # At rest.
+    # Persistence.
 
     @property
     def numbers(self) -> list[int]:
         return list(self._entries)
 
     def message(self, number: int) -> Kept | None:
-        """The message of that number, if it is still kept."""
+        """Return the message with that number, or None if it was evicted."""
         return self._entries.get(number)
 
     def restore(self, entries: Iterable[Kept]) -> list[tuple[str, RequestId | None]]:
-        """Of a process that has ended; returns the streams that were open, and whose request each belongs to."""
+        """Restore the messages of an ended process. Return the open streams and the ids of their requests."""
         requests: dict[str, RequestId | None] = {}
         for entry in sorted(entries, key=lambda entry: entry.number):
             self._enter(entry).taken = entry.number
@@ -195,7 +195,7 @@ class MessageLog:
         return stream
 
     def _tidy_soon(self) -> None:
-        """Nothing else may ever be written here."""
+        """Schedule an eviction: perhaps no further message ever triggers one."""
         if self._bytes > self._most_bytes and self._tidying is None:
             self._tidying = self._clock.call_later(FRESH_SECONDS, self._tidy)
 
@@ -205,13 +205,13 @@ class MessageLog:
         self._tidy_soon()
 
     def _make_room(self, now: float) -> None:
-        """Evict what is old, then what is too much."""
+        """Evict old messages, then surplus messages."""
         self._tidy_at = now + FRESH_SECONDS
         for stream in self._streams.values():
             while stream.kept and stream.kept[0].at + self._keep < now:
                 oldest = stream.kept[0]
                 if oldest.is_final and oldest.number > stream.taken and stream.readers:
-                    break  # its reader is slow, and gets it
+                    break  # its reader is slow, but still gets it
                 self._evict(oldest, stream)
         if len(self._entries) > self._most or self._bytes > self._most_bytes:
             enough = self._most - self._spare_count if len(self._entries) > self._most else self._most
@@ -233,7 +233,7 @@ class MessageLog:
 
 
 def _batch(entries: list[Kept]) -> list[Kept]:
-    """The first of them, which are saved and then written together."""
+    """Return the first messages, to be saved and then written together."""
     size = 0
     for count, entry in enumerate(entries[:BATCH_MESSAGES]):
         size += len(entry.data)

@@ -1,4 +1,4 @@
-"""One stream of a caller: the messages that are kept of it, and what its reader took."""
+"""One stream of a caller: its stored messages, and how far its reader has read."""
 
 import asyncio
 from collections import deque
@@ -9,7 +9,7 @@ from emceepee.wire.json_rpc import RequestId
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One message. Empty data only gives the caller an id to come back with."""
+    """One message. A message with empty data only gives the caller an id for resuming."""
 
     number: int
     event_id: str
@@ -17,22 +17,22 @@ class Kept:
     data: bytes
     is_final: bool
     at: float
-    request_id: RequestId | None = None  # of the first one: whose stream this is
+    request_id: RequestId | None = None  # in the first message of a request's stream
 
     @property
     def sent_id(self) -> str:
-        """The id that callers get. It names the stream, and so leads there even after this message was evicted."""
+        """The id that callers get. It names the stream, so it still leads there after this message was evicted."""
         return f"{self.event_id}-{suffix_of(self.stream)}"
 
 
 def suffix_of(stream: str) -> str:
-    """What names a stream in the ids of its messages: the number of a request's stream, else 0."""
+    """Return the part of a message id that names its stream: the number of a request's stream, else 0."""
     return stream.rpartition(" ")[2] or "0"
 
 
 @dataclass(slots=True, eq=False)
 class Stream:
-    """The oldest message is first. One that is not kept can still be where the caller stopped reading."""
+    """The oldest message is first. An evicted message can still mark where the caller stopped reading."""
 
     kept: deque[Kept] = field(default_factory=deque)
     newest: Kept | None = None  # of an open stream, so that it can be resumed even after eviction
@@ -43,7 +43,7 @@ class Stream:
 
     @property
     def answer(self) -> Kept | None:
-        """The final message, if it is there and kept."""
+        """The final message, if it exists and was not evicted."""
         return self.kept[-1] if self.kept and self.kept[-1].is_final else None
 
     def add(self, entry: Kept) -> None:
@@ -51,8 +51,8 @@ class Stream:
         self.newest = None if entry.is_final else entry
 
     def remove(self, entry: Kept) -> None:
-        """Evict it. An unread message counts as missed."""
-        if self.kept[0] is entry:  # as nearly always
+        """Evict a message. An unread message counts as missed."""
+        if self.kept[0] is entry:  # the usual case
             self.kept.popleft()
         else:
             self.kept.remove(entry)
@@ -70,7 +70,7 @@ class Stream:
         return found[::-1]
 
     def number_before(self, event_id: str) -> int:
-        """Where reading goes on behind an id of this stream whose message is not kept any more."""
+        """Return the number after which to resume, for an event id of this stream whose message was evicted."""
         later = next((entry for entry in self.kept if entry.event_id > event_id), None)
         return self.taken if later is None else later.number - 1
 

@@ -1,4 +1,4 @@
-"""The streams of one connection of the handshake era: what was written to each, and who reads it now."""
+"""The streams of one handshake-era connection: the messages written to each, and its current reader."""
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -14,8 +14,8 @@ from emceepee.web.streams import PING, Frames, Writing, event_parts
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
-RETRY_MS = 1000  # which a caller waits before it takes a cut stream up again
-Position = tuple[str, int]  # a stream, and the number of the message behind which it is read
+RETRY_MS = 1000  # the delay before a caller reconnects to a cut stream
+Position = tuple[str, int]  # a stream, and the number of the message after which to read
 
 
 class Replay:
@@ -23,20 +23,20 @@ class Replay:
     half-open.
 
         POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or its loss goes to `on_loss`
-        backend           ──────────── id 3 ─ final  the log goes on; nothing is lost while nobody reads
+        backend           ──────────── id 3 ─ final  the log continues; nothing is lost without a reader
         GET, Last-Event-ID: 2 ─▶ find ─▶ read ─ id 3 ─ final   reader 2: replay and live are one list
 
-    What belongs to no request (`push`) is one more stream, PUSH, which never ends. A GET without Last-Event-ID reads it
-    from where its last reader stopped.
+    Messages that belong to no request (`push`) form one more stream, PUSH, which never ends. A GET without
+    Last-Event-ID reads it from where its last reader stopped.
     """
 
     def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner, records: MessageRecords | None = None) -> None:
         self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits, records)
         self._tasks = tasks
         self._readers: dict[str, Writing] = {}
-        self.on_loss: dict[str, Callable[[], None]] = {}  # called when the reader of a stream has disconnected
-        self.pushed = 0  # the number of the last push that a reader got
-        self.on_pushed: Callable[[], None] | None = None  # called when that is another one
+        self.on_loss: dict[str, Callable[[], None]] = {}  # called when a stream's reader has disconnected
+        self.pushed = 0  # the number of the last push that a reader took
+        self.on_pushed: Callable[[], None] | None = None  # called when `pushed` was updated
 
     def __repr__(self) -> str:
         live = [stream or "push" for stream in self._readers if self.is_read(stream)]
@@ -50,11 +50,11 @@ class Replay:
         return self._readers.get(stream)
 
     def push(self, message: JsonObject) -> None:
-        """Send something that belongs to no request."""
+        """Send a message that belongs to no request."""
         self.log.append(PUSH, encode(message))
 
     def find(self, event_id: str) -> Position | None:
-        """Where a caller goes on that comes back with this id."""
+        """Return the position from which a caller resumes with this id."""
         return self.log.position(event_id)
 
     def open(
@@ -67,7 +67,7 @@ class Replay:
         *,
         connection: CallerConnection | None = None,
     ) -> Writing:
-        """Write a stream from behind `after` on; whoever read it until now is stopped."""
+        """Write a stream from the message after `after`, and stop its previous reader."""
         self.stop_reader(stream)
         entries = self._follow_pushes(after) if stream == PUSH else self.log.follow(stream, after)
         frames, on_gone = kept_frames(entries), partial(self._report_loss, stream)
@@ -75,7 +75,7 @@ class Replay:
             send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
         )
         self._readers[stream] = writing
-        self.log.hold(stream)  # before the writer's first step, which comes a turn later
+        self.log.hold(stream)  # before the writer's first step, which runs a turn later
         writing.when_ended(partial(self.log.release, stream))
         return writing
 
@@ -88,7 +88,7 @@ class Replay:
         *,
         connection: CallerConnection | None = None,
     ) -> None:
-        """Replay and follow a stream from where it was found; without, what belongs to no request."""
+        """Replay and follow a stream from the found position, or the push stream if `found` is None."""
         stream, after = (PUSH, self.pushed) if found is None else found
         writing = self.open(stream, after, send, receive, header, connection=connection)
         try:
@@ -97,7 +97,7 @@ class Replay:
             self.remove_reader(stream, writing)
 
     def remove_reader(self, stream: str, writing: Writing) -> None:
-        """It is done; another may have replaced it."""
+        """Remove a finished reader, unless another has replaced it."""
         if self._readers.get(stream) is writing:
             del self._readers[stream]
 
@@ -119,7 +119,7 @@ class Replay:
 
 
 async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
-    """Messages of a log, each with the id to come back with."""
+    """Yield the messages of a log as frames, each with the event id to resume from."""
     async for entry in entries:
         if entry is None:
             yield PING
