@@ -1,4 +1,4 @@
-"""What is loaded only where HTTP is served: `emceepee serve`, and the console beside a caller on pipes."""
+"""Everything that only HTTP needs: `emceepee serve`, and the console beside a stdio caller."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -52,19 +52,19 @@ from emceepee.web.callback import CALLBACK_PATH
 
 log = EventLog("app")
 NO_PUBLIC_URL = "emceepee was started without --public-url, so a browser on another machine cannot come back to it."
-CONSOLE_HOST = "127.0.0.1"  # of the console beside a caller on standard input; never anything else
-REPLICA_HOST = "127.0.0.1"  # where other replicas are taken to be, unless the operator says otherwise
-CONSOLE_CLOSE_SECONDS = 3.0  # for its open requests, when the caller has gone
+CONSOLE_HOST = "127.0.0.1"  # the host of the console beside a stdio caller; always loopback
+REPLICA_HOST = "127.0.0.1"  # the default host at which replicas reach each other
+CONSOLE_CLOSE_SECONDS = 3.0  # the console's shutdown timeout for open requests after the caller disconnected
 
 
 async def run_http(
     config: Config, *, announce: Callable[[str], object], invite: Invite | None, source: ConfigSource | None = None
 ) -> None:
-    """`emceepee serve`: any number of callers at /mcp. `announce` is told the address once it is open.
+    """`emceepee serve`: serve many callers at /mcp. `announce` is called with the address once the port is open.
 
-    Without `invite`, nobody is told where the console is.
+    Without `invite`, the link to the console is not shown.
     """
-    use_surface(config.surface)  # what happens by itself is told in words for it
+    use_surface(config.surface)  # messages of automatic events are phrased for this surface
     clock, callback = SystemClock(), FixedCallback()
     figures = RequestMetrics(spec.name for spec in config.servers) if config.telemetry.wants_metrics else None
     async with (
@@ -139,7 +139,7 @@ async def listen_for_replicas(config: Config, clock: Clock) -> AsyncIterator[Rep
 
 
 async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite) -> None:
-    """Say where the console is: with a link that lets the only one in whom it can be for, else to log in there."""
+    """Announce the console: a login link for a sole principal, else the address of the login page."""
     address = reachable(address)
     if http.sole_principal is None:
         invite(f"{address}{LOGIN_PATH}")
@@ -149,14 +149,14 @@ async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite
 
 
 def reachable(address: str) -> str:
-    """For a browser here. Some addresses name no machine that it could ask."""
+    """Return an address that a local browser can open. Wildcard addresses such as 0.0.0.0 become loopback."""
     return address.replace("//0.0.0.0", "//127.0.0.1").replace("//[::]", "//[::1]")
 
 
 def set_callback(callback: FixedCallback, http: HttpConfig, address: str) -> None:
     """Set the redirect address of logins. Without --public-url it is on loopback: codes travel with TLS or not at all.
 
-    Where emceepee does not listen on loopback, nobody is there. The person then pastes the address of the page.
+    If emceepee does not listen on loopback, the redirect fails, and the user pastes the address of that page instead.
     """
     if http.public_url:
         callback.url = http.public_url.rstrip("/") + CALLBACK_PATH
@@ -187,11 +187,11 @@ def http_parts(
     only_logins: bool = False,
     peers: PeerConsoles | None = None,
 ) -> HttpParts:
-    """With `logins`, there is a console, which shows what `peers` have, too."""
+    """Build the parts of the HTTP server. With `logins`, they include a console, which also shows data of `peers`."""
     http, limits = config.http, config.limits
     oauth = None
     if http.oauth_issuer and http.oauth_resource:
-        from emceepee.guard.oauth import OAuthCheck  # here: the checking of signatures takes 10 MB
+        from emceepee.guard.oauth import OAuthCheck  # imported here: signature verification takes 10 MB
 
         oauth = OAuthCheck(
             http.oauth_issuer,
@@ -226,7 +226,7 @@ def http_parts(
 async def console_of(
     directory: SessionDirectory, config: Config, parts: SessionParts, invite: Invite
 ) -> AsyncIterator[Callable[[], None]]:
-    """Yields what opens the console, on loopback, for the sessions of `directory`."""
+    """Yield a function that opens the console for the sessions of `directory`, on loopback."""
     http = HttpConfig(host=CONSOLE_HOST, port=config.console_port or 0)
     config = replace(config, http=http)
     tasks, stopped = TaskOwner("console"), asyncio.Event()
@@ -273,7 +273,7 @@ def metrics_of(figures: RequestMetrics, directory: SessionDirectory, parts: Sess
 
 @asynccontextmanager
 async def listen_for_scrapes(config: Config, metrics: Metrics | None, parts: HttpParts) -> AsyncIterator[None]:
-    """Look after the figures that have to be, and serve them at an address of their own, if they have one."""
+    """Update the metrics in the background, and serve them at a separate address if one is configured."""
     if metrics is None:
         yield
         return

@@ -1,11 +1,11 @@
-"""The configuration file is followed while emceepee runs: what was changed in it is changed here, and nothing else.
+"""Follow the configuration file while emceepee runs, and apply only what changed in it.
 
     a change in a folder (watchfiles) ─┐
-    every few seconds ─────────────────┼─▶ the file's stamp is another ─▶ read it ─▶ compare ─▶ act
-    SIGUSR1 ───────────────────────────┴──────────────────────────────────▲
+    every few seconds ─────────────────┼─▶ the file's stamp changed ─▶ read it ─▶ compare ─▶ act
+    SIGUSR1 ───────────────────────────┴───────────────────────────────▲
 
-Whether there is something to do, the stamp decides, whatever gave reason to look. So editors that write by renaming,
-links that are pointed elsewhere, and file systems that report no changes are all the same.
+The stamp decides whether to read the file, regardless of the trigger. So the same code handles editors that write by
+renaming, retargeted symlinks, and file systems that report no changes.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from emceepee.state.limits import LIVE, Limits
 from emceepee.telemetry import logs
 
 log = logs.EventLog("config")
-START_SECONDS = 1.0  # before the watching begins: nobody who wants an answer first is to wait for what it loads
-LOOK_SECONDS = 5.0  # between looks at the stamp where no change is reported
-QUIET_MS, MOST_MS = 100, 1000  # changes are one if they follow each other so closely, but no longer than that
-SETTLE_SECONDS = 0.5  # for whoever is still writing, before a file counts as broken
-# By the field of Config, the key in the file. Of those that are not here, a change takes effect at once.
+START_SECONDS = 1.0  # delay before watching starts, so that loading the watcher does not delay the first answer
+LOOK_SECONDS = 5.0  # interval between checks of the stamp if no change is reported
+QUIET_MS, MOST_MS = 100, 1000  # debouncing: changes this close together count as one, up to the maximum
+SETTLE_SECONDS = 0.5  # wait for a writer to finish before a file counts as broken
+# Fields of Config whose changes need a restart, with their keys in the file. Other changes take effect at once.
 _AFTER_RESTART = {
     "roots": "roots",
     "surface": "surface",
@@ -42,12 +42,12 @@ _AFTER_RESTART = {
 
 
 def needing_restart(before: Config, after: Config) -> list[str]:
-    """The keys of the file that were changed, and are looked at only when emceepee starts."""
+    """Return the keys in the file that changed and take effect only at the next start."""
     limits = [f"limits.{name}" for name in before.limits.changed_in(after.limits) if name not in LIVE]
     return limits + [key for name, key in _AFTER_RESTART.items() if getattr(before, name) != getattr(after, name)]
 
 
-# By the key in the file, the field of Config, of settings that have their defaults if they have mistakes.
+# Fields of Config, by their keys in the file, that get their default if the file has a mistake in them.
 _HARMLESS = {
     "notices": "notices",
     "nativeElicitation": "native_elicitation",
@@ -58,7 +58,7 @@ _HARMLESS = {
 
 
 def keep_settings(config: Config, before: Config) -> Config:
-    """The same with the values from before where the file has mistakes in harmless settings and limits."""
+    """Return `config`, but with the previous values of harmless settings and limits that have mistakes in the file."""
     keys = {problem.key for problem in config.problems if problem.server is None}
     kept = {name: getattr(before, name) for key, name in _HARMLESS.items() if key in keys}
     if "limits" in keys:
@@ -69,7 +69,10 @@ def keep_settings(config: Config, before: Config) -> Config:
 
 
 class Reloader:
-    """`on_change` is told of every configuration that is taken over, after the registry."""
+    """Applies changes in the file.
+
+    `on_change` is called with each new configuration, before the registry applies it.
+    """
 
     def __init__(
         self,
@@ -81,7 +84,8 @@ class Reloader:
     ) -> None:
         self._source, self._registry, self._clock = source, registry, clock
         self._on_change, self._at_start = on_change, config
-        # What the file said last, besides the object that is in use: of that, not everything changes with the file.
+        # A copy of what the file contained last. The active limits object differs: not all of its values follow the
+        # file.
         self._limits, self._config = config.limits, replace(config, limits=replace(config.limits))
         self._stamp = source.stamp
         self._problem: str | None = None
@@ -92,7 +96,7 @@ class Reloader:
         await self._clock.sleep(START_SECONDS)
         try:
             await self._watch()
-        except (OSError, ImportError) as error:  # such as: the user has too many watches
+        except (OSError, ImportError) as error:  # for example: the user has too many watches
             log.warning("config_changes_not_reported", error=str(error), instead=f"a look every {LOOK_SECONDS:g} s")
         while True:
             await self.look()
@@ -103,7 +107,7 @@ class Reloader:
         from watchfiles import awatch
 
         while True:
-            await self.look()  # the changes from before there is a watch
+            await self.look()  # catches changes from before the watch exists
             folders = folders_of(self._source.file)
             changes = awatch(
                 *folders,
@@ -123,32 +127,32 @@ class Reloader:
                 await changes.aclose()
 
     async def look(self) -> None:
-        """Read the file if it is another one, or if a missing file that it refers to is there now."""
+        """Read the file if its stamp changed, or if a missing file that it refers to now exists."""
         missing = [problem.missing for problem in self._config.problems if problem.missing is not None]
         if stamp_of(self._source.file) != self._stamp or any(stamp_of(file) is not None for file in missing):
             await self.reload()
 
     @property
     def problem(self) -> str | None:
-        """Why the file as it is now is not in force."""
+        """Why the file's current content is not in use, or None."""
         return self._problem
 
     @property
     def mistakes(self) -> list[str]:
-        """Those in the file that is in force."""
+        """The mistakes in the file's active version."""
         return [str(problem) for problem in self._config.problems]
 
     @property
     def needing_restart(self) -> list[str]:
-        """The keys of the file with another value than emceepee was started with, which count then only."""
+        """The keys in the file whose values differ from those at startup and take effect only at the next start."""
         return needing_restart(self._at_start, self._config)
 
     async def reload(self) -> None:
-        """Read the file, whatever its stamp is. One that cannot be read as a whole changes nothing."""
+        """Read the file regardless of its stamp. If it cannot be parsed, the configuration stays unchanged."""
         async with self._reading:
             try:
                 config = await self._read_settled()
-            except Exception as error:  # also what nobody thought of: the next version of the file is to be read
+            except Exception as error:  # even an unexpected error: the next version of the file must still be read
                 words = str(error) if isinstance(error, ConfigError) else f"{self._source.file}: {error!r}"
                 self._problem = self._registry.problem = words
                 log.warning("config_not_reloaded", error=words, instead="the configuration before it stays in use")
@@ -156,7 +160,10 @@ class Reloader:
             await self._apply(config)
 
     async def _read_settled(self) -> Config:
-        """Read the file twice if it has new mistakes: someone may be writing it, or a secret. Raises: ConfigError."""
+        """Read the file, and again after a delay if it has new mistakes: a writer may not be finished.
+
+        Raises: ConfigError.
+        """
         try:
             config = await self._read()
             if {*config.problems} <= {*self._config.problems}:
@@ -167,8 +174,8 @@ class Reloader:
         return await self._read()
 
     async def _read(self) -> Config:
-        self._stamp = stamp_of(self._source.file)  # before it is read: what is written meanwhile is read again
-        return await asyncio.to_thread(self._source.read)  # which may have to ask a keyring
+        self._stamp = stamp_of(self._source.file)  # before reading, so that a concurrent write triggers another read
+        return await asyncio.to_thread(self._source.read)  # in a thread: it may wait for a keyring
 
     async def _apply(self, config: Config) -> None:
         before, config = self._config, keep_settings(config, self._config)
@@ -195,7 +202,7 @@ class Reloader:
 
 @asynccontextmanager
 async def follow_file(source: ConfigSource | None, make: Callable[[ConfigSource], Reloader]) -> AsyncIterator[None]:
-    """While inside, the configuration is what the file says. Without a file, nothing is watched or loaded."""
+    """Follow the file and SIGUSR1 inside this context. Without a file, watch and load nothing."""
     tasks, loop = TaskOwner("config"), asyncio.get_running_loop()
     reloader = None if source is None else make(source)
 

@@ -1,6 +1,6 @@
-"""The composition root: what every emceepee is made of. The nesting is the order in which things close.
+"""The composition root of every emceepee process. The nesting of contexts defines the shutdown order.
 
-What is made of it is in `stdio_app` and `http_app`, so that whoever needs one does not load the other.
+`stdio_app` and `http_app` build on it. They are separate so that a process loads only the one it needs.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from emceepee.telemetry.otel.export import Export
     from emceepee.telemetry.request_metrics import RequestMetrics
 
-Invite = Callable[[str], object]  # told where a person can open the console
+Invite = Callable[[str], object]  # called with the link to the console
 
 
 @asynccontextmanager
 async def open_store(config: Config, clock: Clock, *, address: str = "") -> AsyncIterator[Store]:
-    """`address` is where other replicas reach this process. Raises: StoreUnusable."""
+    """Open the configured store. `address` is where other replicas reach this process. Raises: StoreUnusable."""
     location = config.location
     if location.is_memory:
         yield MemoryStore()
@@ -62,14 +62,14 @@ async def open_store(config: Config, clock: Clock, *, address: str = "") -> Asyn
         await store.close()
 
 
-# Each engine is loaded by whoever uses it, and by nobody else.
+# Each store engine is imported only if the configuration uses it.
 
 
 async def _open_sqlite(config: Config, clock: Clock, address: str) -> Store:
     from emceepee.store.sqlite.sqlite_store import SqliteStore
 
     location = config.location
-    assert location.path is not None  # whoever calls it looked
+    assert location.path is not None  # checked by the caller
     return await SqliteStore.open(
         location.path,
         clock,
@@ -84,7 +84,7 @@ async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
     from emceepee.store.redis.redis_store import RedisStore
 
     location = config.location
-    assert location.redis is not None  # whoever calls it looked
+    assert location.redis is not None  # checked by the caller
     return await RedisStore.open(
         location.redis,
         clock,
@@ -97,7 +97,7 @@ async def _open_redis(config: Config, clock: Clock, address: str) -> Store:
 
 @asynccontextmanager
 async def follow_changes(changes: SharedChanges | None) -> AsyncIterator[None]:
-    """Look after what other processes change, if others may."""
+    """Poll for changes by other processes while inside this context. With None, do nothing."""
     tasks = TaskOwner("store")
     if changes is not None:
         tasks.spawn(changes.run(), name="poll")
@@ -115,7 +115,10 @@ async def server_logins(
     dialer: Dialer,
     callback: FixedCallback | LoopbackCallback | None,
 ) -> AsyncIterator[ServerLogins]:
-    """Browsers come back to `callback`, or to a port of their own that is opened for the first of them."""
+    """Open the logins for servers.
+
+    Browsers return to `callback`, or to a loopback port that opens for the first login.
+    """
     public = config.http.public_url if isinstance(callback, FixedCallback) else None
     document = f"{public.rstrip('/')}{CLIENT_PATH}" if public and public.startswith("https://") else None
     place = callback or LoopbackCallback()
@@ -196,7 +199,7 @@ async def session_parts(
 
 
 def served_tools(config: Config) -> list[Tool]:
-    """The tools as this configuration has them."""
+    """Return the tools that this configuration enables."""
     tools = [tool for tool in TOOLS if config.has_codemode or tool.name not in CODE_MODE]
     return fit_tools(tools, config.limits)
 
@@ -211,7 +214,7 @@ def notice_options(config: Config) -> NoticeOptions:
 
 @asynccontextmanager
 async def observing(config: Config, clock: Clock, figures: "RequestMetrics | None" = None) -> AsyncIterator[Observers]:
-    """Who wants to know of every request. Raises: OSError."""
+    """Yield the observers of all requests: metrics, audit log, and telemetry, as configured. Raises: OSError."""
     counting = () if figures is None else (figures,)
     async with audit_log(config, clock) as audits, otel_export(config, clock) as export:
         if export is None:
@@ -222,7 +225,7 @@ async def observing(config: Config, clock: Clock, figures: "RequestMetrics | Non
 
 @asynccontextmanager
 async def audit_log(config: Config, clock: Clock) -> "AsyncIterator[tuple[AuditLog, ...]]":
-    """None or one. Raises: OSError."""
+    """Yield the audit log in a tuple, which is empty if none is configured. Raises: OSError."""
     if config.telemetry.audit_log is None:
         yield ()
         return

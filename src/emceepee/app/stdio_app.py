@@ -1,4 +1,4 @@
-"""`emceepee` on standard input and output: one caller, and a console beside it if one is wanted."""
+"""`emceepee` on standard input and output: one caller and an optional console."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -32,13 +32,13 @@ from emceepee.store.store import HeldElsewhere, Store
 from emceepee.surface import use_surface
 
 HELD_SECONDS = 10.0  # less than a client waits for a server to start
-HELD_LOOK_SECONDS = 0.05  # between two looks whether it is free
+HELD_LOOK_SECONDS = 0.05  # interval between checks whether the session is free
 
 
 async def run_stdio(
     config: Config, *, stdin: int, stdout: int, invite: Invite, source: ConfigSource | None = None
 ) -> None:
-    """`emceepee`: one caller on standard input and output, and a console beside it if one is wanted."""
+    """Serve one caller on standard input and output, with an optional console."""
     use_surface(config.surface)
     clock = SystemClock()
     async with (
@@ -50,7 +50,7 @@ async def run_stdio(
     ):
         parts.registry.ends_with_caller = not store.is_durable
         session.update_profile(transport="stdio")
-        session.open_streams += 1  # as long as the process runs, it is neither idle nor put to sleep
+        session.open_streams += 1  # an open stream keeps the session awake while the process runs
         tools = served_tools(config)
         kernel = Kernel(tools, servers=config.servers, takes_handles=False)
 
@@ -75,14 +75,15 @@ async def run_stdio(
 
 @asynccontextmanager
 async def stdio_session(config: Config, store: Store, parts: SessionParts) -> AsyncIterator[Session]:
-    """The one session of a process: a new one, or the one of that name, as it was left. Raises: StoreError."""
+    """Open the process's only session: a new one, or the configured named one, restored. Raises: StoreError."""
     if config.session_name is None:
         session_id = Ulids(lambda: milliseconds(parts.clock.now())).new()
         async with open_session(session_id, LOCAL, parts) as session:
             yield session
         return
     key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
-    await take_when_free(store, key, parts.clock)  # the directory would begin another one of that name
+    # acquire the lease first: otherwise the directory would create a second session of this name
+    await take_when_free(store, key, parts.clock)
     directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
     try:
         yield await directory.find_or_open(key)
@@ -91,7 +92,7 @@ async def stdio_session(config: Config, store: Store, parts: SessionParts) -> As
 
 
 async def take_when_free(store: Store, key: SessionKey, clock: Clock) -> None:
-    """Wait for a process that has the session: clients that start emceepee for each call start several at once.
+    """Wait until no other process holds the session: clients may start several processes at once, one for each call.
 
     Raises: HeldElsewhere after a bounded wait, StoreError.
     """
@@ -111,11 +112,14 @@ async def take_when_free(store: Store, key: SessionKey, clock: Clock) -> None:
 async def console_beside(
     session: Session, config: Config, parts: SessionParts, invite: Invite
 ) -> AsyncIterator[Callable[[], None] | None]:
-    """Yields what opens the console, if one is wanted: it listens once the caller was answered, and delays nobody."""
+    """Yield a function that opens the console, or None.
+
+    The console listens only after the first answer, to delay no caller.
+    """
     if config.console_port is None:
         yield None
         return
-    from emceepee.app.http_app import console_of  # here: most callers have none
+    from emceepee.app.http_app import console_of  # imported here: most callers have no console
 
     directory = SessionDirectory(parts)
     directory.adopt(session)

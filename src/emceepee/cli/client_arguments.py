@@ -1,4 +1,4 @@
-"""The flags of the commands that look at servers and clients. What carries them out is loaded only when it runs."""
+"""Flags of the commands for servers and clients. Their implementations are loaded only when they run."""
 
 import argparse
 from pathlib import Path

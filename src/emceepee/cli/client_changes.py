@@ -1,4 +1,4 @@
-"""What `import`, `install` and `undo` share: where the journal is, and asking before anything is written."""
+"""Code shared by `import`, `install`, and `undo`: the journal's location, and confirmation before writing."""
 
 import argparse
 import os
@@ -26,20 +26,20 @@ def open_journal() -> ChangeJournal:
 
 
 def current_time() -> datetime:
-    from emceepee.clock import SystemClock  # here: it loads asyncio
+    from emceepee.clock import SystemClock  # imported here: it loads asyncio
 
     return SystemClock().now()
 
 
 def run_guarded(work: Callable[[], int], *, interrupted: int | None = None) -> int:
-    """Returns the exit code; `interrupted` for work that goes on until Ctrl-C ends it."""
+    """Run the work and return the exit code; `interrupted` is the code for Ctrl-C in commands that run until then."""
     try:
         code = work()
         sys.stdout.flush()
     except ClientError as error:
         complain(error)
         return FAILED
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader closed the pipe early, for example `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except KeyboardInterrupt:
@@ -51,7 +51,7 @@ def run_guarded(work: Callable[[], int], *, interrupted: int | None = None) -> i
 
 
 def decide(options: argparse.Namespace, changes: Sequence[FileChange], question: str) -> int | None:
-    """None to go on, else the exit code."""
+    """Return None if the changes may be written, else the exit code."""
     if options.dry_run:
         return DONE
     if not any(change.is_change for change in changes):

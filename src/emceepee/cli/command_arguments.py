@@ -1,4 +1,4 @@
-"""The flags of the commands that use servers, or look at a running emceepee. What carries them out is loaded later."""
+"""Flags of the commands that use servers or watch a running emceepee. Their implementations are loaded later."""
 
 import argparse
 from pathlib import Path
@@ -17,12 +17,12 @@ INSTANT, RECORDED = SPEEDS = ("instant", "recorded")
 LOOPBACK = "127.0.0.1"
 
 
-# What may stand behind a flag, too, where argparse would not look for it: the last arguments of these commands.
+# Positional arguments that may also follow a flag, which argparse does not support: the last ones of these commands.
 _LATE = {"tools": ("tool",), "call": ("arguments",), "read": ("uri",), "prompt": ("name", "arguments")}
 
 
 def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
-    """Give words that were left over to the command they are for. Returns what is still left."""
+    """Assign leftover words to the command's positional arguments, and return the remaining words."""
     for name in _LATE.get(options.command, ()):
         if any(word.startswith("-") for word in rest):
             break
@@ -37,7 +37,7 @@ def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
 
 
 def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`tools`, `call`, `read`, `prompt` and `search`."""
+    """Add `tools`, `call`, `read`, `prompt`, and `search`."""
     tools = _add(commands, "tools", "List servers' tools, or show one of them in full.")
     tools.add_argument("server", nargs="?", metavar="SERVER", help="only its tools (default: of all)")
     tools.add_argument("tool", nargs="?", metavar="TOOL", help="only this one, with its arguments")
@@ -90,7 +90,7 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
 
 
 def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`replay`, `logs` and `top`."""
+    """Add `replay`, `logs`, and `top`."""
     replay = _add(
         commands,
         "replay",
@@ -137,7 +137,7 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
 
 
 def add_own_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`version` and `completion`."""
+    """Add `version` and `completion`."""
     version = _add(commands, "version", "Show the versions of emceepee and of what it runs on.")
     version.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to name")
     version.add_argument("--json", action="store_true", help="say it in JSON")

@@ -1,4 +1,4 @@
-"""The flags of `emceepee config`. What carries it out is loaded only when it runs."""
+"""Flags of `emceepee config`. Its implementation is loaded only when it runs."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""The help of the command line as a whole: commands by what they are for."""
+"""The help of the command line, with commands grouped by purpose."""
 
 import argparse
 import shutil
@@ -19,14 +19,14 @@ COLUMN = 14
 
 
 class SafeParser(argparse.ArgumentParser):
-    """Its errors repeat arguments, which may come from elsewhere."""
+    """Escapes its error messages, because they repeat arguments, which may come from untrusted sources."""
 
     def error(self, message: str) -> NoReturn:
         super().error(printable(message))
 
 
 class GroupedHelp(SafeParser):
-    """Without a list of all flags in one line at the top, which nobody reads."""
+    """Omits the usage line with all flags, which is too long to read."""
 
     def format_help(self) -> str:
         commands = {

@@ -1,4 +1,4 @@
-"""`emceepee`: the command line. Whatever a command needs is loaded when it runs, so that others answer at once."""
+"""`emceepee`: the command line. Each command imports its implementation when it runs, so that the others start fast."""
 
 import argparse
 import os
@@ -28,7 +28,7 @@ USAGE_ERROR = CANNOT_START
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code."""
+    """Run the command line and return the exit code."""
     closed = fill_closed()
     drop_relative_folders(os.environ)
     parser = build_parser()
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(left)}")
     try:
         return _run(options, arguments, parser, closed)
-    except KeyboardInterrupt:  # Ctrl-C came before the command handles signals itself
+    except KeyboardInterrupt:  # Ctrl-C arrived before the command handles signals itself
         from emceepee.cli.terminal import FAILED, complain
 
         complain("stopped")
@@ -122,7 +122,7 @@ def _run(
 
 
 def main_http() -> int:
-    """`emceepee-http` is `emceepee serve`."""
+    """Run `emceepee-http`, an alias of `emceepee serve`."""
     return main(["serve", *sys.argv[1:]])
 
 
@@ -153,7 +153,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 class _ShowVersion(argparse.Action):
-    """Looks it up only when asked, which takes longer than all the rest."""
+    """Looks up the version only when requested, because the lookup takes longer than everything else."""
 
     def __call__(
         self,

@@ -1,4 +1,4 @@
-"""The flags of `emceepee servers`. What carries it out is loaded only when it runs."""
+"""Flags of `emceepee servers`. Its implementation is loaded only when it runs."""
 
 import argparse
 

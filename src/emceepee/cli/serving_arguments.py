@@ -1,4 +1,4 @@
-"""The flags of serving: without a command, by `serve` and by `daemon`; some of them are other commands' as well."""
+"""Flags for serving: without a command, with `serve`, and with `daemon`. Other commands reuse some of them."""
 
 import argparse
 from pathlib import Path
@@ -27,7 +27,7 @@ LONGEST_IDLE_SECONDS = 86400 * 365
 
 
 def add_stdio_options(parser: argparse.ArgumentParser) -> None:
-    """Of the program without a command."""
+    """Add the options of the program without a command."""
     _add_common_options(parser)
     _add_daemon_options(parser)
     parser.add_argument(
@@ -41,7 +41,7 @@ def add_stdio_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_serving_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """`serve` and `daemon`."""
+    """Add `serve` and `daemon`."""
     shared, once = _parent(), _parent()
     _add_common_options(shared)
     words = "Serve many callers over Streamable HTTP at /mcp."
@@ -53,21 +53,21 @@ def add_serving_commands(commands: "argparse._SubParsersAction[argparse.Argument
 
 
 def place_options() -> argparse.ArgumentParser:
-    """Where the configuration and the state are, for commands that read them as serving does."""
+    """Return a parser with the flags for configuration and state, for commands that read them like serving does."""
     parent = _parent()
     _add_place_options(parent)
     return parent
 
 
 def login_options() -> argparse.ArgumentParser:
-    """How logins to servers are made and kept, likewise."""
+    """Return a parser with the flags for logins to servers, shared in the same way."""
     parent = _parent()
     _add_login_options(parent)
     return parent
 
 
 def _parent() -> argparse.ArgumentParser:
-    """Without defaults of its own: else what stands before the command would count for nothing."""
+    """Return a parent parser without defaults: its defaults would override flags given before the command."""
     return argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
 
 

@@ -1,4 +1,4 @@
-"""What commands say to people: color on a terminal only, questions only where someone can answer."""
+"""Terminal output and prompts: colors only on a terminal, questions only if a user can answer."""
 
 import os
 import sys
@@ -9,15 +9,15 @@ from typing import TextIO
 from emceepee.terminal_text import printable
 
 DONE, FAILED, USAGE = 0, 1, 2
-MOST_ASKED = 5  # times, if the answers are neither yes nor no
+MOST_ASKED = 5  # attempts, if the answers are neither yes nor no
 TYPE_Y_OR_N = "Type y or n."
 _DIFF_COLORS = (("+++", "1"), ("---", "1"), ("@@", "36"), ("+", "32"), ("-", "31"))
 
 
 class Painted(str):
-    """Text that is safe for a terminal, with its colors.
+    """Text that is safe for a terminal, including its colors.
 
-    An f-string turns it into a plain string, and `say` then escapes its colors: pass it as an argument of its own.
+    An f-string turns it into a plain string, and `say` then escapes its colors. Pass it as a separate argument.
     """
 
     __slots__ = ()
@@ -25,7 +25,7 @@ class Painted(str):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paint:
-    """Colors, if there are any."""
+    """Applies colors, if they are enabled."""
 
     is_on: bool
 
@@ -92,6 +92,6 @@ def agrees(question: str) -> bool:
 
 
 def read_yes_or_no(answer: str, *, default: bool) -> bool | None:
-    """Return None for an answer that is neither. An empty answer is the default."""
+    """Return True for yes, False for no, and None for other answers. An empty answer is the default."""
     word = answer.strip().lower()
     return default if not word else {"y": True, "yes": True, "n": False, "no": False}.get(word)

@@ -1,12 +1,10 @@
-"""The clients that emceepee knows, each declared once. For others there is `npx add-mcp`."""
+"""The clients that emceepee supports, each declared once. For other clients, use `npx add-mcp`."""
 
 from emceepee.clients.client import ClientProgram, Format, Words
 from emceepee.config.document_errors import ClientError
 from emceepee.errors import near_names
 
-PATIENCE_SECONDS = (
-    960  # longer than the longest call that emceepee waits for, so that it is never the client that gives up
-)
+PATIENCE_SECONDS = 960  # longer than the longest call that emceepee waits for, so that the client never times out first
 START_SECONDS = 60
 _MACOS_CODE = "~/Library/Application Support/Code/User"
 _EDITOR_VARIABLES = ((r"\$\{userHome\}", "${HOME}"), (r"\$\{(?:pathSeparator|/)\}", "/"))

@@ -1,4 +1,4 @@
-"""Files that change together: shown first, then written whole or not at all."""
+"""File changes that are previewed first, and then either all written or all rolled back."""
 
 import hashlib
 import os
@@ -15,15 +15,15 @@ from emceepee.clients.masking import masked
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
 
-CONTEXT_LINES = 2  # of a diff
-LINES_AROUND = 500  # of a change, looked through for what tells of secrets
+CONTEXT_LINES = 2  # lines of context in a diff
+LINES_AROUND = 500  # lines around a change that are searched for the names of secrets
 MOST_DIFFED, MOST_DIFFED_LINES = 1 << 20, 20_000  # characters
-LARGEST_FILE = 64 << 20  # bytes; Claude Code keeps much else in its file
+LARGEST_FILE = 64 << 20  # bytes; Claude Code stores much more than servers in its file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """`before` is None for a file that is made, `after` for one that goes. `places` are where servers stand in it."""
+    """`before` is None for a new file, and `after` for a deleted one. `places` lists where servers can appear in it."""
 
     path: Path
     before: bytes | None
@@ -35,7 +35,7 @@ class FileChange:
         return self.before != self.after
 
     def diff(self) -> str:
-        """For people: secrets are masked. Of a file that changes in too many places, only how much."""
+        """Return a diff for display, with secrets masked. If the changed part is too large, return only a header."""
         texts = [(content or b"").decode("utf-8", "replace") for content in (self.before, self.after)]
         before, after = (_lines(text) for text in texts)
         start, rest = _alike(before, after)
@@ -45,7 +45,8 @@ class FileChange:
         header = [f"--- {self.path}", f"+++ {self.path}"]
         if max(map(len, texts)) > MOST_DIFFED or max(len(before), len(after)) > MOST_DIFFED_LINES:
             return "".join(f"{line}\n" for line in (*header, "@@ too many lines to show @@"))
-        # More than is shown: what tells of a secret may stand farther away from it.
+        # Mask more lines than the diff shows: the name that marks a value as a secret may be on a line outside the
+        # diff.
         was, will_be = (_lines(masked(text)) for text in texts)
         shown = []
         for group in SequenceMatcher(None, before, after).get_grouped_opcodes(CONTEXT_LINES):
@@ -60,7 +61,7 @@ class FileChange:
 
 
 def _alike(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
-    """How many lines at the beginning and at the end are the same."""
+    """Return how many lines the two texts share at the beginning and at the end."""
     most = min(len(before), len(after))
     start = next((place for place in range(most) if before[place] != after[place]), most)
     rest = next((place for place in range(most - start) if before[-1 - place] != after[-1 - place]), most - start)
@@ -68,13 +69,13 @@ def _alike(before: Sequence[str], after: Sequence[str]) -> tuple[int, int]:
 
 
 def _range(first: int, end: int) -> str:
-    """As unified diffs have it: lines count from 1, and an empty range stands behind the line before it."""
+    """Format a range for a unified diff: lines count from 1, and an empty range names the line before it."""
     count = end - first
     return f"{first + 1}" if count == 1 else f"{first + 1 if count else first},{count}"
 
 
 def _lines(text: str) -> list[str]:
-    """Each with its end, which is always the same character; others are part of a line."""
+    """Split text at line feeds only, and keep them. Other line separators stay part of a line."""
     return StringIO(text, newline="\n").readlines()
 
 
@@ -83,7 +84,10 @@ def digest(content: bytes | None) -> str | None:
 
 
 def write_file(path: Path, content: bytes | None, *, mode: int | None = None) -> None:
-    """All of it or nothing; the mode is kept, and a link still leads there. None removes it. Raises: OSError."""
+    """Write a file atomically, or delete it if `content` is None.
+
+    Keep its mode, and follow links. Raises: OSError.
+    """
     path = path.resolve()
     if content is None:
         path.unlink(missing_ok=True)
@@ -98,7 +102,7 @@ def write_file(path: Path, content: bytes | None, *, mode: int | None = None) ->
             file.write(content)
             os.fchmod(file.fileno(), mode if mode is not None else held.st_mode & 0o7777 if held else PRIVATE_FILE)
             if held is not None:
-                with suppress(OSError):  # only root may give files away
+                with suppress(OSError):  # only root may change a file's owner
                     os.fchown(file.fileno(), held.st_uid, held.st_gid)
             file.flush()
             os.fsync(file.fileno())
@@ -110,7 +114,7 @@ def write_file(path: Path, content: bytes | None, *, mode: int | None = None) ->
 
 
 def make_folders(path: Path) -> list[Path]:
-    """Those above a file that were not there, the outermost first. Raises: OSError."""
+    """Create the missing folders above a file, and return them, the outermost first. Raises: OSError."""
     missing = [folder for folder in path.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(PRIVATE_FOLDER)
@@ -118,7 +122,7 @@ def make_folders(path: Path) -> list[Path]:
 
 
 def write_all(changes: Iterable[FileChange]) -> None:
-    """If one cannot be written, those before it are put back. Raises: ClientError."""
+    """Write all files. If one cannot be written, restore the files before it. Raises: ClientError."""
     done: list[FileChange] = []
     for change in changes:
         try:

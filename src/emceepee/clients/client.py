@@ -1,4 +1,4 @@
-"""What is declared of a client: where its files are, and in which words they speak of servers."""
+"""The description of a client: the location of its files, and the names it uses in server entries."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,45 +19,47 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """How a client writes an entry. What it reads besides, `reading.py` takes from any of them."""
+    """The key names that a client uses when it writes an entry. `reading.py` accepts the names of all clients."""
 
     url: str = "url"
-    http_type: str | None = None  # the value of `type` for an address; None: it has no such key
+    http_type: str | None = None  # the value of `type` for an HTTP server; None: the entry has no such key
     stdio_type: str | None = None
     command: str = "command"
-    joins_args: bool = False  # command and arguments are one list
+    joins_args: bool = False  # the command and its arguments are one list
     env: str = "env"
     headers: str = "headers"
-    repeats_name: bool = False  # the name stands in the entry, too
-    fixed: Mapping[str, Any] = field(default_factory=dict)  # in every entry
+    repeats_name: bool = False  # the entry repeats the server's name
+    fixed: Mapping[str, Any] = field(default_factory=dict)  # keys that every entry has
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientProgram:
-    """One program that starts MCP servers. `files` are in the order in which it looks; the first is the usual one."""
+    """A program that starts MCP servers. `files` are in the order in which it searches; the first is the usual one."""
 
     key: str
     title: str
     files: tuple[str, ...]
-    macos_files: tuple[str, ...] = ()  # where they differ
-    programs: tuple[str, ...] = ()  # folders of the programs that each read one of `files`, if that is not one program
+    macos_files: tuple[str, ...] = ()  # if they differ from `files`
+    programs: tuple[str, ...] = ()  # one folder per program, if several programs each read one of `files`
     macos_programs: tuple[str, ...] = ()
-    folder: str | None = None  # whose files are read, too
+    folder: str | None = None  # a folder whose files the client reads as well
     project_file: str | None = None
-    variable: tuple[str, str] | None = None  # names a folder that counts before `files`, and the file in it
+    # an environment variable that names a folder, searched before `files`, and the file in that folder
+    variable: tuple[str, str] | None = None
     format: Format = Format.JSON
     path: tuple[str, ...] = ("mcpServers",)
-    newer_path: tuple[str, ...] | None = None  # counts where the file has it already
+    newer_path: tuple[str, ...] | None = None  # used instead of `path` if the file already has it
     newer_words: Words | None = None
     is_list: bool = False
     words: Words = Words()
-    load_flags: Mapping[str, Any] = field(default_factory=dict)  # in the entry of emceepee itself
-    expansions: tuple[tuple[str, str], ...] = ()  # regexes of its own references, and what they are in ours
-    new_file: str = ""  # what a file must hold besides, if there is none
+    load_flags: Mapping[str, Any] = field(default_factory=dict)  # keys that only emceepee's own entry gets
+    # regexes of the client's reference syntax, and their replacements in emceepee's
+    expansions: tuple[tuple[str, str], ...] = ()
+    new_file: str = ""  # the initial content of a file that does not exist yet
     afterwards: str = "Restart it"
 
     def user_files(self, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
-        """In the order in which it looks. Raises: RuntimeError if there is no home."""
+        """Return the user's files in the client's search order. Raises: RuntimeError if there is no home."""
         texts = self.macos_files if platform == MACOS and self.macos_files else self.files
         paths = tuple(_expanded(text, environment) for text in texts)
         if self.variable is not None and environment.get(self.variable[0]):
@@ -65,12 +67,12 @@ class ClientProgram:
         return paths
 
     def program_folders(self, environment: Mapping[str, str], platform: str) -> tuple[Path, ...]:
-        """One for each of the last files of `user_files`; none if one program reads them all."""
+        """Return one folder for each of the last files of `user_files`, or none if a single program reads them all."""
         texts = self.macos_programs if platform == MACOS and self.macos_programs else self.programs
         return tuple(_expanded(text, environment) for text in texts)
 
     def folder_files(self, environment: Mapping[str, str]) -> tuple[Path, ...]:
-        """Those in its folder, in the order of their names."""
+        """Return the JSON and YAML files in the client's folder, sorted by name."""
         if self.folder is None:
             return ()
         found = _expanded(self.folder, environment)

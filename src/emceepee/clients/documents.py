@@ -1,4 +1,4 @@
-"""A client's file as text: what it says of servers, and the same text with one more or some less."""
+"""A client's file as text: read its servers, add one, or remove some."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ MOST_SERVERS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientFile:
-    """One file of one client. `content` is None if there is none."""
+    """A file of a client. `content` is None if the file does not exist."""
 
     client: ClientProgram
     path: Path
@@ -44,7 +44,7 @@ class ClientFile:
 
     @property
     def places(self) -> tuple[tuple[str, ...], ...]:
-        """Where servers can stand in it."""
+        """Paths in the document at which servers can appear."""
         newer = self.client.newer_path
         return (self.client.path,) if newer is None else (self.client.path, newer)
 
@@ -62,7 +62,7 @@ class ClientFile:
         return found
 
     def entries(self, document: JsonObject | None = None) -> list[tuple[str, Any]]:
-        """Names and entries as the file has them; `document` if that was read already. Raises: BadDocument."""
+        """Return names and raw entries. Pass `document` if it is already parsed. Raises: BadDocument."""
         document = self.document() if document is None else document
         found: list[tuple[str, Any]] = []
         newer = self.client.newer_path
@@ -76,7 +76,7 @@ class ClientFile:
         return found
 
     def place(self) -> tuple[tuple[str, ...], Words]:
-        """Where a new entry goes, and in which words. Raises: BadDocument."""
+        """Return the path for a new entry, and the key names it uses. Raises: BadDocument."""
         newer, words = self.client.newer_path, self.client.newer_words
         if newer is not None and words is not None and self._has_newer(self.document()):
             return newer, words
@@ -102,7 +102,8 @@ class ClientFile:
     def _edited(self, edit: Any) -> bytes:
         try:
             text = str(edit(editor_of(self.format)))
-            editor_of(self.format).read(text)  # better to refuse than to leave a client without its file
+            # parse the result: refusing an edit is better than corrupting the client's file
+            editor_of(self.format).read(text)
         except BadDocument as error:
             raise BadDocument(f"{self.path}: {error}") from None
         return text.encode("utf-8")
@@ -115,13 +116,13 @@ class ClientFile:
 
 
 def format_of(path: Path) -> Format:
-    """By the name, as some clients take several."""
+    """Derive the format from the file name, because some clients support several formats."""
     suffixes = {".toml": Format.TOML, ".yaml": Format.YAML, ".yml": Format.YAML}
     return suffixes.get(path.suffix, Format.JSON)
 
 
 def read_bytes(path: Path) -> bytes | None:
-    """None if there is no such file. Raises: ClientError."""
+    """Return the file's content, or None if it does not exist. Raises: ClientError."""
     try:
         return read_file(path, LARGEST_FILE)
     except (FileNotFoundError, NotADirectoryError):
@@ -145,7 +146,7 @@ def _pairs(found: Any) -> list[tuple[str, Any]]:
 
 
 def editor_of(kind: Format) -> ModuleType:
-    """Loaded only where used."""
+    """Import the editor module on first use."""
     if kind is Format.TOML:
         from emceepee.clients import toml_edits
 

@@ -1,4 +1,4 @@
-"""A change of a file as changes of single servers, so that it can be taken back after others changed the file, too."""
+"""Express a file change as changes of single servers, so that undo works even if the file was edited later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,16 +15,19 @@ from emceepee.config.document_errors import BadDocument
 from emceepee.wire.json_types import JsonObject
 
 Place = tuple[str, ...]  # the keys that lead to an object or a list of servers
-MOST_CHARACTERS, MOST_VALUES = 4 << 20, 100_000  # of the servers of one file
+MOST_CHARACTERS, MOST_VALUES = 4 << 20, 100_000  # limits for the servers of one file
 
 
 class Conflict(Exception):
-    """An entry was changed since, so that it cannot be taken back alone; the text is its name."""
+    """An entry was changed later, so it cannot be undone alone; the text is its name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryChange:
-    """A server that a change added, replaced or removed. `after` is what was written, None if it was removed."""
+    """A server that a change added, replaced, or removed.
+
+    `after` is the entry as written, or None if it was removed.
+    """
 
     place: Place
     name: str
@@ -40,7 +43,7 @@ class EntryChange:
 
 
 def entry_changes(change: FileChange) -> list[EntryChange]:
-    """Which servers differ; none if the files cannot be read."""
+    """Return the servers that differ, or an empty list if the files cannot be parsed."""
     if change.after is None or not change.places:
         return []
     try:
@@ -57,7 +60,7 @@ def entry_changes(change: FileChange) -> list[EntryChange]:
 
 
 def take_back(path: Path, current: bytes, before: bytes | None, changes: Sequence[EntryChange]) -> bytes | None:
-    """Return the current file without these changes; None if it was made by them and has nothing else.
+    """Return the current file without these changes, or None if they created the file and nothing else remains in it.
 
     Raises: Conflict, BadDocument.
     """
@@ -67,7 +70,7 @@ def take_back(path: Path, current: bytes, before: bytes | None, changes: Sequenc
         document = editor.read(text)
         old, new = _entries(was, change.place), _entries(document, change.place)
         if old.get(change.name) == new.get(change.name):
-            continue  # it is back already
+            continue  # already undone
         if not _is_as_written(change, new):
             raise Conflict(change.name)
         if change.name in old:
@@ -81,7 +84,10 @@ def take_back(path: Path, current: bytes, before: bytes | None, changes: Sequenc
 
 
 def _is_as_written(change: EntryChange, now: dict[str, Any]) -> bool:
-    """Also if it was removed since, and if the client has added keys of its own to it."""
+    """Return whether the entry is as it was written.
+
+    Also true if it was removed later, or if the client added keys to it.
+    """
     held = now.get(change.name)
     if isinstance(held, dict) and isinstance(change.after, dict):
         return all(key in held and held[key] == value for key, value in change.after.items())
@@ -89,7 +95,7 @@ def _is_as_written(change: EntryChange, now: dict[str, Any]) -> bool:
 
 
 def _with_entry(editor: ModuleType, text: str, change: EntryChange, document: Any, held: Any) -> str:
-    """`held` has the entry as it was before."""
+    """Restore the entry from `held`, its container before the change."""
     value = next((entry for name, entry in _pairs(held) if name == change.name), None)
     container = value_at(document, change.place)
     if not isinstance(value, dict):
@@ -114,12 +120,12 @@ def _names(items: list[Any]) -> list[Any]:
 
 
 def _counts_items(editor: ModuleType) -> bool:
-    """Whether an item of a list is named by its number, and not by the name in it."""
+    """Return whether this editor addresses list items by index instead of by the name in them."""
     return editor is editor_of(Format.JSON)
 
 
 def _without_empty(editor: ModuleType, text: str, place: Place, was: Any) -> str:
-    """Without the objects that were made for the entry, and have nothing any more."""
+    """Remove containers that were created for the entry and are now empty."""
     for depth in range(len(place), 0, -1):
         if value_at(was, place[:depth]) is not None or value_at(editor.read(text), place[:depth]) not in ({}, []):
             break

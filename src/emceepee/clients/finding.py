@@ -1,4 +1,4 @@
-"""Which files there are to read, and which one to write."""
+"""Find the client files to read and the file to write."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from emceepee.config.document_errors import ClientError
 
 
 def present_files(clients: Sequence[ClientProgram], environment: Mapping[str, str], platform: str) -> list[ClientFile]:
-    """Of these clients, and of each what it would read. Raises: ClientError."""
+    """Return these clients' existing files, each client's in its search order. Raises: ClientError."""
     return [
         ClientFile.at(client, path)
         for client in clients
@@ -23,10 +23,10 @@ def present_files(clients: Sequence[ClientProgram], environment: Mapping[str, st
 def files_to_write(
     client: ClientProgram, environment: Mapping[str, str], platform: str
 ) -> tuple[list[ClientFile], list[Path]]:
-    """The files to write, and those of programs that are not here.
+    """Return the files to write, and the files of programs that are not installed.
 
-    Of one program, it is the first file that is there, else the usual one. Of several, it is one for each that is here;
-    all if none seems to be. Raises: ClientError.
+    For a client of one program, choose its first existing file, else the usual one. For a client of several programs,
+    choose one file per installed program, or all files if none seems to be installed. Raises: ClientError.
     """
     paths = _user_files(client, environment, platform)
     if folders := client.program_folders(environment, platform):
@@ -39,14 +39,14 @@ def files_to_write(
 
 
 def file_named(path: Path, client: ClientProgram | None) -> ClientFile:
-    """What `--from` names; if no client is given, whose it looks like. Raises: ClientError."""
+    """Return the file that `--from` names. If `client` is None, guess it from the content. Raises: ClientError."""
     if not path.exists():
         raise ClientError(f"{path}: no such file")
     if client is not None:
         return ClientFile.at(client, path)
     candidates = list(_candidates(path))
     first = ClientFile.at(candidates[0], path)
-    document = first.document()  # once: the format depends on the path alone, and the file may be large
+    document = first.document()  # parse once: the format depends only on the path, and the file may be large
     for candidate in candidates:
         file = replace(first, client=candidate)
         if file.entries(document):
@@ -55,7 +55,7 @@ def file_named(path: Path, client: ClientProgram | None) -> ClientFile:
 
 
 def servers_of_projects(file: ClientFile) -> int:
-    """How many servers Claude Code has for single folders only."""
+    """Return how many servers Claude Code stores for single projects."""
     projects = file.document().get("projects") if file.client.key == "claude-code" else None
     if not isinstance(projects, dict):
         return 0

@@ -1,8 +1,8 @@
-"""What files were before emceepee changed them, so that each change can be taken back byte for byte.
+"""Backups of files that emceepee changed, so that each change can be undone byte for byte.
 
-If a file changed otherwise since, only the entries that emceepee wrote are taken back.
+If a file was edited later, undo reverts only the entries that emceepee wrote.
 
-One folder per change below the user's state folder: `change.json` says which files, and beside it are their copies.
+Each change has a folder in the user's state folder. Its `change.json` lists the files; their copies are next to it.
 """
 
 import json
@@ -34,12 +34,12 @@ FOLDER_NAME = "client-changes"
 RECORD = "change.json"
 LARGEST_RECORD = 16 << 20  # bytes
 EMPTY: Mapping[Path, bytes | None] = MappingProxyType({})
-MOST_KEPT = 50  # older ones are deleted, with their copies
+MOST_KEPT = 50  # older changes are deleted together with their copies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """One command that was carried out. `files` are records: path, digests, mode, name of the copy."""
+    """A completed command. `files` are records with path, digests, mode, and the name of the copy."""
 
     folder: Path
     number: int
@@ -56,7 +56,10 @@ class JournalEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """What becomes of a file. `is_by_entry`: it was changed since, and keeps everything but the entries of ours."""
+    """The change that undo makes to a file.
+
+    `is_by_entry`: the file was edited later, so only our entries are reverted.
+    """
 
     change: FileChange
     is_by_entry: bool
@@ -69,20 +72,20 @@ class ChangeJournal:
         self._folder = folder / FOLDER_NAME
 
     def changes(self) -> list[JournalEntry]:
-        """The latest first. Raises: ClientError."""
+        """Return all changes, the latest first. Raises: ClientError."""
         if not self._folder.is_dir():
             return []
         found = [self._read(place) for place in self._folder.iterdir() if place.name.isdecimal()]
         return sorted((change for change in found if change is not None), key=lambda change: -change.number)
 
     def own_urls(self) -> list[str]:
-        """Where clients were told to find emceepee."""
+        """Return the addresses at which clients were configured to reach emceepee."""
         return [url for change in self.changes() for url in change.own_urls]
 
     def carry_out(
         self, command: str, changes: Iterable[FileChange], *, now: datetime, own_urls: Sequence[str] = ()
     ) -> JournalEntry:
-        """Keep copies, then write. Raises: ClientError, and nothing is different."""
+        """Back up the files, then write them. Raises: ClientError, and nothing is different."""
         changes = [change for change in changes if change.is_change]
         made: list[Path] = []
         folder: Path | None = None
@@ -117,11 +120,14 @@ class ChangeJournal:
         return found
 
     def restorations(self, change: JournalEntry, later: Mapping[Path, bytes | None] = EMPTY) -> list[Restoration]:
-        """What `undo` would do, if the files were as in `later` first. Raises: ClientError if it cannot."""
+        """Return what `undo` would do if the files first had the content in `later`.
+
+        Raises: ClientError if it cannot.
+        """
         return [self._restored(change, file, later) for file in change.files]
 
     def undo(self, change: JournalEntry) -> list[FileChange]:
-        """Put the files back. Raises: ClientError if what was written was changed since, and nothing is different."""
+        """Restore the files. Raises: ClientError if what was written was changed since, and nothing is different."""
         restored = self.restorations(change)
         backward = [each.change for each in restored if each.change.is_change]
         try:
@@ -188,7 +194,7 @@ class ChangeJournal:
         }
 
     def _read(self, folder: Path) -> JournalEntry | None:
-        """None for one that was cut off before anything was written."""
+        """Return the recorded change, or None if emceepee was interrupted before it wrote the record."""
         try:
             record: Any = json.loads(read_file(folder / RECORD, LARGEST_RECORD))
             return JournalEntry(
@@ -212,5 +218,5 @@ class ChangeJournal:
 
 def _remove_empty(folders: Sequence[Path]) -> None:
     for folder in reversed(folders):
-        with suppress(OSError):  # others may have put something there
+        with suppress(OSError):  # not empty: another program may have added files
             folder.rmdir()

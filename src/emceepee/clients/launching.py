@@ -1,4 +1,4 @@
-"""The command that starts emceepee again, from how it was started now. Rules only."""
+"""Derive the command that starts emceepee from how the current process was started. No I/O except file checks."""
 
 import json
 import os
@@ -13,15 +13,15 @@ from urllib.parse import unquote, urlsplit
 
 from emceepee.paths import OWN_NAME
 
-# Environments of uvx and `pipx run`, which both remove again.
+# Temporary environments that uvx and `pipx run` create and delete again.
 _OF_UVX = re.compile(r"[/\\](?:archive-v\d+|builds-v\d+|\.cache[/\\]uv|Caches[/\\]uv)[/\\]")
 _OF_PIPX = re.compile(r"[/\\](?:pipx[/\\]\.cache|\.cache[/\\]pipx|Caches[/\\]pipx|\.cache[/\\][0-9a-f]{15})[/\\]")
-_ONLY_NOW = ("--refresh", "--reinstall")  # flags that would make every start of a client slow
+_ONLY_NOW = ("--refresh", "--reinstall")  # flags that would slow down every start by a client
 _PACKAGE_FILES = (".whl", ".tar.gz", ".zip")
 _RUNNER = re.compile(r"uvx?|pipx|python[\d.]*")
 _PACKAGE = re.compile(r"emceepee(?:(?:\[|==|@).*)?")
 _RUNNER_COMMANDS = ("run", "tool", "uvx")
-# Options of uvx and `pipx run` whose value is the next word. Those of the first set name a file or folder.
+# Options of uvx and `pipx run` whose value is the next word. The first set holds options that name a file or folder.
 _WITH_PATH = frozenset(
     {
         *("--with-editable", "--with-requirements", "--find-links", "-f", "--config-file", "--cache-dir", "--env-file"),
@@ -38,8 +38,8 @@ _WITH_VALUE = _WITH_PATH | {
 class Start:
     """How this process was started.
 
-    `parent` is the command line of the process that started it, and `origin` the `direct_url.json` of the installed
-    package, which it has if it came from a path or a repository.
+    `parent` is the command line of the parent process. `origin` is the `direct_url.json` of the installed package,
+    which exists if the package came from a path or a repository.
     """
 
     program: str
@@ -51,11 +51,11 @@ class Start:
 
 
 def own_command(start: Start) -> tuple[str, ...]:
-    """Return what starts emceepee from anywhere.
+    """Return a command that starts emceepee from any working directory.
 
-    A client has no virtual environment and often another PATH, so it is an absolute path, unless uvx or pipx made that
-    for this run alone: then it is their command, with the same package. `-P` keeps the client's working directory off
-    the import path.
+    The client has no virtual environment and often another PATH, so the command is an absolute path. In a temporary
+    environment of uvx or pipx, it is the uvx or pipx command with the same package instead. `-P` keeps the client's
+    working directory off the import path.
     """
     path = Path(os.path.abspath(start.program))
     for place in (str(path), start.executable):
@@ -72,14 +72,17 @@ def own_command(start: Start) -> tuple[str, ...]:
 
 
 def _runner_of(start: Start) -> tuple[str, ...] | None:
-    """The command line of uvx up to the name of the program: what follows is that of the program."""
+    """Return uvx's command line up to the program's name, or None if it cannot be determined.
+
+    The program's own arguments follow that name.
+    """
     words, count = [word for word in start.parent if word], len(start.arguments)
     if list(start.arguments) != words[len(words) - count :]:
         return None
     words = words[: len(words) - count]
     runner: tuple[str, ...]
     name = Path(words[0]).name if words else ""
-    if name == "uv" and words[1:3] == ["tool", "uvx"]:  # what uvx itself becomes
+    if name == "uv" and words[1:3] == ["tool", "uvx"]:  # uvx replaces itself with this command line
         runner, words = ("uvx",), words[3:]
     elif name == "uvx":
         runner, words = ("uvx",), words[1:]
@@ -94,7 +97,7 @@ def _runner_of(start: Start) -> tuple[str, ...] | None:
 
 
 def _from_anywhere(word: str, before: str, folder: Path) -> str:
-    """A relative path as an absolute one. A name without a slash is one only as the value of some options."""
+    """Make a relative path absolute. A name without a slash is a path only if it follows an option that names files."""
     option, _, value = word.partition("=") if word.startswith("--") else (before, "", word)
     is_path = value.startswith(".") or "/" in value or value.endswith(_PACKAGE_FILES) or option in _WITH_PATH
     if not value or value.startswith("-") or not is_path or "://" in value or not (folder / value).exists():
@@ -103,7 +106,7 @@ def _from_anywhere(word: str, before: str, folder: Path) -> str:
 
 
 def _spec(origin: str | None) -> str | None:
-    """The package as pip names it; None if it came from an index."""
+    """Return the package as pip specifies it, or None if it came from an index."""
     try:
         found: Any = json.loads(origin or "null")
         url, vcs = found["url"], found.get("vcs_info") or {}
@@ -118,7 +121,7 @@ def _spec(origin: str | None) -> str | None:
 
 
 def starts_emceepee(command: str, args: Sequence[object]) -> bool:
-    """Whether this is a command that starts emceepee, by its own name or by a program that runs packages."""
+    """Return whether this command starts emceepee, either directly or through a package runner."""
     name = Path(command).name
     if name in (OWN_NAME, "emceepee-http"):
         return True

@@ -1,4 +1,4 @@
-"""Files of any format without their secrets, for people: by names that tell of them, and as arguments of programs."""
+"""Mask secrets in files of any format for display: values with telling names, and program arguments."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _SECRET_MEMBER = re.compile(
     rf"(?i)(?P<key>(?<![\w.?&-])[\"']?[\w.-]*{TELLING}[\"']?\s*[:=]\s*)"
     r"(?P<value>\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'|(?:\$\{[^{}\n]*\}|[^\s\",{}\[\]])(?:\$\{[^{}\n]*\}|[^\n,}])*)"
 )
-# A word of a list: quoted, or an item of YAML. What is not closed ends with its line.
+# A word of a list: quoted, or an item of YAML. An unclosed quote ends with its line.
 _WORD = re.compile(
     r"(?<!\w)(?:\"(?P<double>(?:[^\"\\\n]|\\.)*)\"?|'(?P<single>[^'\n]*)'?)"
     r"|(?m:^[+ -]?[ \t]*- +(?P<bare>[^\s\"'{\[#](?:[^\"'\n#]|(?<=\w)'|(?<=\S)#)*)(?:#.*)?$)"
@@ -19,14 +19,14 @@ _WORD = re.compile(
 _BETWEEN_WORDS = re.compile(
     r"\s*(?:,(?:[\s+-]|//[^\n]*\n|#[^\n]*\n|/\*[^*]*\*/)*|[^\S\n]*(?:#[^\n]*)?\n[+ -]?[ \t]*- +)[\"']?"
 ).fullmatch
-# A quoted text ends with its quote, whatever stands in the address in it; a bare address with the next space.
+# A quoted text ends at its quote, even if its URL continues; a bare URL ends at the next space.
 _WITH_ADDRESS = re.compile(
     r"(?<!\w)(?:\"(?:[^\"\\\n]|\\.)*\"?|'[^'\n]*'?)|(?<![\w+.-])[\w+.-]{1,40}://\S*|[?&][^=&#?\s]+=\S*"
 )
 
 
 def masked(text: str) -> str:
-    """A file or a diff without what must not be seen over a shoulder, or in a bug report. It has as many lines."""
+    """Return a file or diff safe to show on a screen or in a bug report. The number of lines stays the same."""
     text = _SECRET_MEMBER.sub(_mask_value, _mask_words(text))
     return _WITH_ADDRESS.sub(_mask_address, mask_bearers(text))
 
@@ -43,7 +43,7 @@ def _mask_words(text: str) -> str:
 
 
 def _lists_of_words(text: str) -> Iterator[list["re.Match[str]"]]:
-    """Any of them may be the arguments of a program."""
+    """Yield each list of words, because any of them may be a program's arguments."""
     words: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
         if words and not _BETWEEN_WORDS(text, words[-1].end(), word.start(word.lastgroup or "")):

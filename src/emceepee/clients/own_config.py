@@ -1,4 +1,4 @@
-"""emceepee's own configuration file: where it is, which servers it has, and the same text with more of them."""
+"""emceepee's own configuration file: find it, read its servers, and edit them in place."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ _PLACES = tuple((name,) for name in ("servers", *_OBJECTS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnConfig:
-    """`content` is None if there is none yet."""
+    """`content` is None if the file does not exist yet."""
 
     path: Path
     content: bytes | None
 
     @classmethod
     def find(cls, given: str | None, environment: Mapping[str, str]) -> "OwnConfig":
-        """By the flag, else the variable, else in its usual place. Raises: ClientError."""
+        """Locate the file: the flag, else the environment variable, else the usual path. Raises: ClientError."""
         text = given or environment.get(CONFIG_VARIABLE, "").strip()
         if text.startswith("{"):
             raise ClientError(
@@ -39,7 +39,7 @@ class OwnConfig:
         return cls(path=path, content=read_bytes(path))
 
     def servers(self) -> dict[str, JsonObject]:
-        """Entries without their names. Raises: ClientError."""
+        """Return entries without names, keyed by name. Raises: ClientError."""
         document = self._document()
         listed = document.get("servers", [])
         found: list[tuple[Any, Any]] = []
@@ -57,14 +57,14 @@ class OwnConfig:
         }
 
     def settings(self) -> JsonObject:
-        """Everything but the servers. Raises: ClientError."""
+        """Return everything except the servers. Raises: ClientError."""
         return {key: value for key, value in self._document().items() if key not in ("servers", *_OBJECTS)}
 
     def changed(self, after: bytes | None) -> FileChange:
         return FileChange(path=self.path, before=self.content, after=after, places=_PLACES)
 
     def with_servers(self, servers: Iterable[tuple[str, JsonObject]]) -> bytes:
-        """Where the others stand. There is at least one, and none of these names is taken. Raises: ClientError."""
+        """Add servers next to the existing ones. Pass at least one; no name may exist already. Raises: ClientError."""
         document, text = self._document(), self._text()
         listed = document.get("servers")
         if isinstance(listed, list) and "mcpServers" not in document:
@@ -83,7 +83,10 @@ class OwnConfig:
         return text.encode()
 
     def with_setting(self, name: str, setting: str, value: object) -> bytes:
-        """A server with that setting; None takes it away. Only that key is touched. Raises: ClientError."""
+        """Change one setting of a server, or remove it if `value` is None.
+
+        Other keys stay as written. Raises: ClientError.
+        """
         document, text = self._document(), self._text()
         objects = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
         places: list[jsonc.Path] = [("servers", index) for index in _indexes(document.get("servers"), name)]
@@ -110,6 +113,6 @@ class OwnConfig:
 
 
 def _indexes(listed: Any, name: str) -> list[int]:
-    """Where the server stands in a list."""
+    """Return the indexes of the server in a list."""
     items = listed if isinstance(listed, list) else []
     return [index for index, item in enumerate(items) if isinstance(item, dict) and item.get("name") == name]

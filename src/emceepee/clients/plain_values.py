@@ -1,4 +1,4 @@
-"""Values that formats other than JSON have, as JSON has them."""
+"""Convert values of other formats to plain JSON values."""
 
 from math import isfinite
 from typing import Any
@@ -9,11 +9,11 @@ DEEPEST = 50  # levels
 
 
 class TooDeep(Exception):
-    """Perhaps without end."""
+    """The value is nested too deeply, or refers to itself."""
 
 
 def plain(value: Any, budget: Budget, depth: int = 0) -> Any:
-    """A copy of values that JSON has, in which nothing is shared: YAML has aliases, which can lead anywhere.
+    """Return a copy that has only JSON types and shares no parts. YAML aliases can form shared or cyclic values.
 
     Raises: OverBudget, TooDeep.
     """

@@ -1,4 +1,4 @@
-"""What an import comes to: which servers are new, which are there already, which need another name. Rules only."""
+"""Plan an import: which servers are new, which exist already, and which need another name. Rules only, no I/O."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedServer:
-    """`name` is what it is called in emceepee's configuration."""
+    """A server of an import and its fate. `name` is its name in emceepee's configuration."""
 
     found: FoundServer
     fate: Fate
     name: str
     words: str = ""
     notes: tuple[str, ...] = ()
-    is_running: bool = True  # or emceepee has it disabled
+    is_running: bool = True  # False if it is disabled in emceepee
 
     @property
     def is_written(self) -> bool:
@@ -41,14 +41,14 @@ class PlannedServer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether emceepee runs it afterwards, so that the client can do without; or nobody did before."""
+        """Whether the client can drop its entry: emceepee runs the server afterwards, or the client did not use it."""
         return (self.is_written or self.fate is Fate.DUPLICATE) and (self.is_running or not self.found.is_used)
 
 
 def plan_import(
     found: Iterable[FoundServer], present: Mapping[str, JsonObject], own_urls: Sequence[str] = ()
 ) -> list[PlannedServer]:
-    """`present` are the servers of emceepee's configuration by name; `own_urls` is where clients reach emceepee."""
+    """`present` maps names to servers in emceepee's configuration; `own_urls` are emceepee's addresses in clients."""
     known = {name: _Known(entry=entry, identity=_identity(entry)) for name, entry in present.items()}
     planned = []
     for server in found:
@@ -61,7 +61,7 @@ def plan_import(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Known:
-    """A server that is in emceepee's configuration, or will be."""
+    """A server that is or will be in emceepee's configuration."""
 
     entry: JsonObject
     identity: JsonObject

@@ -1,7 +1,7 @@
-"""A server as a client wrote it, in the words of emceepee's own configuration.
+"""Convert a client's server entry to emceepee's own configuration format.
 
-Clients differ in few words, and no word means two things, so that one reader takes the entries of all of them: also of
-clients that nobody declared, with `import --from FILE`.
+Clients differ in few key names, and no key has two meanings. So one reader handles the entries of all clients,
+including undeclared ones (`import --from FILE`).
 """
 
 import re
@@ -17,9 +17,9 @@ from emceepee.config.document_errors import BadDocument
 from emceepee.config.secret_references import BadReference, References
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_NAME = 100  # as in the configuration
+LONGEST_NAME = 100  # the configuration's own limit
 LONGEST_TIMEOUT_MS = 900_000
-MOST_CHARACTERS, MOST_VALUES = 1 << 20, 20_000  # of all servers in a file
+MOST_CHARACTERS, MOST_VALUES = 1 << 20, 20_000  # limits for all servers in a file
 _URLS = ("url", "serverUrl", "httpUrl", "uri")
 _ENVS = ("env", "environment", "envs")
 _HEADERS = ("headers", "http_headers")
@@ -33,7 +33,7 @@ _FILTERS = {
     **dict.fromkeys(("includeTools", "enabled_tools", "available_tools"), "allowedTools"),
     **dict.fromkeys(("excludeTools", "disabled_tools", "disabledTools"), "deniedTools"),
 }
-# Of the client alone, and nothing is lost without them.
+# Keys that matter only to the client; dropping them loses nothing.
 _QUIETLY_DROPPED = frozenset(
     {
         *("name", "type", "source", "transport", "tools", "gallery", "version", "id", "display_name", "bundled"),
@@ -45,9 +45,10 @@ _QUIETLY_DROPPED = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundServer:
-    """One entry of a client's file. `entry` is None if emceepee cannot run it, and `problem` says why.
+    """An entry of a client's file. `entry` is None if emceepee cannot run it, and `problem` gives the reason.
 
-    `notes` are what to know of it: keys that were left out, and why it is imported disabled. `is_used`: by the client.
+    `notes` are remarks for the user: keys that were left out, and why the server is imported disabled. `is_used`: the
+    client has the server enabled.
     """
 
     client: ClientProgram
@@ -113,12 +114,12 @@ def _no_server(raw: JsonObject) -> str | None:
 
 
 def _flattened(raw: JsonObject) -> JsonObject:
-    """Without the nesting that some clients have."""
+    """Remove the nesting that some clients use."""
     flat = dict(raw)
-    if isinstance(inner := flat.get("config"), dict):  # Goose, in older files
+    if isinstance(inner := flat.get("config"), dict):  # older Goose files
         flat |= inner
         del flat["config"]
-    if isinstance(command := flat.get("command"), dict):  # Zed, in older files
+    if isinstance(command := flat.get("command"), dict):  # older Zed files
         flat |= {"command": command.get("path"), "args": command.get("args"), "env": command.get("env")}
     if isinstance(transport := flat.get("transport"), dict):
         flat |= transport
@@ -179,7 +180,7 @@ def _options(raw: JsonObject, notes: list[str]) -> JsonObject:
 
 
 def _milliseconds(raw: JsonObject) -> int | None:
-    """Clients write seconds or milliseconds, and no sensible timeout can be taken for the other."""
+    """Clients write seconds or milliseconds. The magnitude decides: no sensible timeout is ambiguous."""
     seconds = raw.get("tool_timeout_sec")
     given = raw.get("timeout")
     for value in (seconds, given):
@@ -217,9 +218,9 @@ def _expanded(value: Any, expansions: Iterable[tuple[str, str]]) -> Any:
 
 
 def _unresolved(value: Any, references: References) -> Iterator[str]:
-    """What refers to something that is not there: emceepee would not start with it."""
+    """Yield an error for each reference that cannot be resolved: with one, emceepee could not start the server."""
     if isinstance(value, str):
-        if "${" in value and "keyring:" not in value:  # which would ask someone to unlock it
+        if "${" in value and "keyring:" not in value:  # a keyring reference would prompt the user to unlock the keyring
             try:
                 references.resolve(value)
             except BadReference as error:

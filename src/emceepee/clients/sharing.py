@@ -1,5 +1,6 @@
-"""Which servers all sessions could use together (`"sharing": "shared"`). Rules only, and no more than hints: what a
-program keeps for its caller, nobody can see from outside.
+"""Rules that suggest which servers all sessions could share (`"sharing": "shared"`).
+
+These are only hints: a program's state per client is not visible from outside.
 """
 
 import os
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 
 from emceepee.wire.json_types import JsonObject
 
-# Each request to these stands alone: they compute, look something up, or pass it on to a web API with one key.
+# Stateless servers: they compute, look something up, or call a web API with one key.
 KNOWN = frozenset(
     {
         *("mcp-server-time", "mcp-server-fetch", "@upstash/context7-mcp", "tavily-mcp"),
@@ -24,15 +25,15 @@ _VERSION = re.compile(r"(?<=.)@[^/@]*$|[=<>~!\[].*$")
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a trial of a server showed."""
+    """The result of a server's trial run."""
 
     tools: Sequence[JsonObject] = ()
     capabilities: JsonObject | None = None
-    asked: Sequence[str] = ()  # methods by which it asked something of its client
+    asked: Sequence[str] = ()  # methods of the requests that the server sent to its client
 
 
 def known_package(entry: JsonObject) -> str | None:
-    """The package that the entry starts, if that is one that keeps nothing between requests."""
+    """Return the entry's package if it is known to be stateless, else None."""
     command, args = entry.get("command"), entry.get("args") or []
     if not isinstance(command, str) or not isinstance(args, list):
         return None
@@ -45,7 +46,7 @@ def known_package(entry: JsonObject) -> str | None:
 
 
 def why_shareable(entry: JsonObject, seen: Seen | None = None) -> str | None:
-    """Why all sessions could share it, in words; None if nothing speaks for it, or something against it."""
+    """Return the reason why all sessions could share the server, or None if there is none or one against it."""
     if not isinstance(entry.get("command"), str) or SHARING in entry or entry.get("disabled") is True:
         return None
     if entry.get("roots") or entry.get("cwd") or (seen is not None and _is_personal(seen)):
@@ -61,7 +62,7 @@ def why_shareable(entry: JsonObject, seen: Seen | None = None) -> str | None:
 
 
 def _is_personal(seen: Seen) -> bool:
-    """Whether it looks at its client, or keeps something for it."""
+    """Return whether the server sent requests to its client, or keeps subscriptions for it."""
     resources = (seen.capabilities or {}).get("resources")
     return bool(seen.asked) or (isinstance(resources, dict) and resources.get("subscribe") is True)
 

@@ -1,4 +1,4 @@
-"""TOML, edited in place by tomlkit."""
+"""Edit TOML in place with tomlkit."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -49,7 +49,7 @@ def remove(text: str, path: Sequence[str], names: Iterable[str]) -> str:
 
 
 def _table(value: dict[str, Any]) -> Any:
-    """A table of its own for each object, after what is plain, as TOML wants it."""
+    """Build a table with plain values first and nested objects as tables after them, as TOML requires."""
     table = tomlkit.table()
     for name, item in sorted(value.items(), key=lambda pair: isinstance(pair[1], dict)):
         table[name] = _table(item) if isinstance(item, dict) else item
@@ -57,7 +57,7 @@ def _table(value: dict[str, Any]) -> Any:
 
 
 class _BoundedParser(Parser):
-    """Spends from a budget for each key and value: the time for one key grows with the keys before it."""
+    """Spends from a budget for each key and value: the cost of a key grows with the number of keys before it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""The entry of emceepee itself, in a client's words."""
+"""Write emceepee's own entry in a client's format."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How a client reaches emceepee: by a command, or at an address."""
+    """How a client connects to emceepee: by a command or by a URL."""
 
     command: tuple[str, ...] = ()
     url: str | None = None
@@ -19,7 +19,7 @@ class Launch:
 
 
 def entry_for(client: ClientProgram, words: Words, name: str, launch: Launch) -> JsonObject:
-    """With the client's load flags."""
+    """Return the entry in the client's key names, with the client's load flags."""
     entry: JsonObject = {"name": name} if words.repeats_name else {}
     entry |= words.fixed
     kind = words.stdio_type if launch.url is None else words.http_type
@@ -38,7 +38,10 @@ def entry_for(client: ClientProgram, words: Words, name: str, launch: Launch) ->
 
 
 def is_own(name: str, entry: JsonObject, urls: Sequence[str] = ()) -> bool:
-    """Whether it is emceepee itself, which must not be its own server. `urls` are where it was installed before."""
+    """Return whether an entry is emceepee, which must not be its own server.
+
+    `urls` are addresses from earlier installs.
+    """
     if name == OWN_NAME or entry.get("url") in urls:
         return True
     command = entry.get("command")

@@ -1,4 +1,4 @@
-"""YAML, edited by ruamel.yaml, which keeps comments, quotes and order."""
+"""Edit YAML with ruamel.yaml, which preserves comments, quotes, and order."""
 
 import io
 import re
@@ -13,18 +13,18 @@ from ruamel.yaml.scanner import RoundTripScanner, Scanner
 from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.config.document_errors import BadDocument
 
-WIDTH = 1 << 20  # columns: lines that are long stay so
-LARGEST_TEXT = 512 << 10  # characters; ruamel.yaml reads some 200,000 in a second
+WIDTH = 1 << 20  # columns; prevents wrapping of long lines
+LARGEST_TEXT = 512 << 10  # characters; ruamel.yaml reads some 200,000 per second
 MOST_TOKENS, LONGEST_SECONDS = 100_000, 5.0
-DEEPEST_FLOW = 100  # levels of brackets: the time of each token grows with them
+DEEPEST_FLOW = 100  # levels of brackets; the cost of each token grows with them
 _COLLECTIONS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "omap", "pairs", "set")}
 _MERGE = "tag:yaml.org,2002:merge"
-# What ruamel.yaml raises for documents that nobody wrote in good faith, besides its own errors.
+# Besides its own errors, ruamel.yaml raises these for malicious documents.
 _ERRORS = (YAMLError, ValueError, RecursionError, AttributeError, IndexError, KeyError, TypeError)
 
 
 class _BoundedScanner:
-    """Spends from a budget for each token. The budget is set by `_editor`."""
+    """Spends from a budget for each token. `_bounded` sets the budget."""
 
     budget: Budget
 
@@ -36,7 +36,7 @@ class _BoundedScanner:
 
 
 def read(text: str) -> Any:
-    """Return plain values, which may share parts where the text has aliases. Raises: BadDocument."""
+    """Return plain values. Aliases in the text can make them share parts. Raises: BadDocument."""
     reader = YAML(typ="safe", pure=True)
     node = _bounded(reader, Scanner, text, reader.compose)
     if node is None:
@@ -62,7 +62,7 @@ def _bounded(editor: YAML, scanner: type, text: str, load: Any) -> Any:
 
 
 def _value(node: Node, reader: YAML, known: dict[int, Any]) -> Any:
-    """Each node once, also if many aliases lead to it."""
+    """Convert each node once, even if many aliases refer to it."""
     if id(node) in known:
         return known[id(node)]
     if not isinstance(node, ScalarNode) and node.tag not in _COLLECTIONS:
@@ -95,7 +95,7 @@ def _fill(entries: dict[str, Any], node: MappingNode, reader: YAML, known: dict[
 
 
 def _scalar(node: ScalarNode, reader: YAML) -> Any:
-    """A date or a time stays the text that it is."""
+    """Return a scalar as a JSON type. Dates and times stay text."""
     try:
         value = reader.constructor.construct_object(node)
     except _ERRORS as error:
@@ -108,7 +108,7 @@ def _place(node: Node) -> str:
 
 
 def put(text: str, path: Sequence[str], name: str, value: Any, *, as_list: bool = False) -> str:
-    """`as_list`: what to make if there is nothing yet. In a list, what has the same name is replaced."""
+    """Add or replace an entry by name. `as_list` makes a missing container a list instead of a mapping."""
     editor, document = _load(text)
     if document is None:
         document = editor.map()
@@ -165,13 +165,13 @@ def _load(text: str) -> tuple[YAML, Any]:
 
 
 def _step(text: str) -> int:
-    """How far one mapping stands in from another, in this file."""
+    """Return the file's indentation of nested mappings."""
     found = re.search(r"^[^\s#-][^\n#]*:[ \t]*(?:#[^\n]*)?\n(?:[ \t]*(?:#[^\n]*)?\n)*( +)[^\s#-]", text, re.MULTILINE)
     return len(found[1]) if found else 2
 
 
 def _dash_offset(text: str) -> int:
-    """How far the items of lists stand in, in this file."""
+    """Return the file's indentation of list items."""
     above = ""
     for line in text.splitlines():
         if line.lstrip().startswith("- ") and above.rstrip().endswith(":"):

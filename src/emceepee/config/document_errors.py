@@ -1,9 +1,9 @@
-"""What can be wrong with a client's file, in words for whoever runs the command."""
+"""Errors in client files, with messages for the user of the command line."""
 
 
 class ClientError(Exception):
-    """Nothing was changed; the text says what to do."""
+    """Nothing was changed; the message describes what to do."""
 
 
 class BadDocument(ClientError):
-    """The file cannot be read as what it should be."""
+    """The file is not valid for its format."""

@@ -1,4 +1,4 @@
-"""A Config from the text of the configuration file, and errors that name file, key and what was expected."""
+"""Parse the configuration file into a Config. Errors name the file, the key, and the expected value."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -36,26 +36,26 @@ from emceepee.telemetry.logs import FORMATS, LEVELS, EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("config")
-# What other programs call the same transports.
+# Aliases that other programs use for the same transports.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
     *("notices", "nativeElicitation", "surface", "searchVectors"),
     *("logLevel", "logFormat", "state", "stateSync", "secrets"),
 )
-_OTHER_KEYS = ("disabled", "serverUrl")  # of an entry, besides those of ConfiguredEntry
+_OTHER_KEYS = ("disabled", "serverUrl")  # keys of an entry that ConfiguredEntry lacks
 LARGEST_CONFIG = 16 << 20  # bytes
-SCHEMA_KEY = "$schema"  # for editors
+SCHEMA_KEY = "$schema"  # used by editors
 LONGEST_REASON = 1000  # characters
-NO_SERVER = ""  # in the place of a server's name: no entry is needed
+NO_SERVER = ""  # instead of a server's name: the command needs no entry
 NOT_READ = "its entry is not needed, and was not read"
 DISABLED = "it is disabled in the configuration file"
 
 
 def load(path: str | None, environment: Mapping[str, str] = os.environ, *, only: str | None = None) -> Config:
-    """Read `path`, else what EMCEEPEE_CONFIG holds (inline JSON, a path, or nothing), else the user's own file, if any.
+    """Read `path`, else EMCEEPEE_CONFIG (inline JSON, a path, or empty), else the user's own file, if any.
 
-    With `only`, the references of that server are resolved, and all other servers are unusable: a command that needs
+    With `only`, resolve references for that server alone; all other servers become unusable. So a command that needs
     one server, or NO_SERVER, does not ask a keyring for the secrets of others.
 
     Raises:
@@ -78,22 +78,23 @@ def _load(path: str | None, environment: Mapping[str, str], read: _Read) -> Conf
     if source is None:
         return Config()
     if isinstance(source, str):
-        references = References(environment=environment, folder=current_folder())  # in full: a daemon goes elsewhere
+        # absolute: a daemon changes its working directory
+        references = References(environment=environment, folder=current_folder())
         return read(source, source=CONFIG_VARIABLE, references=references)
     references = References(environment=environment, folder=source.absolute().parent)
     return read(_read(source), source=str(source), references=references)
 
 
 def find_file(path: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The file that `load` reads; None if there is none to read."""
+    """Return the file that `load` reads, or None if there is none."""
     source = config_source(path, environment)
     return str(source) if isinstance(source, Path) else None
 
 
 def parse(text: str, *, source: str, references: References, only: str | None = None) -> Config:
-    """Return the Config of JSON text, which may have comments; `source` is its name in errors.
+    """Parse JSON text, which may have comments, into a Config. `source` names the text in errors.
 
-    A server whose entry has a mistake is in it as unusable. `problems` has all mistakes.
+    A server whose entry has a mistake is included as unusable. `problems` lists all mistakes.
 
     Raises:
         ConfigError: the text is no configuration, or has a mistake in a setting that emceepee does not start without.
@@ -105,7 +106,7 @@ def parse(text: str, *, source: str, references: References, only: str | None = 
 
 
 def inspect(text: str, *, source: str, references: References, only: str | None = None) -> Config:
-    """Like `parse`, but return a Config also if it has mistakes that emceepee does not start with.
+    """Like `parse`, but return a Config even if emceepee would not start with it.
 
     Raises:
         ConfigError: the text is no configuration.
@@ -155,7 +156,7 @@ def _inspect(document: JsonObject, references: References, only: str | None) -> 
 
 
 def warn_of_problems(problems: Iterable[ConfigProblem]) -> None:
-    """Log each mistake of a configuration that is in use."""
+    """Log each mistake in the active configuration."""
     for problem in problems:
         instead = "the server is disabled" if problem.server else "the value from before, or the default"
         server = {"server": problem.server} if problem.server else {}
@@ -172,10 +173,10 @@ def _read(path: Path) -> str:
 
 
 def _entries(document: JsonObject, problems: list[ConfigProblem]) -> list[tuple[str, str | None, Any]]:
-    """Every server entry from any of the three shapes, with the key under which it stands and the name in that key."""
+    """Return all server entries of the three supported shapes, each with its key and the name in that key."""
     found: list[tuple[str, str | None, Any]] = []
     listed = document.get("servers", [])
-    if isinstance(listed, dict):  # as some editors write it
+    if isinstance(listed, dict):  # some editors use this shape
         found += [(f"servers.{name}", name, entry) for name, entry in listed.items()]
     elif isinstance(listed, list):
         found += [(f"servers[{index}]", None, entry) for index, entry in enumerate(listed)]
@@ -192,11 +193,11 @@ def _entries(document: JsonObject, problems: list[ConfigProblem]) -> list[tuple[
 
 
 class _Servers:
-    """The servers of the file, read entry by entry. A mistake in one leaves the others as they are."""
+    """Reads the servers of the file one by one. A mistake in one does not affect the others."""
 
     def __init__(self, problems: list[ConfigProblem], references: References, limits: Limits, only: str | None) -> None:
         self._problems, self._references, self._limits, self._only = problems, references, limits, only
-        self.specs: dict[str, BackendSpec] = {}  # also the unusable ones
+        self.specs: dict[str, BackendSpec] = {}  # includes unusable servers
         self.disabled: dict[str, BackendSpec] = {}
         self.ignored: list[str] = []
         self.spelled_out: list[str] = []
@@ -218,7 +219,7 @@ class _Servers:
             if _is_name(name := entry.get("name")):
                 self.disabled.setdefault(name, unusable_spec(name, entry, DISABLED))
             return
-        if entry.get("name") == RESERVED_NAME:  # a client's own file, in which emceepee itself stands
+        if entry.get("name") == RESERVED_NAME:  # a client's own file that contains emceepee
             self.ignored.append(key)
             return
         if self._only is not None and _is_name(name := entry.get("name")) and name != self._only and "${" not in name:
@@ -241,7 +242,7 @@ class _Servers:
             self.specs[spec.name] = spec
 
     def _keep_unusable(self, name: object, entry: JsonObject, mistakes: list[ConfigProblem]) -> None:
-        """Under its name, if it can have it: so callers are told why it does not work."""
+        """Keep the server under its name, if the name is valid, so that callers get the reason why it does not work."""
         if not _is_name(name) or name == RESERVED_NAME or name in self.specs:
             self._problems += mistakes
             return
@@ -250,7 +251,7 @@ class _Servers:
         self.specs[name] = unusable_spec(name, entry, reason)
 
     def _check(self, spec: BackendSpec, key: str, report: ReportMistake) -> None:
-        """What an entry alone does not show."""
+        """Report conflicts of an entry with the limits and with other servers."""
         if spec.timeout is not None and spec.timeout > self._limits.longest_call_seconds:
             most = f"{self._limits.longest_call_seconds * 1000:.10g} (limits.longest_call_seconds)"
             report(f"{key}.timeout_ms", f"may be at most {most}")
@@ -262,12 +263,12 @@ class _Servers:
 
 
 def _is_name(value: object) -> "TypeGuard[str]":
-    """Whether a server can have that name."""
+    """Return whether the value is a valid server name."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST_SERVER_NAME and not has_control_characters(value)
 
 
 def _known_keys(entry: JsonObject) -> JsonObject:
-    """What emceepee reads of an entry, in its own words."""
+    """Return the keys that emceepee supports, under emceepee's own names."""
     known = {name: value for name, value in entry.items() if name in ConfiguredEntry.model_fields}
     if isinstance(kind := entry.get("type"), str):
         known["type"] = _TYPE_ALIASES.get(kind, kind)
@@ -277,9 +278,9 @@ def _known_keys(entry: JsonObject) -> JsonObject:
 
 
 class _Settings:
-    """Everything in the file but servers. A setting with a mistake has its default, and is among the problems.
+    """Reads all settings except servers. A setting with a mistake gets its default and is reported.
 
-    A mistake is fatal where the default could store, expose, or allow what the operator meant to prevent.
+    A mistake is fatal if the default could store, expose, or allow what the operator meant to prevent.
     """
 
     def __init__(self, document: JsonObject, references: References) -> None:
@@ -287,7 +288,7 @@ class _Settings:
         self.problems: list[ConfigProblem] = []
 
     def _value(self, key: str, default: Any, *, is_fatal: bool) -> Any:
-        """With references resolved; the default if one fails."""
+        """Return the value with references resolved, or the default if a reference fails."""
         count = len(self.problems)
 
         def report(where: str, error: BadReference) -> None:
@@ -338,7 +339,7 @@ class _Settings:
         return ()
 
     def limits(self) -> Limits:
-        """Those that are right; each of the others has its default."""
+        """Return the limits, with the default for each invalid one."""
         given = self._value("limits", {}, is_fatal=False)
         if not isinstance(given, dict):
             self._report("limits", f"expected an object, found {_kind(given)}")
@@ -349,7 +350,7 @@ class _Settings:
             if name not in known:
                 self._report(f"limits.{name}", f"no such limit; there are {', '.join(known)}")
                 continue
-            wants_int = known[name].type is int  # not by the default: a duration of 30 may be set to 0.5
+            wants_int = known[name].type is int  # not the type of the default: a duration of 30 may be set to 0.5
             is_number = isinstance(value, int if wants_int else int | float) and not isinstance(value, bool)
             allowed = range_of(name)
             if is_number and allowed.allows(value):

@@ -1,4 +1,4 @@
-"""JSON with comments, edited in place: whatever is not changed stays as it is, to the last blank."""
+"""Edit JSON with comments in place. Unchanged parts stay identical, byte for byte."""
 
 import json
 import re
@@ -10,8 +10,9 @@ from emceepee.config.document_errors import BadDocument
 from emceepee.wire.codec import DEEPEST, TOO_DEEP, TOO_MANY, has_too_many_values
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
-_COMMENT = r"(?>//[^\r\n]*|/\*.*?\*/)"  # atomic: it ends at the first end, whatever follows
-# What has no end matches up to the end of the text: else each of many beginnings would be followed to there.
+_COMMENT = r"(?>//[^\r\n]*|/\*.*?\*/)"  # atomic: a comment ends at its first terminator
+# Unclosed strings and comments match to the end of the text. Otherwise each opening would scan to the end again:
+# quadratic time.
 _MAYBE_STRING = r'"(?:[^"\\]|\\.)*+"?'
 _MAYBE_COMMENT = r"(?>//[^\r\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)"
 _BLANK = re.compile(rf"(?:\s|{_COMMENT})*", re.DOTALL)
@@ -23,15 +24,15 @@ _NOT_JSON = re.compile(rf"({_MAYBE_STRING})|{_MAYBE_COMMENT}|,(?=(?:\s|{_MAYBE_C
 _NO_BREAK = re.compile(r"[^\n]")
 _INDENT = re.compile(r"\n([ \t]+)\S")
 BOM = "\ufeff"
-Step = str | int  # the name of a member, or an item's place in a list
+Step = str | int  # a member's name, or an item's index in a list
 Path = Sequence[Step]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Member:
-    """Where a member of an object stands: from the name's quote to the end of its value, and the comma after it.
+    """The position of an object member: from the name's opening quote to the end of its value, and the comma after it.
 
-    An item of a list is one, too: its place is its name, which stands nowhere.
+    A list item is stored the same way: its index is its name, and it starts at its value.
     """
 
     name: Step
@@ -49,7 +50,7 @@ class _Edit:
 
 
 def read(text: str) -> Any:
-    """Raises: BadDocument, with the place in the text as it is."""
+    """Parse the text. Raises: BadDocument, with the place in the text as it is."""
     text = text.removeprefix(BOM)
     if not text.strip():
         return {}
@@ -80,7 +81,7 @@ def _loads(text: str) -> Any:
 
 
 def _blanked(found: "re.Match[str]") -> str:
-    """Comments and trailing commas as blanks; strings as they are. Raises: BadDocument."""
+    """Replace comments and trailing commas by spaces, and keep strings and line numbers. Raises: BadDocument."""
     if found[1]:
         return found[1]
     if found[0].startswith("/*") and not found[0].endswith("*/", 2):
@@ -104,15 +105,18 @@ def _is_deep(value: Any) -> bool:
 
 
 def put(text: str, path: Path, name: Step, value: Any) -> str:
-    """The text with `value` under that name in the object at `path`, which is made if it is not there.
+    """Return the text with `value` under `name` in the object at `path`, which is created if it is missing.
 
-    In a list it takes the place of the item there, or comes after the last. Raises: BadDocument.
+    In a list, `value` replaces the item at that index or is appended. Raises: BadDocument.
     """
     return put_all(text, path, [(name, value)])
 
 
 def put_all(text: str, path: Path, new: Sequence[tuple[Step, Any]]) -> str:
-    """The same with several names and values; of several, none may be there already. Raises: BadDocument."""
+    """Like `put`, with several names and values.
+
+    If there are several, no name may exist already. Raises: BadDocument.
+    """
     read(text)
     name, value = new[0]
     if not text.removeprefix(BOM).strip():
@@ -136,7 +140,7 @@ def put_all(text: str, path: Path, new: Sequence[tuple[Step, Any]]) -> str:
 
 
 def remove(text: str, path: Path, names: Iterable[Step]) -> str:
-    """The text without these members of the object, or items of the list, at `path`. Comments stay."""
+    """Return the text without the given members or items of the container at `path`. Comments stay."""
     gone = set(names)
     if not gone:
         return text
@@ -154,7 +158,7 @@ def remove(text: str, path: Path, names: Iterable[Step]) -> str:
 
 
 def _without(text: str, member: _Member) -> _Edit:
-    """With its comma; with its whole line, if it is alone there."""
+    """Remove a member with its comma, and the whole line if nothing else is on it."""
     start, end = member.start, member.end if member.comma is None else member.comma + 1
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
@@ -177,7 +181,7 @@ def _append(text: str, start: int, members: Sequence[_Member], added: Sequence[t
     inner = outer + _step(text)
     if not members:
         close = _end_of(text, start) - 1
-        kept = text[start + 1 : close].rstrip()  # nothing, or comments
+        kept = text[start + 1 : close].rstrip()  # empty, or comments
         new = f"{_shown_members(text, added, inner)}{_newline(text)}{outer}"
         return [_Edit(start=start + 1 + len(kept), end=close, text=new)]
     last = members[-1]
@@ -196,14 +200,14 @@ def _append(text: str, start: int, members: Sequence[_Member], added: Sequence[t
 
 
 def _rest_of_line(text: str, start: int) -> int:
-    """After the comments that stand on the same line, because they speak of what is before them."""
+    """Return the end of the comments on the same line, because they describe the value before them."""
     found = _REST_OF_LINE.match(text, start)
-    assert found is not None  # it matches nothing, too
+    assert found is not None  # the pattern can match an empty string
     return start + len(found[0].rstrip())
 
 
 def _shown_members(text: str, members: Sequence[tuple[Step, Any]], indent: str) -> str:
-    """On lines of their own."""
+    """Format each member on its own line."""
     lines = (f"{_newline(text)}{indent}{_label(name)}{_shown(text, value, indent)}" for name, value in members)
     return ",".join(lines)
 
@@ -232,7 +236,10 @@ def _indent_of_line(text: str, place: int) -> str:
 
 
 def _members(text: str, start: int, step: Step, where: str = "where the servers stand") -> list[_Member]:
-    """Of the object, or for a number the list, that begins at `start`. Raises: BadDocument."""
+    """Return the members of the object, or the items of the list if `step` is a number, at `start`.
+
+    Raises: BadDocument.
+    """
     found: list[_Member] = []
     is_list = isinstance(step, int)
     if text[start : start + 1] != ("[" if is_list else "{"):
@@ -249,7 +256,7 @@ def _members(text: str, start: int, step: Step, where: str = "where the servers 
 
 
 def _name_at(text: str, place: int) -> tuple[str, int]:
-    """And where its value begins. Raises: BadDocument."""
+    """Return the name at `place`, and the start of its value. Raises: BadDocument."""
     name = _NAME.match(text, place)
     colon = _skip_blank(text, name.end()) if name else -1
     if name is None or text[colon : colon + 1] != ":":
@@ -258,7 +265,7 @@ def _name_at(text: str, place: int) -> tuple[str, int]:
 
 
 def _end_of(text: str, start: int) -> int:
-    """Of the value that begins at `start`. Raises: BadDocument."""
+    """Return the end of the value that begins at `start`. Raises: BadDocument."""
     if text[start : start + 1] not in ("{", "["):
         found = _NAME.match(text, start) or _SCALAR.match(text, start)
         if found is None:
@@ -279,6 +286,6 @@ def _skip_blank(text: str, place: int) -> int:
 
 def _edited(text: str, edits: Iterable[_Edit]) -> str:
     in_order = sorted(edits, key=lambda edit: edit.start)
-    for edit in reversed(in_order):  # not sorted in reverse: at one place, the first stays first
+    for edit in reversed(in_order):  # not sorted in reverse: at equal positions, the first edit stays first
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text

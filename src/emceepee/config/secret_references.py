@@ -1,8 +1,8 @@
-"""Secrets by reference: what a configuration names is looked up, and what it spells out is noticed.
+"""Resolve references in a configuration, and detect literal secrets.
 
-${NAME}  ${env:NAME}  ${NAME:-default}   a variable of the environment
-${file:PATH}                             the text of a file, without the line break at its end
-${keyring:SERVICE/NAME}                  what the platform's keyring has, with the package `keyring`
+${NAME}  ${env:NAME}  ${NAME:-default}   an environment variable
+${file:PATH}                             the text of a file, without its final line break
+${keyring:SERVICE/NAME}                  a secret from the platform's keyring; needs the package `keyring`
 """
 
 import re
@@ -16,12 +16,12 @@ from emceepee.bounds.files import check_regular, read_file
 from emceepee.errors import near_names
 from emceepee.wire.json_types import JsonObject
 
-LARGEST_FILE = 64 << 10  # bytes; what is larger is no secret
-KEYRING_SECONDS = 60.0  # for someone to unlock it
+LARGEST_FILE = 64 << 10  # bytes; a larger file is not a secret
+KEYRING_SECONDS = 60.0  # the time a user has to unlock the keyring
 KINDS = ("env", "file", "keyring")
 _REFERENCE = re.compile(
     r"\$\{(?:(?P<kind>env|file|keyring):(?!-)(?P<what>[^}]*)"
-    r"|(?P<stranger>[A-Za-z]+):[A-Za-z_/.~][^}]*"  # and not what shells know: ${x:0:3}, ${x:+y}
+    r"|(?P<stranger>[A-Za-z]+):[A-Za-z_/.~][^}]*"  # but not shell expansions such as ${x:0:3} and ${x:+y}
     r"|(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?)\}"
 )
 _VARIABLE = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.DOTALL).fullmatch
@@ -35,7 +35,10 @@ OnFailure = Callable[[str, "BadReference"], None]
 
 
 class BadReference(Exception):
-    """Why it leads to nothing, and what to do. Never shows what others lead to. `missing` is the file that it names."""
+    """Why a reference cannot be resolved, and what to do.
+
+    Never shows resolved values. `missing` is the missing file.
+    """
 
     def __init__(self, words: str, *, missing: Path | None = None) -> None:
         super().__init__(words)
@@ -45,7 +48,7 @@ class BadReference(Exception):
 def ask_platform_keyring(service: str, name: str) -> str | None:
     """Raises: BadReference."""
     try:
-        import keyring  # which is loaded by whoever uses it, and by nobody else
+        import keyring  # imported only if a reference needs it
     except ImportError:
         raise BadReference(
             "the package keyring is not installed: install emceepee[keyring], or use ${file:PATH} or a variable"
@@ -55,10 +58,10 @@ def ask_platform_keyring(service: str, name: str) -> str | None:
     def ask() -> None:
         try:
             answer.append(keyring.get_password(service, name))
-        except Exception as error:  # of whichever backend it has
+        except Exception as error:  # backends raise errors of any type
             answer.append(error)
 
-    # It may ask someone to unlock it, who may not be there.
+    # A thread with a timeout: the keyring may prompt for its password while no user is present.
     asking = threading.Thread(target=ask, name="emceepee-keyring", daemon=True)
     asking.start()
     asking.join(KEYRING_SECONDS)
@@ -72,15 +75,15 @@ def ask_platform_keyring(service: str, name: str) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """Where things are looked up. Files are looked for from `folder` on."""
+    """Resolves references. Relative file paths start at `folder`."""
 
     environment: Mapping[str, str]
     folder: Path = Path()
     ask_keyring: AskKeyring = ask_platform_keyring
-    opens_files: bool = True  # False: only look whether a file could be read, as long as nobody agreed to read it
+    opens_files: bool = True  # False: only check that files are readable, until the user agrees to read them
 
     def resolve(self, text: str) -> str:
-        """The text with everything that it refers to; what that holds is not looked at again. Raises: BadReference."""
+        """Return the text with references resolved. Resolved values are not scanned again. Raises: BadReference."""
         parts: list[str] = []
         done = end = 0
         start = text.find("${")
@@ -89,7 +92,8 @@ class References:
                 end = text.find("}", start) + 1
             if not end:
                 break
-            # Only up to the next brace: else each of many references that never end would be read to the end.
+            # Match only up to the next brace: scanning to the end for each unclosed reference would take quadratic
+            # time.
             found = _REFERENCE.fullmatch(text, start, end)
             if found is not None:
                 parts += [text[done:start], self._look_up(found)]
@@ -98,9 +102,9 @@ class References:
         return "".join([*parts, text[done:]])
 
     def resolve_all(self, value: Any, key: str, on_failure: "OnFailure") -> Any:
-        """Return a JSON value with its references resolved; one that fails stays as written, and its key is reported.
+        """Resolve the references in a JSON value. If one fails, keep it as written and report its key.
 
-        A disabled server stays as written: it may lack what it would need.
+        A disabled server stays as written, because its secrets may be missing.
         """
         if isinstance(value, str):
             try:
@@ -144,7 +148,7 @@ class References:
     def _file(self, given: str) -> str:
         try:
             path = self.folder / Path(given).expanduser()
-        except RuntimeError:  # it begins with ~ and a name that nobody has
+        except RuntimeError:  # it begins with ~ and an unknown user name
             path = self.folder / given
         try:
             if not self.opens_files:
@@ -154,7 +158,7 @@ class References:
         except FileNotFoundError:
             words = f"there is no file {path}; write the secret there, and close it to others"
             raise BadReference(words, missing=path) from None
-        except (OSError, ValueError) as error:  # among them a path with a null byte
+        except (OSError, ValueError) as error:  # includes ValueError for a path with a null byte
             is_text = not isinstance(error, UnicodeDecodeError)
             why = (getattr(error, "strerror", None) or str(error)) if is_text else "it is no text in UTF-8"
             raise BadReference(f"the file {path} cannot be read: {why}") from None
@@ -172,12 +176,12 @@ class References:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a header or a variable of that name usually holds a secret."""
+    """Return whether a header or variable with this name usually holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def literal_secrets(entry: JsonObject, key: str) -> Iterator[str]:
-    """The keys of a server's entry, as it is written, under which secrets seem to stand themselves."""
+    """Yield the keys in a server's raw entry whose values seem to be literal secrets."""
     for part in ("headers", "env"):
         values: Any = entry.get(part)
         if isinstance(values, dict):

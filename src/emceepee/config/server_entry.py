@@ -1,4 +1,4 @@
-"""A server as the configuration file writes it: with what names files of this machine, which only the operator may."""
+"""A server entry of the configuration file, including settings with local paths, which only the operator may set."""
 
 import os
 from dataclasses import replace
@@ -37,7 +37,7 @@ LONGEST_PATH = 4096
 
 
 class TlsEntry(BaseModel):
-    """How a server proves who it is, and what it is shown, as the configuration file writes it."""
+    """TLS settings of an entry: how to verify the server, and which certificate to present."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -56,7 +56,7 @@ class TlsEntry(BaseModel):
         return self
 
     def settings(self, folder: Path) -> TlsSettings:
-        """Files are looked for from the folder on."""
+        """Return the settings with file paths resolved relative to `folder`."""
         ca, cert, key = (file and str(folder / Path(file).expanduser()) for file in (self.ca, self.cert, self.key))
         return TlsSettings(ca=ca, cert=cert, key=key, server_name=self.server_name, insecure=self.insecure)
 
@@ -72,7 +72,7 @@ def _idle_seconds(seconds: float) -> float:
 
 
 class ConfiguredEntry(ServerEntry):
-    """What add_server takes, and more."""
+    """An entry with all settings of add_server and those that only the file supports."""
 
     tls: TlsEntry | None = None
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)
@@ -92,7 +92,7 @@ class ConfiguredEntry(ServerEntry):
         """Raises: BadTlsFile, OSError, RuntimeError, ValueError: better at the start than when someone calls."""
         record = None if self.record is None else str(folder / Path(self.record).expanduser())
         if record is not None:
-            os.fsencode(record)  # JSON may have half a surrogate pair, which no path can
+            os.fsencode(record)  # JSON can contain an unpaired surrogate, which is invalid in a path
         spec = replace(
             self.spec(),
             tags=tuple(self.tags or ()),
@@ -111,13 +111,13 @@ _PRIVATE = frozenset(name for name, field in ConfiguredEntry.model_fields.items(
 
 
 class ReportMistake(Protocol):
-    """Takes a mistake with the key under which it stands, and the reference that fails, if it is one."""
+    """Report a mistake under its key, with the failed reference if a reference caused it."""
 
     def __call__(self, key: str, message: str, /, *, reference: BadReference | None = None) -> None: ...
 
 
 def read_entry(entry: JsonObject, key: str, references: References, report: ReportMistake) -> BackendSpec | None:
-    """Return the server that an entry describes, or None if the entry has mistakes, each of which is reported."""
+    """Return the server that an entry describes. If the entry has mistakes, report each one and return None."""
     unresolved: set[str] = set()
 
     def report_reference(where: str, error: BadReference) -> None:
@@ -130,7 +130,7 @@ def read_entry(entry: JsonObject, key: str, references: References, report: Repo
     except ValidationError as error:
         for path, code, words in mismatches(error, ConfiguredEntry, private=_PRIVATE):
             where = key + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-            # A validator that looks at a reference instead of its value finds mistakes that may not exist.
+            # A validator saw the unresolved reference instead of its value, so its error may be wrong.
             if where not in unresolved and not (unresolved and code is None):
                 report(where, words)
         return None
@@ -146,7 +146,7 @@ def read_entry(entry: JsonObject, key: str, references: References, report: Repo
 
 
 def unusable_spec(name: str, entry: JsonObject, reason: str) -> BackendSpec:
-    """Return what is known of a server whose entry cannot be used, as it is written."""
+    """Return a placeholder for a server whose entry cannot be used, with its details as written."""
     url = next((entry[key] for key in ("url", "serverUrl") if isinstance(entry.get(key), str)), None)
     command = entry.get("command")
     label = public_place(url) if url is not None else f"stdio://{command}" if isinstance(command, str) else ""

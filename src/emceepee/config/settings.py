@@ -1,4 +1,4 @@
-"""Everything that can be set, in one frozen Config, and which settings do not go together."""
+"""All settings in one frozen Config, and checks for settings that conflict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,14 +18,14 @@ from emceepee.telemetry.settings import TelemetrySettings
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; the text says where and what was expected."""
+    """The configuration cannot be used; the message names the location and the expected value."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """A mistake in the configuration file: the key under which it stands, and what is wrong.
+    """A mistake in the configuration file: its key and a description.
 
-    It disables `server`. If `is_fatal`, emceepee does not start; any other setting has its default.
+    It disables `server`. If `is_fatal`, emceepee does not start; any other setting gets its default.
     """
 
     key: str
@@ -41,11 +41,11 @@ class ConfigProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
-    """What `emceepee serve` listens on, and whom it admits."""
+    """Where `emceepee serve` listens, and which callers it accepts."""
 
     host: str = "127.0.0.1"
     port: int = 8080
-    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # principal by token
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # token to principal
     allow_hosts: tuple[str, ...] = ()
     allow_origins: tuple[str, ...] = ()
     allow_commands: bool = False
@@ -55,9 +55,9 @@ class HttpConfig:
     oauth_issuer: str | None = None
     oauth_resource: str | None = None
     oauth_scopes: tuple[str, ...] = ()
-    public_url: str | None = None  # where browsers and authorization servers reach this server
+    public_url: str | None = None  # the URL at which browsers and authorization servers reach this server
     has_console: bool = True
-    shares_port: bool = False  # with other processes that listen on it, too
+    shares_port: bool = False  # several processes listen on the same port
 
     @property
     def is_loopback(self) -> bool:
@@ -69,7 +69,7 @@ class HttpConfig:
 
     @property
     def sole_principal(self) -> str | None:
-        """The one that every caller is; None if there can be several."""
+        """The principal of all callers, or None if there can be several."""
         principals = set(self.tokens.values()) or {LOCAL}
         return None if self.oauth_issuer or len(principals) > 1 else principals.pop()
 
@@ -89,22 +89,22 @@ class HttpConfig:
 
 
 def _is_private_to_us(url: str) -> bool:
-    """Whether what comes from there cannot have been changed on the way."""
+    """Whether data from this URL is safe from tampering in transit."""
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaConfig:
-    """How the replicas that share this one's state reach it."""
+    """How replicas that share this process's state connect to it."""
 
-    listen: tuple[str, int] | None = None  # None: a Unix socket, or a free port on loopback, as the state is shared
-    tls_files: tuple[Path, ...] = ()  # certificate, key and, if it is not a public one, the authority of all replicas
-    slot: int | None = None  # None: the lowest that is free
+    listen: tuple[str, int] | None = None  # None: a Unix socket or a free loopback port, depending on the shared state
+    tls_files: tuple[Path, ...] = ()  # certificate, key, and, if the CA is private, the CA certificate of all replicas
+    slot: int | None = None  # None: the lowest free slot
 
     @classmethod
     def of(cls, listen: str | None, tls: str | None, slot: int | None) -> "ReplicaConfig":
-        """As it is written on the command line. Raises: ConfigError."""
+        """Parse the command line values. Raises: ConfigError."""
         files = tuple(Path(part).expanduser() for part in tls.split(",")) if tls else ()
         if files and (len(files) not in (2, 3) or listen is None):
             raise ConfigError("--replica-tls: expected CERT,KEY or CERT,KEY,CA, together with --replica-listen")
@@ -126,43 +126,44 @@ def _replica_address(text: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """Everything that can be set."""
+    """All settings."""
 
-    servers: tuple[BackendSpec, ...] = ()  # also those whose entries have mistakes, with unusable targets
-    disabled: tuple[BackendSpec, ...] = ()  # in the file
+    servers: tuple[BackendSpec, ...] = ()  # includes entries with mistakes, which have unusable targets
+    disabled: tuple[BackendSpec, ...] = ()  # servers disabled in the file
     limits: Limits = field(default_factory=Limits)
-    roots: tuple[str, ...] = ()  # offered to every server that has none of its own
+    roots: tuple[str, ...] = ()  # offered to every server without its own roots
     notices: str = NOTICES[0]
     native_elicitation: str = NATIVE_ELICITATION[0]
     search_vectors: Path | None = None  # word vectors for codemode_search
-    surface: Surface = Surface.FULL  # of callers that ask for none
+    surface: Surface = Surface.FULL  # the default for callers that request none
     has_codemode: bool = True
     log_level: str = "info"
     log_format: str = "text"
     log_file: Path | None = None
-    link_file: Path | None = None  # holds the newest link to the console
+    link_file: Path | None = None  # the file for the newest link to the console
     http: HttpConfig = field(default_factory=HttpConfig)
     replicas: ReplicaConfig = field(default_factory=ReplicaConfig)
     telemetry: TelemetrySettings = field(default_factory=TelemetrySettings)
-    console_port: int | None = None  # of the console beside a caller on standard input; None: there is none
-    state: str | None = None  # as it is written in the file: memory, sqlite or sqlite:PATH; None: nothing is said
+    console_port: int | None = None  # the port of the console beside a stdio caller; None: no console
+    state: str | None = None  # as written in the file: memory, sqlite, or sqlite:PATH; None: not set
     state_sync: str = SYNCS[0]
     secrets: str = SECRETS[0]
-    location: StateLocation = field(default_factory=StateLocation)  # what that and flags and variables come to
-    session_name: str | None = None  # of the session that a caller on standard input takes up
+    # resolved from `state`, flags, and environment variables
+    location: StateLocation = field(default_factory=StateLocation)
+    session_name: str | None = None  # the named session that a stdio caller resumes
     egress: EgressSettings = field(default_factory=EgressSettings)
-    ignored: tuple[str, ...] = ()  # keys that mean nothing here, for a warning
-    spelled_out: tuple[str, ...] = ()  # keys under which a secret seems to stand itself, for a hint
+    ignored: tuple[str, ...] = ()  # unknown keys, for a warning
+    spelled_out: tuple[str, ...] = ()  # keys whose values seem to be literal secrets, for a hint
     problems: tuple[ConfigProblem, ...] = ()  # all mistakes in the file
 
     @property
     def general_problem(self) -> str | None:
-        """The mistakes that disable no server, in one text."""
+        """All mistakes that disable no server, as one text."""
         return "; ".join(str(problem) for problem in self.problems if problem.server is None) or None
 
     @property
     def unverified(self) -> list[str]:
-        """The servers whose certificates nobody checks, for a warning."""
+        """Names of servers whose certificates are not verified, for a warning."""
         targets = {spec.name: spec.target for spec in self.servers}
         return [
             name
@@ -172,7 +173,10 @@ class Config:
 
 
 def locate_state(config: Config, given: str | None, environment: Mapping[str, str], *, usual: str) -> StateLocation:
-    """By the flag `given`, else the variable, else the file, else as is usual. Raises: ConfigError."""
+    """Choose the state location: the flag `given`, else the variable, else the file, else `usual`.
+
+    Raises: ConfigError.
+    """
     sources = (
         ("--state", given),
         (STATE_VARIABLE, environment.get(STATE_VARIABLE)),
@@ -187,7 +191,7 @@ def locate_state(config: Config, given: str | None, environment: Mapping[str, st
 
 
 def check_secrets(config: Config) -> None:
-    """Whether tokens can be kept where they are to be. Raises: ConfigError."""
+    """Check that the configured storage of tokens works. Raises: ConfigError."""
     if config.secrets != KEYRING:
         return
     if config.location.is_memory:

@@ -1,4 +1,4 @@
-"""The file that a configuration came from: how to read it again, and how to see that it is another one."""
+"""The file of a configuration: how to read it again, and how to detect a change."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ from pathlib import Path
 
 from emceepee.config.settings import Config
 
-RELOAD_SIGNAL = signal.SIGUSR1  # not SIGHUP, which a terminal sends that is closed
-MOST_LINKS = 40  # as the system follows
-Stamp = tuple[int, ...] | None  # None: there is no file
+RELOAD_SIGNAL = signal.SIGUSR1  # not SIGHUP, which a closing terminal sends
+MOST_LINKS = 40  # the limit of the operating system
+Stamp = tuple[int, ...] | None  # None: the file does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSource:
-    """Where a configuration came from, and how it is read again. `stamp` is from before it was read."""
+    """The file of a configuration and a function that reads it again. `stamp` was taken before the file was read."""
 
     file: Path
     read: Callable[[], Config]
@@ -32,7 +32,7 @@ def stamp_of(file: Path) -> Stamp:
 
 
 def folders_of(file: Path) -> list[Path]:
-    """The folders in which a change can make it another file: its own, and those of the links on the way."""
+    """Return the folders where a change can replace the file: its own, and those of all symlinks on the path to it."""
     folders: dict[Path, None] = {}
     for _ in range(MOST_LINKS):
         folders[file.parent.absolute()] = None

@@ -1,4 +1,4 @@
-"""Completion for shells, made from the parser: commands, flags, and the choices of flags."""
+"""Shell completion scripts, generated from the parser: commands, flags, and the choices of flags."""
 
 import argparse
 import shlex
@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """`choices` are its values, or of an argument without a name; `takes_value` is true of any with one."""
+    """A flag or positional argument. `choices` are its possible values; `takes_value` is true if it has any value."""
 
     names: tuple[str, ...]
     words: str
@@ -21,16 +21,16 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A command: the words that lead to it, what may follow, and its flags."""
+    """A command: its words, its subcommands, and its flags."""
 
     path: tuple[str, ...]
     commands: tuple[tuple[str, str], ...]
     flags: tuple[Flag, ...]
-    choices: tuple[str, ...]  # of arguments without a name
+    choices: tuple[str, ...]  # of positional arguments
 
 
 def run_completion(shell: str, parser: argparse.ArgumentParser) -> int:
-    """Returns the exit code."""
+    """Print the completion script, and return the exit code."""
     sys.stdout.write(completion_script(shell, parser))
     return 0
 
@@ -41,7 +41,7 @@ def completion_script(shell: str, parser: argparse.ArgumentParser) -> str:
 
 
 def nodes_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[Node]:
-    """The command itself, then those below it."""
+    """Yield the command itself, then its subcommands."""
     commands: dict[str, str] = {}
     below: list[tuple[str, argparse.ArgumentParser]] = []
     flags, choices = [], []
@@ -70,26 +70,26 @@ def nodes_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Ite
 
 
 def _steps(nodes: list[Node], variable: str) -> str:
-    """Cases of a shell that go down from a command to the one below it."""
+    """Return shell `case` branches that descend from a command to its subcommands."""
     places = (_quoted("/".join((*node.path, name))) for node in nodes for name, _ in node.commands)
     return "\n".join(f"      {place}) {variable}={place} ;;" for place in places)
 
 
 def _cases(node: Node) -> Iterator[tuple[str, Flag]]:
-    """Each flag that takes a value, behind the pattern of the places at which it does."""
+    """Yield each flag that takes a value, with the `case` pattern of where it applies."""
     for flag in node.flags:
         if flag.takes_value:
             yield "|".join(_quoted(f"{'/'.join(node.path)}:{name}") for name in flag.names), flag
 
 
 def _bash(nodes: list[Node]) -> str:
-    """One function: it walks the words to find the command, then offers what may follow there."""
+    """Return a function that walks the words to find the command, then offers its continuations."""
     steps = _steps(nodes, "path")
     values, offers = [], []
     for node in nodes:
         place = "/".join(node.path)
         for cases, flag in _cases(node):
-            # Without an offer of ours, bash offers files.
+            # Without a branch of ours, bash offers files.
             reply = f"words={_quoted(' '.join(flag.choices))}; flags=$words" if flag.choices else "return"
             values.append(f"    {cases}) {reply} ;;")
         words = [name for name, _ in node.commands] + [*node.choices]
@@ -160,7 +160,7 @@ if [[ "$funcstack[1]" == "_emceepee" ]]; then _emceepee "$@"; else compdef _emce
 
 
 def _fish(nodes: list[Node]) -> str:
-    """One line for each thing that may follow, with the condition under which it may."""
+    """Return one line per possible word, with the condition under which it applies."""
     lines = ["# Completion of emceepee for fish. Write it to ~/.config/fish/completions/emceepee.fish"]
     for node in nodes:
         below = " ".join(name for name, _ in node.commands)
@@ -184,5 +184,5 @@ def _described(name: str, words: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """As all of these shells read it."""
+    """Quote text in a way that all these shells understand."""
     return shlex.quote(text.replace("\n", " "))

@@ -1,4 +1,4 @@
-"""`emceepee state`: what an operator can see of state, and do to a state file."""
+"""`emceepee state`: inspect state, and maintain a state file."""
 
 import argparse
 import os
@@ -30,12 +30,12 @@ Facts = dict[str, Any]
 
 
 class StateRefused(Exception):
-    """The text says what to do instead."""
+    """The operation was refused; the message describes an alternative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateReport:
-    """`facts` for programs, `text` for people, who are told of `problems` on standard error. All may be empty."""
+    """The result: `facts` for JSON, `text` for people, and `problems` for standard error. All may be empty."""
 
     facts: Facts
     text: str
@@ -46,7 +46,7 @@ class StateReport:
 def add_state_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", places: Sequence[argparse.ArgumentParser]
 ) -> None:
-    """`places` are parsers with the flags that say where state is."""
+    """`places` are parent parsers with the flags that locate the state."""
     words = "Show where state is kept, how much there is, and who uses it."
     state = commands.add_parser("state", help=words, description=words, parents=places)
     state.add_argument("--json", action="store_true", help="say it in JSON")
@@ -74,7 +74,7 @@ def add_state_command(
 
 
 def duration(text: str) -> timedelta:
-    """30m, 12h, 7d."""
+    """Parse a duration such as 30m, 12h, or 7d."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"expected a number and s, m, h, d or w, such as 12h, found {text!r}")
@@ -82,9 +82,9 @@ def duration(text: str) -> timedelta:
 
 
 def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     from emceepee.config.file_reading import NO_SERVER, load
-    from emceepee.config.settings import ConfigError, locate_state  # here: --help need not wait for it
+    from emceepee.config.settings import ConfigError, locate_state  # imported here: --help must not wait for it
     from emceepee.store.location import SQLITE
     from emceepee.store.store import StoreError
 
@@ -105,7 +105,7 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
     except (ConfigError, StoreError, StateRefused) as error:
         complain(error)
         return UNUSABLE
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader closed the pipe early, for example `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     sys.stderr.write(printable(report.problems))
@@ -157,7 +157,7 @@ def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> Stat
 
 
 def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> StateReport:
-    """`asks`: before anything is changed."""
+    """Encrypt plain servers in Redis. With `asks`, ask for confirmation first."""
     from emceepee.clock import SystemClock
     from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 
@@ -199,7 +199,7 @@ def _show(path: Path, options: argparse.Namespace) -> StateReport:
     from emceepee.clock import SystemClock
     from emceepee.store.sqlite.owners import Owners
 
-    processes = len(Owners(path).alive()) - 1  # it counts itself
+    processes = len(Owners(path).alive()) - 1  # the inspecting process is included
     with _opened(path) as file:
         seen = file.statistics()
     now = SystemClock().now()
@@ -269,7 +269,7 @@ def _forget(path: Path, options: argparse.Namespace) -> StateReport:
     )
     if found.held:
         problems += f"emceepee: a running emceepee holds {len(found.held)} of them; stop it first\n"
-    asked_for = options.older_than is None  # else it is no mistake that some are in use
+    asked_for = options.older_than is None  # with --older-than, sessions in use are not an error
     code = UNUSABLE if found.unknown or (asked_for and found.held) else FINE
     return StateReport(facts=facts, text=f"Forgotten: {len(found.forgotten)}\n", problems=problems, code=code)
 
@@ -299,7 +299,7 @@ _WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], StateReport]] =
 
 
 def _refuse_to_replace(target: Path, state: Path) -> None:
-    """What is no plain file is a device or a pipe, and what begins with the state's own name is part of it."""
+    """Refuse a device or pipe, and any file next to the state whose name starts with the state's name."""
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
         raise StateRefused(f"{target} is no plain file; name another, or - for standard output")
     if target.resolve().parent == state.resolve().parent and target.name.startswith(state.name):
@@ -307,8 +307,8 @@ def _refuse_to_replace(target: Path, state: Path) -> None:
 
 
 def _write_private(target: Path, write: Callable[[TextIO], None]) -> None:
-    """All of it or nothing, for its owner alone. Raises: OSError."""
-    descriptor, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # made with mode 0600
+    """Write the file atomically, readable only by its owner. Raises: OSError."""
+    descriptor, draft = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)  # created with mode 0600
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             write(file)

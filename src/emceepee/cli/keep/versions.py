@@ -13,7 +13,7 @@ from emceepee.wire.protocol import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_
 
 
 def run_version(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options))
 
 
@@ -37,13 +37,13 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _engine(where: str) -> str:
-    """By what flags and variables say; else it is that of `serve`."""
+    """Return the engine that flags or environment variables select, else `serve`'s default."""
     kind = where.partition(":")[0]
     return f"sqlite {sqlite3.sqlite_version}" if kind in ("", "sqlite") else kind
 
 
 def _config(given: str | None) -> str | None:
-    """The file that is read, if there is one."""
+    """Return the configuration file in use, if any."""
     text = given or os.environ.get(CONFIG_VARIABLE, "").strip()
     if text.startswith("{"):
         return CONFIG_VARIABLE

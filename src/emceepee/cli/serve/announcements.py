@@ -1,4 +1,4 @@
-"""What is said to whoever started emceepee: where it serves, and where the console is."""
+"""Messages to the operator: the address of the server, and the link to the console."""
 
 import os
 import tempfile
@@ -18,7 +18,10 @@ def announce(address: str) -> None:
 
 
 def inviting(config: Config) -> Callable[[str], None]:
-    """Says where the console is to whoever started us. A log file is kept, so it gets the address without the code."""
+    """Return a function that shows the console's link.
+
+    A log file is persistent, so it gets the address without the code.
+    """
     hint = "" if config.http.sole_principal is not None else " (log in with a token)"
 
     def invite(link: str) -> None:
@@ -36,7 +39,7 @@ def inviting(config: Config) -> Callable[[str], None]:
 
 @contextmanager
 def link_file_removed(config: Config) -> Iterator[None]:
-    """At the end, when what it opened is closed."""
+    """Delete the file with the console's link on exit, when the console is closed."""
     try:
         yield
     finally:
@@ -45,8 +48,8 @@ def link_file_removed(config: Config) -> Iterator[None]:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """Put a new file in the place of whatever is there, which may be someone else's, or a link. Raises: OSError."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # made with mode 0600
+    """Replace the file atomically: the existing one may be a link or belong to another user. Raises: OSError."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # created with mode 0600
     try:
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(text)

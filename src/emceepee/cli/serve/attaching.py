@@ -1,4 +1,4 @@
-"""`emceepee --attach`: a pipe to the daemon, or else emceepee by itself. Loads nothing of the protocol stack."""
+"""`emceepee --attach`: relay to the daemon, or else run standalone. Loads nothing of the protocol stack."""
 
 import argparse
 import os
@@ -21,13 +21,13 @@ from emceepee.paths import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
 from emceepee.terminal_text import printable
 
 NAME_BYTES = 16
-LONGEST_LINK = 4 << 10  # bytes of the file with the link to the console
+LONGEST_LINK = 4 << 10  # bytes; limit for the file with the link to the console
 
 
 def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | None:
-    """The exit code; None if there is no daemon to attach to, and emceepee is to work by itself."""
+    """Return the exit code, or None if no daemon can be reached and emceepee must run standalone."""
     session = options.session or f"attached-{os.urandom(NAME_BYTES).hex()}"
-    # The directory may be removed later, and was the one from which paths were meant.
+    # Capture the working directory now: it may be deleted later, and relative paths refer to it.
     reach_it = partial(_reach, options, session, daemon_command(arguments), current_folder())
     try:
         attached = reach_it()
@@ -39,7 +39,7 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
         return None
     greet_person()
     hide_process(os.environ)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # there is nothing to put in order here
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the default action suffices: this process has nothing to clean up
     if attached.welcome.notice is not None:
         complain(attached.welcome.notice)
     if options.console is not None:
@@ -54,7 +54,8 @@ def _reach(options: argparse.Namespace, session: str, command: list[str], here: 
         folder = open_folder(runtime_folder(os.environ))
         hello = DaemonHello(
             version=__version__,
-            configuration=digest(vars(options), os.environ, here),  # each time: the file may be another one by now
+            # computed for each attempt: the file may have changed
+            configuration=digest(vars(options), os.environ, here),
             session=session,
             is_kept=options.session is not None,
         )
@@ -71,8 +72,8 @@ def _reach(options: argparse.Namespace, session: str, command: list[str], here: 
 def daemon_command(arguments: list[str] | None) -> list[str]:
     """Return the command that starts the daemon with the flags of this process.
 
-    `-P` keeps the working directory, often a repository that somebody else wrote, off the daemon's import path. `-I`
-    would also hide packages in the user's site folder or on PYTHONPATH, where emceepee itself may be installed.
+    `-P` keeps the working directory, often a third party's repository, off the daemon's import path. `-I` would also
+    hide packages in the user's site folder or on PYTHONPATH, where emceepee itself may be installed.
     """
     given = sys.argv[1:] if arguments is None else arguments
     return [sys.executable, "-P", "-m", "emceepee", *given, "daemon", "--detach"]

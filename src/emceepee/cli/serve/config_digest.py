@@ -1,4 +1,4 @@
-"""By what a caller and a daemon see that they have the same configuration, without loading it."""
+"""Digests by which a caller and a daemon detect, without loading it, that their configurations match."""
 
 import json
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from emceepee.bounds.files import read_file
 from emceepee.config.secret_references import References
 from emceepee.paths import NO_CODEMODE_VARIABLE, STATE_VARIABLE, config_source, state_folder
 
-LARGEST_FILE = 16 << 20  # bytes, as of a configuration
-# What decides what servers there are, how they are reached and what callers see; not where logs go.
+LARGEST_FILE = 16 << 20  # bytes; the limit for configuration files
+# Settings that determine which servers exist, how to reach them, and what callers see; not where logs go.
 _FLAGS = (
     *("state", "secrets", "ca_bundle", "root", "notices", "native_elicitation", "state_sync"),
     *("surface", "no_codemode", "max_result_bytes"),
@@ -23,10 +23,10 @@ _VARIABLES = (
 
 
 def digest(options: Mapping[str, Any], environment: Mapping[str, str], here: Path) -> str:
-    """Of everything that decides what a caller would find: file, references, flags and variables, as seen from here."""
+    """Return a digest of all input that determines a caller's view: file, references, flags, variables, directory."""
     flags = {name: str(options.get(name)) for name in _FLAGS if options.get(name)}
     flags |= {name: value for name in _VARIABLES if (value := environment.get(name) or environment.get(name.lower()))}
-    place = str(here) if "root" in flags or "ca_bundle" in flags else ""  # what they are seen from
+    place = str(here) if "root" in flags or "ca_bundle" in flags else ""  # relative paths depend on it
     whole = [_configuration(options.get("config"), environment, here), flags, place, str(state_folder(environment))]
     return blake2b(json.dumps(whole, sort_keys=True).encode(), digest_size=16).hexdigest()
 
@@ -39,12 +39,12 @@ def _configuration(given: str | None, environment: Mapping[str, str], here: Path
     try:
         text = str(source) if file is None else read_file(file, LARGEST_FILE).decode("utf-8")
     except (OSError, UnicodeDecodeError):
-        return [str(file)]  # whoever loads it will say what is wrong
+        return [str(file)]  # the process that loads the file reports the error
     references = References(environment=environment, folder=here if file is None else file.parent, ask_keyring=_name_of)
     try:
         return [str(file), references.resolve_all(_document(text), "", lambda *_: None)]
     except RecursionError:
-        return [str(file), text]  # the same
+        return [str(file), text]  # too deeply nested: compare the text instead
 
 
 def _document(text: str) -> Any:
@@ -52,7 +52,7 @@ def _document(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
-    from emceepee.config import jsonc  # here: most files have no comments
+    from emceepee.config import jsonc  # imported here: most files have no comments
     from emceepee.config.document_errors import BadDocument
 
     try:
@@ -62,5 +62,5 @@ def _document(text: str) -> Any:
 
 
 def _name_of(service: str, name: str) -> str:
-    """Instead of what a keyring has: it may want to be unlocked each time."""
+    """Use the reference instead of the keyring's secret: reading a keyring may prompt for its password each time."""
     return f"{service}/{name}"

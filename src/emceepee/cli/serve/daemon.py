@@ -1,4 +1,4 @@
-"""`emceepee daemon`: what callers attach to. It says `ready` to whoever started it, or why it is not."""
+"""`emceepee daemon`, to which callers attach. It reports `ready`, or an error, to the process that started it."""
 
 import argparse
 import os
@@ -17,7 +17,7 @@ from emceepee.paths import IDLE_EXIT_SECONDS, current_folder
 
 
 def run_daemon_command(options: argparse.Namespace) -> int:
-    if options.detach and os.fork():  # before anything is loaded that has threads
+    if options.detach and os.fork():  # fork before any import that starts threads
         os._exit(0)
     from emceepee.config.settings import ConfigError
     from emceepee.store.store import StoreError
@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
-    """The same with full paths: the daemon changes its directory, and opens files and reads some again after that."""
+    """Make all paths absolute: the daemon changes its working directory, and opens and reloads files afterwards."""
     from emceepee.backends.spec import root_uri
     from emceepee.config.file_reading import find_file
 
@@ -95,13 +95,13 @@ def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
 
 
 def _home() -> Path:
-    """Where servers begin that have no `cwd`: the same for all callers, and no folder that someone wants to remove."""
+    """Return the working directory for servers without `cwd`: the same for all callers, and unlikely to be deleted."""
     home = Path.home()
     return home if home.is_dir() else Path("/")
 
 
 def _tell_starter(word: str) -> None:
-    """On standard output, of which nothing else is heard."""
+    """Write a line to standard output, then redirect standard input and output to the null device."""
     os.write(STDOUT, f"{word}\n".encode())
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, STDOUT)

@@ -1,15 +1,15 @@
-"""When a worker that has ended is started again. Rules only: nothing here knows a process or a clock."""
+"""Rules for restarting workers. No processes and no clock here."""
 
 from dataclasses import dataclass
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
-STEADY_SECONDS = 60.0  # whoever ran that long did not end because of how it was started
-CANNOT_START = 2  # the exit code of a command that cannot be carried out as it is
+STEADY_SECONDS = 60.0  # a worker that ran this long did not fail because of its start
+CANNOT_START = 2  # the exit code for configuration and usage errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerEnd:
-    """How one run of a worker ended. A code below 0 is the signal that killed it."""
+    """The end of a worker's run. A negative code is the number of the signal that killed it."""
 
     code: int
     ran_seconds: float
@@ -17,12 +17,12 @@ class WorkerEnd:
 
 
 def pause_before_restart(end: WorkerEnd, last_pause: float | None) -> float:
-    """Longer each time, until one has run for a while."""
+    """Return the delay, which doubles each time up to a limit and resets after a long run."""
     if last_pause is None or end.ran_seconds >= STEADY_SECONDS:
         return FIRST_PAUSE
     return min(last_pause * 2, LONGEST_PAUSE)
 
 
 def is_hopeless(end: WorkerEnd, *, all_were_ready: bool) -> bool:
-    """Whether no worker can start as things are. Once all were ready, a mistake made since ends nobody who runs."""
+    """Return whether no worker can start. After all were ready once, later mistakes must not stop running workers."""
     return end.code == CANNOT_START and not end.was_ready and not all_were_ready

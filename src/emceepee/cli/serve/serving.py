@@ -1,4 +1,4 @@
-"""Serving one caller on standard input and output, or with `serve` many over HTTP: from flags to a running emceepee."""
+"""Turn flags into a running emceepee: one caller on standard input and output, or many over HTTP with `serve`."""
 
 import argparse
 import asyncio
@@ -33,13 +33,13 @@ from emceepee.surface import Surface
 from emceepee.telemetry import logs
 
 USAGE_ERROR = CANNOT_START
-SHORTEST_TOKEN = 16  # characters; a shorter one may be guessed
+SHORTEST_TOKEN = 16  # characters; a shorter token can be guessed
 Tell = Callable[[str], object]
 log = logs.EventLog("cli")
 
 
 def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[int]) -> int:
-    """`closed` are the standard streams that were. Returns the exit code."""
+    """Run the server and return the exit code. `closed` are the standard streams that were closed at startup."""
     source = followed_file(options)
     try:
         worker = claim_worker(os.environ) if options.command == "serve" else None
@@ -87,7 +87,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
     greet_person()
     stdout = _private_stdout()
     with collect_less_while_loading():
-        from emceepee.app.stdio_app import run_stdio  # here: a mistake in the configuration need not wait for it
+        from emceepee.app.stdio_app import run_stdio  # imported late: configuration errors must not wait for it
 
     try:
         with link_file_removed(config):
@@ -107,7 +107,7 @@ def _serve(config: Config, source: ConfigSource | None) -> int:
 
 
 def _serve_as(worker: WorkerSpec, config: Config, source: ConfigSource | None) -> int:
-    """What is to be said, the parent says."""
+    """Serve as a worker. The parent process prints all messages, so report them to it."""
     worker.end_with_parent()
     link = partial(worker.report, LINK) if worker.index == 0 else None
     failure = _run_http(config, source, announce=partial(worker.report, READY), invite=link)
@@ -131,7 +131,7 @@ def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
 
 
 def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, invite: Tell | None) -> str | None:
-    """None, or why it cannot serve."""
+    """Serve over HTTP until done. Return None, or the reason why serving failed."""
     with collect_less_while_loading():
         from emceepee.app.http_app import run_http
 
@@ -154,7 +154,7 @@ def run_until_done(work: Coroutine[Any, Any, None]) -> None:
 
 
 def followed_file(options: argparse.Namespace) -> ConfigSource | None:
-    """The file that is followed, if there is one. Called before it is read."""
+    """Return the configuration file to follow, if any. Call this before the file is read."""
     if (name := find_file(options.config)) is None:
         return None
     file = Path(name)
@@ -192,7 +192,7 @@ def _with_options(config: Config, options: argparse.Namespace) -> Config:
 
 
 def usable_config(options: argparse.Namespace, *, usual_state: str) -> Config:
-    """Without what `serve` alone has. Raises: ConfigError."""
+    """Load the configuration without the options that only `serve` has. Raises: ConfigError."""
     return _with_state(_config(options, options.config), options, usual=usual_state)
 
 
@@ -206,7 +206,7 @@ def check_config(config: Config, options: argparse.Namespace, *, usual_state: st
 
 
 def _with_state(config: Config, options: argparse.Namespace, *, usual: str) -> Config:
-    """The same with the place of its state, if what it says goes together. Raises: ConfigError."""
+    """Set the state location, and reject conflicting settings. Raises: ConfigError."""
     config, problems = _place_state(config, options, usual=usual)
     if problems:
         raise ConfigError("; ".join(problems))
@@ -214,13 +214,13 @@ def _with_state(config: Config, options: argparse.Namespace, *, usual: str) -> C
 
 
 def _place_state(config: Config, options: argparse.Namespace, *, usual: str) -> tuple[Config, tuple[str, ...]]:
-    """Return the configuration with the place of its state, and the settings that emceepee does not start with."""
+    """Return the configuration with its state location, and the settings that prevent a start."""
     problems: list[str] = []
     try:
         location = locate_state(config, options.state, os.environ, usual=usual)
     except ConfigError as error:
         problems.append(str(error))
-        location = StateLocation(path=Path(SQLITE))  # any file, to find the other mistakes
+        location = StateLocation(path=Path(SQLITE))  # a placeholder, to find the other mistakes
     config = replace(config, location=location)
     try:
         check_secrets(config)
@@ -253,7 +253,7 @@ def _http_config(options: argparse.Namespace, *, shares_port: bool) -> HttpConfi
 
 
 def _named_tokens(given: list[str]) -> dict[str, str]:
-    """Each token's principal. Those without a name are principals of their own."""
+    """Map each token to its principal. A token without a name is a principal of its own."""
     named: dict[str, str] = {}
     for number, item in enumerate(given, 1):
         found = NAMED_TOKEN.fullmatch(item)
@@ -287,7 +287,7 @@ def _port(text: str) -> int:
 
 
 def _private_stdout() -> int:
-    """Keep standard output for the protocol alone: whatever else prints there, prints to standard error."""
+    """Reserve standard output for the protocol: all other output to it goes to standard error instead."""
     protocol = os.dup(STDOUT)
     os.set_inheritable(protocol, False)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The options that say what can be seen of the requests: metrics, an audit log, traces."""
+"""Options for observability: metrics, an audit log, and traces."""
 
 import argparse
 import os
@@ -36,7 +36,7 @@ def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
 def _check_otel(environ: Mapping[str, str]) -> None:
     try:
         is_there = all(find_spec(package) is not None for package in _OTEL_PACKAGES)
-    except ModuleNotFoundError:  # of a package that they are in
+    except ModuleNotFoundError:  # raised for a missing parent package
         is_there = False
     if not is_there:
         raise ConfigError("--otel: the packages for it are not installed: install emceepee[otel]")
@@ -54,7 +54,10 @@ def _check_otel(environ: Mapping[str, str]) -> None:
 def serve_telemetry(
     options: argparse.Namespace, common: TelemetrySettings, http: HttpConfig, *, worker: int | None, workers: int
 ) -> TelemetrySettings:
-    """`worker` is the number of this process among its siblings, if it has any. Raises: ConfigError."""
+    """Read the telemetry options of `serve`.
+
+    `worker` is this process's number if it is a worker. Raises: ConfigError.
+    """
     if options.metrics:
         _check_shared(http, worker is not None or workers > 1)
     listen = None if options.metrics_listen is None else _listen(options.metrics_listen, worker or 0, workers)
@@ -64,7 +67,7 @@ def serve_telemetry(
 
 
 def _check_shared(http: HttpConfig, has_siblings: bool) -> None:
-    """Of figures on the port for callers."""
+    """Reject metrics on the callers' port if workers or several principals share it."""
     if has_siblings:
         raise ConfigError(
             "--metrics: each of several --workers has figures of its own, and any of them may get a request; say "

@@ -1,4 +1,4 @@
-"""A worker's side of the line to the process that started it: what it reports, and that it ends with that one."""
+"""A worker's connection to its parent process: it reports events, and its end stops the worker."""
 
 import json
 import os
@@ -9,25 +9,26 @@ import threading
 from collections.abc import MutableMapping, Sequence
 from contextlib import suppress
 
-WORKER_VARIABLE = "EMCEEPEE_WORKER"  # set by the parent, for its workers alone
-STOP_SECONDS = 45.0  # for a worker to stop in order, which is more than all its closings are given
-LONGEST_REPORT = 64 << 10  # bytes, with its end
-LONGEST_TEXT = 4000  # characters of a report: escaped, each may take twelve bytes
-READY, LINK, FAILED = "ready", "link", "failed"  # kinds of reports: an address, a link to the console, a sentence
+WORKER_VARIABLE = "EMCEEPEE_WORKER"  # set by the parent for its workers only
+STOP_SECONDS = 45.0  # a worker's shutdown timeout, longer than the sum of its own shutdown steps
+LONGEST_REPORT = 64 << 10  # bytes, including the line break
+LONGEST_TEXT = 4000  # characters of a report: each may take twelve bytes when escaped
+# kinds of reports; their texts: an address, a link to the console, an error message
+READY, LINK, FAILED = "ready", "link", "failed"
 
 
 class NoWorker(ValueError):
-    """The variable is set, and not by a parent."""
+    """The environment variable is set, but not by a parent process."""
 
 
 class WorkerSpec:
-    """One of several processes that serve at the same address. `index` is its number among them."""
+    """One of several processes that serve at the same address. `index` is its number."""
 
     def __init__(self, index: int, line: socket.socket) -> None:
         self.index, self._line = index, line
 
     def report(self, kind: str, text: str) -> bool:
-        """Whether there was someone to report to."""
+        """Send a report, and return whether the parent received it."""
         try:
             self._line.sendall(json.dumps([kind, text[:LONGEST_TEXT]]).encode() + b"\n")
         except OSError:
@@ -35,7 +36,7 @@ class WorkerSpec:
         return True
 
     def end_with_parent(self) -> None:
-        """A thread, as the event loop may be busy: stop when the parent is gone, whatever ended it."""
+        """Stop when the parent ends for any reason. A thread waits for it, because the event loop may be busy."""
         threading.Thread(target=self._wait_for_end, name="emceepee-parent", daemon=True).start()
 
     def _wait_for_end(self) -> None:
@@ -48,7 +49,7 @@ class WorkerSpec:
 
 
 def read_report(line: bytes) -> tuple[str, str] | None:
-    """Return its kind and its text, or None if no worker of ours wrote it."""
+    """Return the report's kind and text, or None if no worker of ours wrote the line."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -59,7 +60,7 @@ def read_report(line: bytes) -> tuple[str, str] | None:
 
 
 def claim_worker(environment: MutableMapping[str, str]) -> WorkerSpec | None:
-    """The worker that this process is to be, if any. Programs that it starts hear nothing of it. Raises: NoWorker."""
+    """Return this process's worker identity, if any, and hide it from child processes. Raises: NoWorker."""
     if (given := environment.pop(WORKER_VARIABLE, None)) is None:
         return None
     index, _, descriptor = given.partition(":")
@@ -72,9 +73,9 @@ def claim_worker(environment: MutableMapping[str, str]) -> WorkerSpec | None:
 
 
 def worker_command(arguments: Sequence[str] | None, port: int) -> list[str]:
-    """The parent's own command line, with what is different; of two flags the last one counts.
+    """Return the parent's own command line with a worker's flags appended: the last of two equal flags wins.
 
-    `arguments` None: those that the interpreter was started with, and so the program too, whatever its name is.
+    With `arguments` None, use the interpreter's original arguments, which include the program, whatever its name.
     """
     own = sys.orig_argv[1:] if arguments is None else ["-P", "-m", "emceepee", *arguments]
     return [sys.executable, *own, "--port", str(port), "--workers", "1"]

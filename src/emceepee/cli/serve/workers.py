@@ -1,10 +1,10 @@
-"""`serve --workers N`: a parent that serves nobody itself. It starts the workers, and again if they die, and ends them.
+"""`serve --workers N`: a parent process that starts the workers, restarts them if they die, and stops them.
 
-parent ──┬─▶ worker 0  the same command line, a port that all listen on, and a line to the parent
-         ├─▶ worker 1     reports go up it; when it ends, the other side is gone
+parent ──┬─▶ worker 0  the same command line, a shared port, and a socket to the parent
+         ├─▶ worker 1     it carries reports; when it closes, the other process is gone
          └─▶ …
 
-It loads none of what serves callers, so that it is small and has little that could fail.
+The parent loads none of the serving code, so it is small and little in it can fail.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ log = EventLog("workers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcements:
-    """What is told to whoever started us."""
+    """Callbacks that report to the operator."""
 
-    ready: Callable[[str], None]  # once, when all workers are: the address
-    link: Callable[[str], None]  # each link to the console
-    failed: Callable[[str], None]  # why no worker can start, in a sentence
+    ready: Callable[[str], None]  # once, with the address, when all workers are ready
+    link: Callable[[str], None]  # for each link to the console
+    failed: Callable[[str], None]  # with the reason why no worker can start
 
 
 @dataclass(slots=True, eq=False)
 class _Seat:
-    """The place of one worker, whose process may change."""
+    """A worker's slot. Its process changes with each restart."""
 
     index: int
     process: asyncio.subprocess.Process | None = None
@@ -52,16 +52,16 @@ class _Seat:
 
 @dataclass(slots=True, eq=False)
 class _Told:
-    """What the operator was told already."""
+    """What the operator was already notified of."""
 
     is_ready: bool = False
-    links: list[str] = field(default_factory=list)  # that wait until all are ready
+    links: list[str] = field(default_factory=list)  # deferred until all workers are ready
     last_link: str = ""
     failures: set[str] = field(default_factory=set)
 
 
 class WorkerProcesses:
-    """`command` is that of one worker."""
+    """Supervises the workers. `command` starts one worker."""
 
     def __init__(self, command: Sequence[str], count: int, announcements: Announcements, clock: Clock) -> None:
         self._command, self._clock, self._announcements = command, clock, announcements
@@ -72,7 +72,7 @@ class WorkerProcesses:
         self._code = 0
 
     async def run(self) -> int:
-        """Until a signal to stop, or until it turns out that none can start. Returns the exit code."""
+        """Run until a stop signal, or until no worker can start. Return the exit code."""
         loop, owner = asyncio.get_running_loop(), TaskOwner("workers")
         for number in stop_signals():
             loop.add_signal_handler(number, partial(self._stop, number))
@@ -89,11 +89,11 @@ class WorkerProcesses:
 
     def _pass_on_reload(self) -> None:
         for seat in self._seats:
-            if seat.is_ready:  # before it listens for it, it would end it
+            if seat.is_ready:  # before a worker handles this signal, the signal would kill it
                 seat.signal(RELOAD_SIGNAL)
 
     def _stop(self, number: int) -> None:
-        """The first is passed on as SIGTERM, which a worker obeys while it still loads; later ones as they are."""
+        """Forward the first signal as SIGTERM, which works even while a worker loads; forward later ones unchanged."""
         self._signals += 1
         self._end_all(signal.SIGTERM if self._signals == 1 else number)
 
@@ -110,7 +110,7 @@ class WorkerProcesses:
         await asyncio.wait(late, timeout=STOP_SECONDS)
 
     async def _keep(self, seat: _Seat) -> None:
-        """One worker after another, until we stop."""
+        """Run a worker and restart it until shutdown."""
         pause: float | None = None
         while not self._stopping.is_set():
             end = await self._run_once(seat)
@@ -135,13 +135,13 @@ class WorkerProcesses:
         seat.starts += 1
         try:
             code = await self._run_process(seat)
-        except OSError as error:  # the system has no room for another process, or no descriptor is left
+        except OSError as error:  # too many processes or open files
             log.warning("worker_not_started", worker=seat.index, error=str(error))
             code = 1
         return WorkerEnd(code=code, ran_seconds=self._clock.monotonic() - began, was_ready=seat.is_ready)
 
     async def _run_process(self, seat: _Seat) -> int:
-        """The exit code. Raises: OSError."""
+        """Return the exit code. Raises: OSError."""
         ours, theirs = socket.socketpair()
         reader, writer = await asyncio.open_connection(sock=ours, limit=LONGEST_REPORT)
         try:
@@ -151,7 +151,7 @@ class WorkerProcesses:
                     stdin=asyncio.subprocess.DEVNULL,
                     env=os.environ | {WORKER_VARIABLE: f"{seat.index}:{theirs.fileno()}"},
                     pass_fds=[theirs.fileno()],
-                    process_group=0,  # a terminal's Ctrl-C reaches the parent alone, which passes it on
+                    process_group=0,  # Ctrl-C in a terminal reaches only the parent, which forwards it
                 )
             if self._stopping.is_set():
                 seat.signal(signal.SIGTERM)
@@ -183,12 +183,12 @@ class WorkerProcesses:
 
 
 async def reports(reader: asyncio.StreamReader, worker: int) -> AsyncIterator[tuple[str, str]]:
-    """Until the worker's end of the line is closed. A line that is no report must not end all other workers."""
+    """Yield reports until the worker closes its end. Skip malformed lines: one must not stop all other workers."""
     is_logged = False
     while True:
         try:
             line = await reader.readline()
-        except ValueError:  # longer than any report; what was read of it is gone
+        except ValueError:  # longer than any report; the reader has discarded the data so far
             report = None
         else:
             if not line:
@@ -202,10 +202,10 @@ async def reports(reader: asyncio.StreamReader, worker: int) -> AsyncIterator[tu
 
 
 def reserve_port(host: str, port: int) -> socket.socket:
-    """Bound, so that the port stays the workers' even while none listens. Raises: OSError if it is another's."""
+    """Bind the port so that it stays reserved even while no worker listens. Raises: OSError if it is another's."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if port:
-        # Whoever shares its port, as the workers of another parent do, would share it with ours too.
+        # SO_REUSEPORT alone would share the port with another parent's workers; this probe detects them.
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))

@@ -1,4 +1,4 @@
-"""`emceepee auth`: logins to servers, for a person at a terminal. What needs to be loaded for that is loaded then."""
+"""`emceepee auth`: log in to servers at a terminal. The implementation is loaded when it runs."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from emceepee.terminal_text import printable, printable_json
 def add_auth_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", places: Sequence[argparse.ArgumentParser]
 ) -> None:
-    """`places` are parsers with the flags that say where state and secrets are, and the way out."""
+    """`places` are parent parsers with the flags for state, secrets, and egress."""
     words = "Log in to servers, and see which logins there are."
     auth = commands.add_parser("auth", help=words, description=words, epilog=EXIT_CODES)
     works = auth.add_subparsers(dest="work", metavar="command", required=True)
@@ -57,7 +57,7 @@ def _login_options(login: argparse.ArgumentParser) -> None:
 
 
 def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     try:
         outcome = _work(options, environment)
         sys.stdout.write(f"{printable_json(outcome.facts)}\n" if options.json else printable(outcome.text))
@@ -71,7 +71,7 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
     except KeyboardInterrupt:
         sys.stderr.write("\nemceepee: it was called off\n")
         return FAILED
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader closed the pipe early, for example `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     return outcome.code

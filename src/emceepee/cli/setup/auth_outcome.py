@@ -1,4 +1,4 @@
-"""How `emceepee auth` ends."""
+"""Results and errors of `emceepee auth`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ EXIT_CODES = (
 
 
 class AuthError(Exception):
-    """The text says what to do instead; `code` is the exit code."""
+    """The command failed; the message describes what to do, and `code` is the exit code."""
 
     def __init__(self, words: str, *, code: int = USAGE) -> None:
         super().__init__(words)
@@ -19,7 +19,7 @@ class AuthError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthOutcome:
-    """`facts` for programs, `text` for people."""
+    """The result: `facts` for JSON output, `text` for people."""
 
     facts: dict[str, Any]
     text: str

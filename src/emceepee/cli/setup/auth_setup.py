@@ -1,4 +1,4 @@
-"""What `emceepee auth` works on: the same configuration and state as `emceepee serve`."""
+"""The configuration of `emceepee auth`: the same servers and state as `emceepee serve`."""
 
 import argparse
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The work of `emceepee auth`."""
+"""The implementation of `emceepee auth`."""
 
 import argparse
 import asyncio
@@ -31,7 +31,7 @@ from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 from emceepee.web.callback import LoopbackCallback
 
-MOST_LOGINS = 3  # one after the other: a server that then wants yet another is not served
+MOST_LOGINS = 3  # in a row; a server that requires yet another login is rejected
 CALLED_OFF = "The login was called off"
 WORDS = {
     LoginState.LOGGED_IN: "logged in",
@@ -44,7 +44,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What the work is done with."""
+    """The context of a command: options, servers, and services."""
 
     options: argparse.Namespace
     environment: Mapping[str, str]
@@ -128,10 +128,10 @@ async def _logout(desk: Desk) -> AuthOutcome:
     await _confirm(desk, view)
     if view.is_known:
         target = desk.specs[view.server].target
-        assert isinstance(target, HttpTarget)  # else there is no login
+        assert isinstance(target, HttpTarget)  # other servers have no login
         done = await desk.logins.log_out_now(desk.principal, view.server, target)
     else:
-        assert view.record is not None  # there are tokens, and nothing else
+        assert view.record is not None  # tokens exist for a server that is no longer configured
         is_public = desk.principal != LOCAL
         done = await desk.logins.log_out_forgotten(desk.principal, view.record, is_public=is_public)
     facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.was_told}
@@ -207,7 +207,7 @@ async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) 
         else:
             await link.close()
             return
-        assert terminal.login is not None  # it wanted a person
+        assert terminal.login is not None  # only a login raises `wants_person`
         reason = await asyncio.shield(terminal.login.outcome)
         if reason is not None:
             raise AuthError(f"not logged in to {spec.name}: {reason}", code=FAILED)

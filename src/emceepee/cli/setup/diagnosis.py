@@ -1,4 +1,4 @@
-"""From what was seen of a server to what is wrong with it and how to mend it. Rules only: nothing is run."""
+"""Derive problems and remedies from the symptoms of a server. Rules only; nothing is run."""
 
 import errno
 import re
@@ -69,7 +69,7 @@ class FindingCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`message` is what is wrong, `remedy` what to do. `command` is one that would work instead."""
+    """A problem: `message` describes it, and `remedy` the solution. `command` is a replacement that would work."""
 
     code: FindingCode
     message: str
@@ -79,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Symptoms:
-    """What an attempt to use a server showed. `program` is where its command leads, `elsewhere` where else it is."""
+    """The symptoms from a server's test. `program` is its command's path; `elsewhere` is a path outside the PATH."""
 
     error: RpcError | LinkError | TimeoutError | None = None
     seconds: float = 0.0
@@ -87,11 +87,11 @@ class Symptoms:
     stderr: Sequence[str] = ()
     program: str | None = None
     elsewhere: str | None = None
-    interpreter: str | None = None  # that the program names in its first line, and that is not there
+    interpreter: str | None = None  # the missing interpreter in the program's first line
 
 
 def diagnose(spec: BackendSpec, seen: Symptoms) -> Iterator[Finding]:
-    """The worst first; nothing if all is well."""
+    """Yield findings, the most severe first; none if all is well."""
     if seen.error is not None:
         if isinstance(spec.target, StdioTarget):
             yield _of_program(spec.target, seen)
@@ -240,7 +240,7 @@ def _refused(target: HttpTarget, status: int, error: Exception | None) -> Findin
 
 
 def _find(error: BaseException | None, kind: type[_E]) -> _E | None:
-    """The first of that kind among what led to the error."""
+    """Return the first error of this type in the chain of causes."""
     seen = 0
     while error is not None and seen < 10:
         if isinstance(error, kind):

@@ -1,4 +1,4 @@
-"""`emceepee doctor`: try every configured server, say what is wrong and how to mend it."""
+"""`emceepee doctor`: test every configured server, and report problems with their remedies."""
 
 import argparse
 import asyncio
@@ -31,13 +31,13 @@ _SHARE = 'if it keeps nothing for its caller, set "sharing": "shared" (doctor --
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """One server: as configured, and how it did. `examined` is None if it could not even be tried, or is disabled."""
+    """A server and its test. `examined` is None if the server is disabled or could not be tested."""
 
     name: str
     is_disabled: bool = False
     findings: tuple["Finding", ...] = ()
     examined: "Examined | None" = None
-    shareable: str | None = None  # why all sessions could use one process of it
+    shareable: str | None = None  # the reason why all sessions could share one process
     fixed: str | None = None
 
     @property
@@ -49,7 +49,7 @@ class Row:
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options))
 
 
@@ -80,14 +80,14 @@ def _run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExaminedEntries:
-    """How the servers did, and what is wrong in settings that are no server's."""
+    """The servers' test results, and problems in settings that belong to no server."""
 
     rows: list[Row]
     general: list["Finding"]
 
 
 def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> ExaminedEntries:
-    """Try these servers. Raises: ClientError."""
+    """Test these servers. Raises: ClientError."""
     from emceepee.backends.spec import UnusableTarget
     from emceepee.cli.egress_options import egress_settings
     from emceepee.config.file_reading import inspect
@@ -158,7 +158,10 @@ def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Findin
 
 
 def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
-    """Whether someone agreed: what a server keeps for its caller can only be guessed, so it is not done by itself."""
+    """Return whether the user agrees to share.
+
+    This needs consent, because a server's state per client can only be guessed.
+    """
     names = [row.name for row in rows if row.shareable is not None]
     if options.yes or not names or options.json or not can_ask():
         return bool(options.yes)
@@ -169,8 +172,9 @@ def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
 
 
 def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, shares: bool) -> list[str]:
-    """What is safe: a program by its whole path, and a file for its owner alone; and what was agreed to. Says what was
-    done.
+    """Apply safe fixes, and sharing if the user agreed. Return descriptions of what was done.
+
+    Safe are: a program's absolute path as command, and access to the file for its owner only.
     """
     from emceepee.cli.setup.diagnosis import FindingCode
 

@@ -1,4 +1,4 @@
-"""Trying a configured server as a session would: it is started or connected to, asked for its tools, and let go."""
+"""Test a configured server like a session would: start it or connect to it, list its tools, and close it."""
 
 import asyncio
 import os
@@ -22,9 +22,9 @@ from emceepee.wire.json_types import JsonObject
 
 LINES_KEPT = 200
 MOST_PAGES = 100
-AT_ONCE = 4  # servers that are tried together
+AT_ONCE = 4  # servers tested concurrently
 _METHOD_NOT_FOUND = -32601
-# Where programs often are that a client started from a desktop does not find.
+# Common program folders that are missing from the PATH of a client started from a desktop.
 _USUAL_FOLDERS = (
     *("~/.local/bin", "/usr/local/bin", "/opt/homebrew/bin", "~/.cargo/bin", "~/.bun/bin", "~/.deno/bin"),
     *("~/.volta/bin", "~/.asdf/shims", "~/.local/share/mise/shims", "/usr/bin", "/snap/bin"),
@@ -33,7 +33,7 @@ _USUAL_FOLDERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """How a server did. `tools` is None if it has none to offer, or was not reached."""
+    """The result of a server's test. `tools` is None if it offers no tools, or was not reached."""
 
     spec: BackendSpec
     findings: tuple[Finding, ...]
@@ -41,11 +41,11 @@ class Examined:
     tools: int | None = None
     protocol_version: str = ""
     seconds: float = 0.0
-    seen: Seen | None = None  # None if it was not reached
+    seen: Seen | None = None  # None if the server was not reached
 
 
 async def examine_all(specs: Iterable[BackendSpec], dialer: Dialer, clock: Clock, *, patience: float) -> list[Examined]:
-    """In the order given."""
+    """Test all servers, and return the results in the given order."""
     places = asyncio.Semaphore(AT_ONCE)
 
     async def examine_in_turn(spec: BackendSpec) -> Examined:
@@ -68,7 +68,7 @@ async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: 
             seconds = clock.monotonic() - began
     except (RpcError, LinkError, TimeoutError) as failure:
         error = failure
-        # A server that does not answer is stopped before its failure arrives here, which takes a few seconds more.
+        # Stopping an unresponsive server takes a few more seconds, which do not count.
         seconds = min(clock.monotonic() - began, patience)
     finally:
         if link is not None:
@@ -131,7 +131,7 @@ def _elsewhere(command: str) -> str | None:
 
 
 def missing_interpreter(program: Path) -> str | None:
-    """What the first line of a script names, if that does not exist."""
+    """Return the interpreter in the script's first line if it does not exist, else None."""
     try:
         first = read_head(program, 256).partition(b"\n")[0]
     except OSError:
@@ -146,7 +146,7 @@ def missing_interpreter(program: Path) -> str | None:
 
 
 class _Listener:
-    """Keeps what is not protocol. Nothing that a server asks is answered: nobody is there."""
+    """Collects output that is not protocol. Rejects all requests of the server, because no user is present."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -174,4 +174,4 @@ class _Listener:
         if line.strip():
             kept.append(line)
         if len(kept) > LINES_KEPT:
-            del kept[1]  # the first line often says most, and so do the last ones
+            del kept[1]  # keep the first line and the last ones, which are often the most informative

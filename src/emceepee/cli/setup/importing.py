@@ -1,4 +1,4 @@
-"""`emceepee import`: take the servers of other clients into emceepee's own configuration."""
+"""`emceepee import`: copy servers from other clients into emceepee's own configuration."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ _SIGNS = {Fate.NEW: "+", Fate.RENAMED: "+", Fate.DUPLICATE: "=", Fate.OWN: "=", 
 
 
 def run_import(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options))
 
 
@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     own = OwnConfig.find(options.config, os.environ)
     files = _files(options, own)
     journal = open_journal()
-    # Nobody has agreed yet that these servers are used: no file that they name is opened.
+    # The user has not yet agreed to use these servers, so open no file that they refer to.
     references = References(environment=os.environ, folder=own.path.parent, opens_files=False)
     plans: list[tuple[ClientFile, PlannedServer]] = []
     known = own.servers()

@@ -1,4 +1,4 @@
-"""`emceepee install`: write the entry for emceepee itself into a client's configuration."""
+"""`emceepee install`: write emceepee's own entry into a client's configuration."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 def run_install(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options))
 
 
@@ -67,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Installed:
-    """What becomes of one file."""
+    """The planned change of one file."""
 
     file: ClientFile
     entry: JsonObject

@@ -1,4 +1,4 @@
-"""How this process was started, looked up where the system tells."""
+"""Find out from the operating system how this process was started."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from emceepee.bounds.files import read_file
 from emceepee.clients.launching import Start
 from emceepee.paths import OWN_NAME, current_folder
 
-LONGEST_COMMAND_LINE = 2 << 20  # bytes, as the system allows
-PS, PS_SECONDS = "/bin/ps", 5.0  # where there is no /proc
+LONGEST_COMMAND_LINE = 2 << 20  # bytes; the limit of the operating system
+PS, PS_SECONDS = "/bin/ps", 5.0  # used if there is no /proc
 
 
 def read_start() -> Start:
@@ -24,7 +24,7 @@ def read_start() -> Start:
 
 
 def _command_line(process: int) -> tuple[str, ...]:
-    """Nothing if it cannot be had."""
+    """Return the process's command line, or an empty tuple if it is unavailable."""
     try:
         return tuple(os.fsdecode(read_file(f"/proc/{process}/cmdline", LONGEST_COMMAND_LINE)).split("\0"))
     except OSError:

@@ -1,4 +1,4 @@
-"""Lines that a person types or pastes while something else is waited for, too."""
+"""Read lines that a user types or pastes, concurrently with other work."""
 
 import asyncio
 import os
@@ -13,11 +13,14 @@ from emceepee.cli.serve.process_setup import STDIN, STDOUT
 LONGEST_LINE = 64 << 10
 READ_BYTES = 4096
 BACKSPACES, CLEAR_LINE, END = (b"\x7f", b"\x08"), b"\x15", b"\x04"
-_LOCAL_MODES = 3  # the place of these in what termios gives
+_LOCAL_MODES = 3  # their index in the list that termios returns
 
 
 class LineAssembler:
-    """Bytes as they come, made into lines. `echo` is told what to write for keys that the terminal does not show."""
+    """Assembles bytes into lines.
+
+    `echo` collects output for editing keys, which the terminal no longer handles.
+    """
 
     def __init__(self, *, is_terminal: bool = False) -> None:
         self._line, self._is_terminal = bytearray(), is_terminal
@@ -40,7 +43,7 @@ class LineAssembler:
         return [line for line in lines if line]
 
     def end(self) -> list[str]:
-        """The last line, which has no line break."""
+        """Return the last line, which has no line break."""
         self.has_ended = True
         return self.feed(b"\n")
 
@@ -51,7 +54,7 @@ class LineAssembler:
 
 
 class PastedLines:
-    """Iterate over it for the lines of standard input. After the last one, it waits for ever: others may go on."""
+    """The lines of standard input. After the last one, `next` waits forever, so that other work can continue."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -66,14 +69,14 @@ class PastedLines:
         lines = cls()
         is_terminal = _is_our_terminal()
         with _taking_long_lines() if is_terminal else nullcontext():
-            # A thread, because files cannot be waited for; a daemon, because nothing ends its wait for a person.
+            # A thread, because regular files do not support polling; a daemon, because nothing interrupts its read.
             reader = threading.Thread(target=lines._read, args=(is_terminal,), name="emceepee-stdin", daemon=True)
             reader.start()
             yield lines
 
     def _read(self, is_terminal: bool) -> None:
         assembler = LineAssembler(is_terminal=is_terminal)
-        with suppress(OSError, RuntimeError):  # it was closed, or nobody waits any more
+        with suppress(OSError, RuntimeError):  # input was closed, or the event loop has ended
             while not assembler.has_ended:
                 data = os.read(STDIN, READ_BYTES)
                 for line in assembler.feed(data) if data else assembler.end():
@@ -84,17 +87,17 @@ class PastedLines:
 
 
 def _is_our_terminal() -> bool:
-    """Not if it is that of other programs just now, and this one in the background."""
+    """Return whether standard input is a terminal with this process in the foreground."""
     if not os.isatty(STDIN):
         return False
-    with suppress(OSError):  # it controls no programs
+    with suppress(OSError):  # the terminal is not the controlling terminal
         return os.tcgetpgrp(STDIN) == os.getpgrp()
     return True
 
 
 @contextmanager
 def _taking_long_lines() -> Iterator[None]:
-    """A terminal cuts lines after 1024 or 4096 characters while it lets people edit them, and addresses are longer."""
+    """Turn off the terminal's line editing, which cuts lines after 1024 or 4096 characters: URLs can be longer."""
     before = termios.tcgetattr(STDIN)
     changed = termios.tcgetattr(STDIN)
     changed[_LOCAL_MODES] &= ~termios.ICANON

@@ -1,4 +1,4 @@
-"""`emceepee servers`: the servers in emceepee's own configuration, shown and changed. Comments in the file survive."""
+"""`emceepee servers`: show and change the servers in emceepee's own configuration. Comments in the file survive."""
 
 import argparse
 import json
@@ -22,7 +22,7 @@ _DONE_WORDS = {"add": "added", "remove": "removed", "enable": "enabled", "disabl
 
 
 def run_servers(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _list(options) if options.work == "list" else _change(options))
 
 
@@ -67,7 +67,7 @@ def _row(name: str, entry: JsonObject) -> Facts:
 
 
 def _command_line(entry: JsonObject) -> str:
-    """Without secrets, which some programs take as arguments."""
+    """Return the command line with secrets masked, because some programs take them as arguments."""
     args = entry.get("args")
     words = [str(entry.get("command") or ""), *(map(str, args) if isinstance(args, list) else ())]
     return " ".join(masked_arguments(words))
@@ -176,7 +176,10 @@ def _pair(text: str, sign: str, flag: str) -> tuple[str, str]:
 
 
 def _check(name: str, entry: JsonObject, own: OwnConfig) -> None:
-    """As emceepee will read it: what is refused then is better refused now. References may lead nowhere yet."""
+    """Validate the entry now, because emceepee would reject it later.
+
+    References in env and headers may be unset yet.
+    """
     from emceepee.config.file_reading import parse
     from emceepee.config.secret_references import References
 

@@ -1,6 +1,7 @@
-"""A login for a person at a terminal: the address is shown, and whichever comes first is taken, the browser or a paste.
+"""A login at a terminal: show the authorization URL, then accept the browser's redirect or a pasted one.
 
-It stands between the server and the logins as a session does (`sessions/authorizer.py`), but for one person, who waits.
+It mediates between the server and the logins as a session does (`sessions/logins/authorizer.py`), but for one user, who
+waits.
 """
 
 import asyncio
@@ -30,14 +31,14 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def has_browser(environment: Mapping[str, str], platform: str) -> bool:
-    """Whether a browser that is opened here is seen by whoever is at the terminal."""
+    """Return whether a browser opened on this machine is visible to the user at the terminal."""
     if any(environment.get(name) for name in IS_OVER_SSH):
         return False
     return platform == "darwin" or any(environment.get(name) for name in SCREENS)
 
 
 class TerminalLogin:
-    """`Authorizer` to the link, `LoginWatcher` to the login."""
+    """The `Authorizer` for the link, and the `LoginWatcher` for the login."""
 
     def __init__(
         self, logins: ServerLogins, key: ServerKey, target: HttpTarget, *, opens_browser: bool, says_json: bool
@@ -46,7 +47,7 @@ class TerminalLogin:
         self._opens_browser, self._says_json = opens_browser, says_json
         self.login: RunningLogin | None = None
 
-    # What the link asks.
+    # The interface for the link.
 
     @property
     def tokens(self) -> TokenSet | None:
@@ -54,14 +55,14 @@ class TerminalLogin:
 
     @property
     def trouble(self) -> str | None:
-        """Whoever waits at the terminal is told at the end."""
+        """None: the command reports problems when it ends."""
         return None
 
     async def load(self) -> None:
         await self._logins.load(self._key)
 
     def renew_soon(self, stale: TokenSet) -> None:
-        """They do, and whoever uses them next renews them."""
+        """Do nothing: the tokens' next user renews them."""
 
     async def renew(self, stale: TokenSet) -> Renewal:
         return await self._logins.renew(self._key, self._target, stale)
@@ -77,7 +78,7 @@ class TerminalLogin:
             raise NoAccess(reason)
 
     async def wait(self, origin: object | None, *, is_first: bool) -> None:
-        """Nothing is called over this link."""
+        """Do nothing: no calls use this link."""
 
     @property
     def is_logging_in(self) -> bool:
@@ -87,7 +88,7 @@ class TerminalLogin:
     def asked_person(self) -> AskPerson | None:
         return None
 
-    # What the login asks.
+    # The interface for the login.
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
         self._show(asked)
@@ -100,10 +101,10 @@ class TerminalLogin:
         return True
 
     def on_login_ended(self, reason: str | None) -> None:
-        """Whoever waits for the login is told by it."""
+        """Do nothing: the command waits for the login itself."""
 
     def _take(self, line: str) -> None:
-        assert self.login is not None  # it asked
+        assert self.login is not None  # it asked the user
         if self.login.receive(line.strip("\"'<>")) is not None:
             sys.stderr.write("emceepee: this address is not of this login. Paste the whole address, from http on.\n")
 
@@ -140,7 +141,7 @@ def _words(server: str, asked: AskPerson, *, opens_browser: bool) -> str:
 
 
 class NoListener:
-    """Nobody here answers what a server asks: it is only looked at whether it lets emceepee in."""
+    """Rejects all requests of the server: the link only tests whether the server accepts the login."""
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None

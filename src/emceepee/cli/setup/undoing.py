@@ -1,6 +1,6 @@
-"""`emceepee undo`: put back what `import`, `install`, `servers` or `doctor --fix` changed.
+"""`emceepee undo`: restore what `import`, `install`, `servers`, or `doctor --fix` changed.
 
-It comes back byte for byte, or entry by entry if the file was changed since.
+It restores a file byte for byte, or entry by entry if the file was edited since.
 """
 
 import argparse
@@ -18,7 +18,7 @@ NOTHING: Mapping[int, list[Restoration]] = MappingProxyType({})
 
 
 def run_undo(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options))
 
 
@@ -47,14 +47,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _restorations(journal: ChangeJournal, chosen: list[JournalEntry]) -> dict[int, list[Restoration]]:
-    """What would become of the files, by the number of the change; up to one that cannot be undone."""
+    """Return the effects on files by change number, up to the first change that cannot be undone."""
     found: dict[int, list[Restoration]] = {}
     contents: dict[Path, bytes | None] = {}
     for change in chosen:
         try:
             found[change.number] = journal.restorations(change, contents)
         except ClientError:
-            break  # told when it is tried
+            break  # undo itself reports the error
         contents |= {each.change.path: each.change.after for each in found[change.number]}
     return found
 
@@ -91,7 +91,7 @@ def _carry_out(
 
 
 def _chosen(changes: list[JournalEntry], options: argparse.Namespace) -> list[JournalEntry]:
-    """The latest first, as each was made on what those before it left."""
+    """Return the chosen changes, the latest first, because each one builds on the changes before it."""
     if options.all:
         return changes
     if options.number is None:

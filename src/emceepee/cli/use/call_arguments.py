@@ -1,4 +1,4 @@
-"""What stands on the command line as arguments of a tool, by the tool's own schema."""
+"""Convert command line words to a tool's arguments according to its schema."""
 
 import json
 import sys
@@ -20,11 +20,14 @@ _EXAMPLES = {
 
 
 class BadArgument(Exception):
-    """The text says which, and what was expected."""
+    """An invalid argument; the message names it and the expected value."""
 
 
 def read_arguments(words: Sequence[str], given: str | None, schema: JsonObject) -> JsonObject:
-    """`words` are key=value, @FILE or @- for standard input; `given` is JSON. Later ones win. Raises: BadArgument."""
+    """Parse `words` (key=value, @FILE, or @- for standard input) and `given` (JSON).
+
+    Later ones win. Raises: BadArgument.
+    """
     found: JsonObject = {} if given is None else _object(given, "--args")
     texts: dict[str, list[str]] = {}
     for word in words:
@@ -62,7 +65,7 @@ def _typed(key: str, texts: Sequence[str], schema: JsonObject) -> Any:
     rule = properties.get(key) if isinstance(properties, dict) else None
     kinds = set(_kinds(_followed(rule, schema), schema)) if isinstance(rule, dict) else set()
     if "array" in kinds and (len(texts) > 1 or not texts[0].lstrip().startswith("[")):
-        assert isinstance(rule, dict)  # else it had no kinds
+        assert isinstance(rule, dict)  # otherwise `kinds` would be empty
         items = _followed(rule, schema).get("items")
         inner = {"properties": {key: items if isinstance(items, dict) else {}}, "$defs": schema.get("$defs", {})}
         return [_typed(key, [text], inner) for text in texts]
@@ -72,7 +75,10 @@ def _typed(key: str, texts: Sequence[str], schema: JsonObject) -> Any:
 
 
 def _value(key: str, text: str, kinds: set[str]) -> Any:
-    """As JSON if that fits one of the kinds, else as text if that does; without kinds, whichever it looks like."""
+    """Parse the text as JSON if that matches an expected type, else use it as a string if that is allowed.
+
+    Without expected types, accept any JSON value, else a string.
+    """
     if kinds == {"string"}:
         return text
     try:
@@ -120,7 +126,7 @@ def _kinds(rule: JsonObject, schema: JsonObject, depth: int = 0) -> Iterable[str
 
 
 def _followed(rule: JsonObject, schema: JsonObject) -> JsonObject:
-    """What a reference into the same schema leads to."""
+    """Resolve a reference within the same schema."""
     reference = rule.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return rule

@@ -1,4 +1,4 @@
-"""`emceepee call`: call a server's tool from the command line, and answer what it asks."""
+"""`emceepee call`: call a server's tool from the command line, and answer its questions."""
 
 import argparse
 import re
@@ -14,12 +14,12 @@ from emceepee.cli.use.result_text import result_text
 from emceepee.cli.use.tool_caller import CallFailed, ToolCaller, error_report, error_words
 from emceepee.wire.json_types import JsonObject
 
-LOOK_MS = 1000  # between two looks at a call that has become a task
-BY_A_PERSON = "human"  # stands for the model in a completion that a person wrote
+LOOK_MS = 1000  # polling interval for a call that became a task
+BY_A_PERSON = "human"  # the model name in a completion that a person wrote
 
 
 def run_call(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_with_tools(options, lambda caller: _call(options, caller))
 
 
@@ -39,7 +39,7 @@ async def _call(options: argparse.Namespace, caller: ToolCaller) -> int:
 
 
 async def _schema(caller: ToolCaller, server: str, tool: str) -> JsonObject:
-    """The tool's; nothing if it is not listed, as it may be there all the same."""
+    """Return the tool's schema, or an empty one if it is not listed: an unlisted tool may still exist."""
     wanted = {"server": f"^{re.escape(server)}$", "tool": f"^{re.escape(tool)}$", "detail": "full"}
     listed = await caller.value("list_tools", wanted)
     schemas = [entry.get("inputSchema") for entry in listed.get("tools") or ()]
@@ -47,7 +47,7 @@ async def _schema(caller: ToolCaller, server: str, tool: str) -> JsonObject:
 
 
 class CommandCall:
-    """A call, however long it takes and whatever its server asks meanwhile."""
+    """A call of any duration, including the server's questions during the call."""
 
     def __init__(self, caller: ToolCaller, bar: ProgressBar, prompts: FormPrompts | None = None) -> None:
         self._caller, self._bar = caller, bar
@@ -56,7 +56,7 @@ class CommandCall:
         self._prompts = prompts
 
     async def call(self, tool: str, arguments: JsonObject, seconds: float) -> JsonObject:
-        """The result. Raises: CallFailed."""
+        """Return the result. Raises: CallFailed."""
         asked: JsonObject = {"timeout_ms": round(seconds * 1000)}
         if tool == "execute_tool":
             asked["task_ttl_ms"] = asked["timeout_ms"]
@@ -68,7 +68,7 @@ class CommandCall:
         return await self._follow(str(task["task_id"]), str(task.get("server")), seconds)
 
     async def _follow(self, task_id: str, server: str, seconds: float) -> JsonObject:
-        """What has become a task: because its server asks something, or because it took too long."""
+        """Wait for a call that became a task, because its server asks a question or because it takes long."""
         has_asked = False
         while True:
             task = (await self._caller.value("get_task", {"task_id": task_id}))["task"]
@@ -85,7 +85,7 @@ class CommandCall:
                 await self._caller.value("await_activity", {"timeout_ms": LOOK_MS})
 
     async def _answer_all(self, server: str) -> bool:
-        """Whether there was anything to answer."""
+        """Answer all pending questions, and return whether there were any."""
         forms = (await self._caller.value("get_elicitations", {"server": server})).get("requests") or []
         wishes = (await self._caller.value("get_sampling_requests", {"server": server})).get("requests") or []
         if forms or wishes:

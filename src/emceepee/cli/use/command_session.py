@@ -1,4 +1,4 @@
-"""What the commands that speak to servers share: configuration, the way to the tools, errors and exit codes."""
+"""Code shared by the commands that use servers: configuration, access to tools, errors, and exit codes."""
 
 import argparse
 import asyncio
@@ -26,7 +26,7 @@ Work = Callable[[ToolCaller], Awaitable[int]]
 
 
 def run_with_tools(options: argparse.Namespace, work: Work) -> int:
-    """Returns the exit code."""
+    """Run the work with a tool caller, and return the exit code."""
     try:
         config = _config(options)
         logs.configure(level="error")
@@ -39,7 +39,7 @@ def run_with_tools(options: argparse.Namespace, work: Work) -> int:
     except KeyboardInterrupt:
         complain("stopped")
         return FAILED
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader closed the pipe early, for example `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     return code
@@ -73,7 +73,7 @@ def _config(options: argparse.Namespace) -> Config:
 
 
 def _recorded(servers: tuple[BackendSpec, ...], options: argparse.Namespace) -> tuple[BackendSpec, ...]:
-    """With the one that is asked recorded, if that is wished. Raises: ConfigError."""
+    """Enable recording of the chosen server if --record is given. Raises: ConfigError."""
     file = getattr(options, "record", None)
     if file is None:
         return servers
@@ -100,7 +100,7 @@ async def _run(options: argparse.Namespace, config: Config, work: Work) -> int:
 
 
 async def list_all(caller: ToolCaller, tool: str, key: str, arguments: JsonObject) -> JsonObject:
-    """All pages of a listing: the entries under `key`, and the errors of servers that could not be asked."""
+    """Collect all pages of a listing: entries under `key`, and errors of servers that could not be queried."""
     found: JsonObject = {key: [], "errors": []}
     cursor: object = None
     for _ in range(MOST_PAGES):

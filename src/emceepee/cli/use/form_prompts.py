@@ -1,4 +1,4 @@
-"""What a server asks, put to the person at the terminal: forms field by field, links to open, texts to complete."""
+"""Ask a server's questions at the terminal: forms field by field, URLs to open, and texts to complete."""
 
 import asyncio
 import json
@@ -17,12 +17,15 @@ from emceepee.wire.json_types import JsonObject
 READ_BYTES = 64 << 10
 MOST_FIELDS = 100
 _ACTIONS = {True: "accept", False: "decline", None: "cancel"}
-ReadLine = Callable[[], Awaitable[str | None]]  # None: there is nobody any more
+ReadLine = Callable[[], Awaitable[str | None]]  # returns None at the end of input
 Write = Callable[[str], object]
 
 
 async def read_terminal_line() -> str | None:
-    """The next line of the terminal. The rest goes on meanwhile; a daemon, as nothing ends its wait for a person."""
+    """Return the next line of the terminal without blocking the event loop.
+
+    The thread is a daemon: nothing can interrupt it.
+    """
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str | None] = loop.create_future()
 
@@ -35,7 +38,7 @@ async def read_terminal_line() -> str | None:
             data = os.read(STDIN, READ_BYTES)
         except OSError:
             data = b""
-        with suppress(RuntimeError):  # nobody waits any more
+        with suppress(RuntimeError):  # the event loop is closed: no one waits any more
             loop.call_soon_threadsafe(settle, data.decode("utf-8", "replace").rstrip("\n") if data else None)
 
     threading.Thread(target=read, name="emceepee-stdin", daemon=True).start()
@@ -48,14 +51,14 @@ def _write(text: str) -> None:
 
 
 class FormPrompts:
-    """Asks on standard error, so that standard output has the result alone."""
+    """Asks on standard error, so that standard output contains only the result."""
 
     def __init__(self, read_line: ReadLine = read_terminal_line, write: Write = _write) -> None:
         self._read_line, self._write = read_line, write
         self._paint = Paint.of(sys.stderr)
 
     async def elicit(self, question: JsonObject) -> JsonObject:
-        """The arguments of an answer: action and, of a form that was filled in, content."""
+        """Return the arguments of an answer: the action and, for a completed form, the content."""
         self._ask_heading(question)
         if question.get("mode") == "url":
             self._write(f"  {printable(str(question.get('url', '')))}\n")
@@ -68,7 +71,7 @@ class FormPrompts:
         return {"action": action} | ({"content": content} if action == "accept" else {})
 
     async def complete(self, request: JsonObject) -> str | None:
-        """What a person writes where a server asks for a model's words. None if nothing."""
+        """Return the user's text in place of a model's completion, or None if the user refuses."""
         self._write(rendered("\n", self._paint.bold(str(request.get("server"))), " asks for words of a model:\n"))
         for message in request.get("messages") or ():
             content = message.get("content") if isinstance(message, dict) else None
@@ -85,7 +88,7 @@ class FormPrompts:
         self._write(rendered("\n", server, f" asks: {message}\n"))
 
     async def _agrees(self, question: str, *, default: bool = False) -> bool | None:
-        """Return None if the person has gone, or never types yes or no."""
+        """Return the answer, or None if input ended or the user never typed yes or no."""
         for _ in range(MOST_ASKED):
             self._write(f"{question} [{'Y/n' if default else 'y/N'}] ")
             answer = await self._read_line()
@@ -97,7 +100,7 @@ class FormPrompts:
         return None
 
     async def _fill_in(self, schema: JsonObject) -> JsonObject | None:
-        """None if the person has gone."""
+        """Return the form's content, or None if input ended."""
         properties = schema.get("properties")
         required = schema.get("required")
         needed = set(map(str, required)) if isinstance(required, list) else set()
@@ -110,7 +113,7 @@ class FormPrompts:
                 if line is None:
                     return None
                 if not line.strip() and (name not in needed or "default" in rule):
-                    break  # emceepee fills defaults in
+                    break  # emceepee fills in defaults
                 try:
                     content[name] = _parsed(line, rule)
                 except ValueError as error:
@@ -144,7 +147,7 @@ def _label(name: str, rule: JsonObject, *, is_needed: bool) -> str:
 
 
 def _choices(rule: JsonObject) -> list[tuple[Any, str]] | None:
-    """Values and how they are shown."""
+    """Return the allowed values with their labels, or None if any value is allowed."""
     if rule.get("type") == "array" and isinstance(rule.get("items"), dict):
         return _choices(rule["items"])
     if isinstance(listed := rule.get("enum"), list):
@@ -182,7 +185,7 @@ def _parsed(line: str, rule: JsonObject) -> Any:
 
 
 def _chosen(text: str, rule: JsonObject) -> Any:
-    """A choice by its value, or by the words that it is shown with."""
+    """Return the choice that matches the text by value or label, else the text itself."""
     for value, words in _choices(rule) or ():
         if text.lower() in (str(value).lower(), words.lower()):
             return value

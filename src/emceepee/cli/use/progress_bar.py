@@ -1,4 +1,4 @@
-"""How far a long call is, on a terminal."""
+"""A progress bar for long calls on a terminal."""
 
 import sys
 from types import TracebackType
@@ -14,7 +14,7 @@ LONGEST_WORDS = 60
 
 
 class ProgressBar:
-    """Appears with the first that a server tells, and is gone when the call is over. Nothing without a terminal."""
+    """Appears with the server's first progress notification, and disappears after the call. Off without a terminal."""
 
     def __init__(self, title: str, *, is_on: bool) -> None:
         self._title, self._is_on = title, is_on and sys.stderr.isatty()
@@ -45,7 +45,7 @@ class ProgressBar:
         )
 
     def hide(self) -> None:
-        """Until there is more to show: others want to write."""
+        """Hide the bar until the next progress, so that other output can be written."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None

@@ -1,4 +1,4 @@
-"""Results of servers as people read them."""
+"""Format servers' results for people."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 def result_text(result: JsonObject) -> str:
-    """The content blocks; the structured content only where there is nothing else."""
+    """Return the content blocks as text, or the structured content if they are empty."""
     content = result.get("content")
     lines = [block_text(block) for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     if not any(lines) and result.get("structuredContent") is not None:
@@ -16,7 +16,7 @@ def result_text(result: JsonObject) -> str:
 
 
 def block_text(block: JsonObject) -> str:
-    """What is not text is named, with its size."""
+    """Return the block as text. Other kinds become a placeholder, for binary data with its size."""
     match block.get("type"):
         case "text":
             return str(block.get("text", ""))

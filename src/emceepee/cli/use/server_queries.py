@@ -1,4 +1,4 @@
-"""`emceepee tools`, `read`, `prompt` and `search`: what servers offer, and what they say."""
+"""`emceepee tools`, `read`, `prompt`, and `search`: list what servers offer, and get it."""
 
 import argparse
 import base64
@@ -23,7 +23,7 @@ SUMMARY_LENGTH = 100
 
 
 def run_query(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     match options.command:
         case "tools":
             return run_with_tools(options, lambda caller: _tools(options, caller))
@@ -42,7 +42,8 @@ def run_query(options: argparse.Namespace) -> int:
 async def _tools(options: argparse.Namespace, caller: ToolCaller) -> int:
     wanted: JsonObject = {"detail": "full"} | _tag(options)
     if options.server is not None:
-        await caller.value("get_server_status", {"server": options.server})  # which says what is near, if it is not
+        # fails for an unknown name and suggests similar ones
+        await caller.value("get_server_status", {"server": options.server})
         wanted["server"] = f"^{re.escape(options.server)}$"
     if options.tool is not None:
         wanted["tool"] = f"^{re.escape(options.tool)}$"
@@ -81,7 +82,7 @@ def _show_tool(tool: JsonObject) -> None:
 
 
 def _show_entries(entries: Sequence[JsonObject], key: str) -> None:
-    """Under the names of their servers."""
+    """Print entries grouped by server."""
     paint, latest = Paint.of(sys.stdout), None
     wide = min(max((len(str(entry.get(key))) for entry in entries), default=0), 40)
     for entry in entries:
@@ -94,7 +95,7 @@ def _show_entries(entries: Sequence[JsonObject], key: str) -> None:
 
 
 def _outcome(found: JsonObject, options: argparse.Namespace) -> int:
-    """Failed if a server could not be asked."""
+    """Print the errors of servers that could not be queried, and return the exit code."""
     for error in found["errors"]:
         complain(f"{error.get('server')}: {error.get('message')}")
     if found["errors"] and not options.json:
@@ -177,7 +178,7 @@ async def _search(options: argparse.Namespace, caller: ToolCaller) -> int:
         for entry in found.get("results") or ():
             kind = f"{entry['type']}: " if "type" in entry else ""
             shown = str(entry.get("signature"))
-            if module := entry.get("module"):  # which only scripts know the server by
+            if module := entry.get("module"):  # only scripts use the module name of a server
                 shown = f"{entry.get('server')}{shown.removeprefix(str(module))}"
             say(f"{kind}{shown}")
         if found.get("note"):

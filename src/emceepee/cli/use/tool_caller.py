@@ -1,4 +1,4 @@
-"""How commands reach servers: by emceepee's own tools, in a session here or in one of a running `emceepee serve`."""
+"""How commands use servers: through emceepee's own tools, in a local session or in a running `emceepee serve`."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -39,19 +39,19 @@ _HELP_PAGES = frozenset(code.help_url for code in ErrorCode)
 
 
 class CallFailed(Exception):
-    """No result could be had; the text says what to do."""
+    """The call gave no result; the message describes what to do."""
 
 
 class _Endpoint(Protocol):
-    """Where emceepee's tools are."""
+    """Access to emceepee's tools."""
 
     async def ask(self, params: JsonObject, on_progress: OnProgress) -> JsonObject:
-        """One `tools/call`. Raises: CallFailed."""
+        """Send one `tools/call`. Raises: CallFailed."""
         ...
 
 
 class ToolCaller:
-    """Calls emceepee's own tools, and gives back what they say without the notices meant for models."""
+    """Calls emceepee's own tools, and strips the notices for models from their results."""
 
     def __init__(self, endpoint: _Endpoint) -> None:
         self._endpoint = endpoint
@@ -59,9 +59,9 @@ class ToolCaller:
     @classmethod
     @asynccontextmanager
     async def here(cls, config: Config) -> "AsyncIterator[ToolCaller]":
-        """In a session of this process, on its own configuration. Servers start when they are needed.
+        """Open a session in this process with its own configuration. Servers start on first use.
 
-        A list of several servers waits for all of them: the next command could only start them again.
+        Lists wait for all servers: the process ends with the command, so a later command could only start them again.
         """
         clock, limits = SystemClock(), config.limits
         patience = max(limits.list_patience_seconds, limits.connect_seconds)
@@ -75,7 +75,7 @@ class ToolCaller:
     @classmethod
     @asynccontextmanager
     async def at(cls, url: str, token: str | None, config: Config) -> "AsyncIterator[ToolCaller]":
-        """In a session of its own at a running `emceepee serve`. Raises: CallFailed."""
+        """Open a separate session at a running `emceepee serve`. Raises: CallFailed."""
         clock = SystemClock()
         headers = CONNECT_ON_USE | ({} if token is None else {"Authorization": f"Bearer {bare_token(token)}"})
         target = HttpTarget(url=mcp_url(url), headers=headers, kind="http", tells_session=False)
@@ -91,11 +91,11 @@ class ToolCaller:
                 await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what="the line to emceepee")
 
     async def call(self, tool: str, arguments: JsonObject, on_progress: OnProgress = lambda _: None) -> JsonObject:
-        """The whole result. Raises: CallFailed."""
+        """Return the whole result. Raises: CallFailed."""
         return without_notices(await self._endpoint.ask({"name": tool, "arguments": arguments}, on_progress))
 
     async def value(self, tool: str, arguments: JsonObject) -> JsonObject:
-        """The structured content of one that succeeds. Raises: CallFailed."""
+        """Return the structured content of a successful call. Raises: CallFailed."""
         result = await self.call(tool, arguments)
         if result.get("isError"):
             raise CallFailed(error_report(result))
@@ -104,7 +104,7 @@ class ToolCaller:
 
 
 def mcp_url(url: str) -> str:
-    """The address of the endpoint, of which the path may be left out."""
+    """Return the endpoint's URL. The path may be omitted from `url`."""
     base, sign, query = url.partition("?")
     if "://" not in base:
         base = f"http://{base}"
@@ -115,7 +115,7 @@ def mcp_url(url: str) -> str:
 
 
 def without_notices(result: JsonObject) -> JsonObject:
-    """A result as the server gave it."""
+    """Return the result as the server sent it, without emceepee's notices."""
     content = result.get("content")
     if isinstance(content, list):
         kept = list(content)
@@ -138,20 +138,20 @@ def _is_notice(block: object) -> bool:
 
 
 def error_words(result: JsonObject) -> str:
-    """What a result that is an error says."""
+    """Return the message of an error result."""
     content = result.get("content")
     texts = [str(block.get("text", "")) for block in content or () if isinstance(block, dict)]
     return texts[0] if texts else "it failed, and did not say why"
 
 
 def error_report(result: JsonObject) -> str:
-    """The same, and where more is said about its code."""
+    """Return the message of an error result, with the help page for its code."""
     page = _help_page(result)
     return error_words(result) if page is None else f"{error_words(result)}\nSee {page}"
 
 
 def _help_page(result: JsonObject) -> str | None:
-    """Only of emceepee's own: a server's error may have anything in the same place."""
+    """Return the help page only if it is emceepee's: a server's error may have any value in the same place."""
     value: object = result
     for key in ("structuredContent", "error", "details", "help"):
         value = value.get(key) if isinstance(value, dict) else None
@@ -169,7 +169,7 @@ def _unreachable(url: str, error: LinkError | RpcError) -> str:
 
 
 class _HereEndpoint:
-    """This process's own session."""
+    """Calls tools in a session of this process."""
 
     def __init__(self, session: Session, tools: Tools) -> None:
         self._session, self._tools, self._count = session, tools, 0
@@ -204,7 +204,7 @@ class _Progress:
 
 
 class _LinkEndpoint:
-    """A running emceepee, over HTTP."""
+    """Calls tools of a running emceepee over HTTP."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -217,7 +217,7 @@ class _LinkEndpoint:
 
 
 class _Listener:
-    """Progress goes to the request it belongs to. emceepee asks nothing of a client that declares nothing."""
+    """Forwards progress to its request. emceepee sends no requests to a client without capabilities."""
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None

@@ -1,4 +1,4 @@
-"""What a running `emceepee serve` tells its console, read from the command line."""
+"""Read the console feed of a running `emceepee serve` from the command line."""
 
 import http.client
 import json
@@ -15,13 +15,13 @@ from emceepee.wire.json_types import JsonObject
 
 FEED_PATH, LOGIN_PATH = "/console/feed", "/console/login"
 CONNECT_SECONDS = 10.0
-SILENCE_SECONDS = 60.0  # much longer than between two pings
+SILENCE_SECONDS = 60.0  # much longer than the interval between pings
 LONGEST_LINE = 64 << 20
 _HINT = "Start one with `emceepee serve`, or say where it is with --url"
 
 
 class FeedLost(Exception):
-    """It cannot be read, or not any more; the text says what to do."""
+    """The feed cannot be opened, or broke off; the message describes what to do."""
 
 
 class FeedFrame(NamedTuple):
@@ -32,7 +32,7 @@ class FeedFrame(NamedTuple):
 
 
 def read_feed(url: str, token: str | None, ca_bundle: str | None = None) -> Iterator[FeedFrame]:
-    """From the beginning on, until it ends. `url` may be the link to the console. Raises: FeedLost."""
+    """Yield all frames until the feed ends. `url` may be the link to the console. Raises: FeedLost."""
     parts = urlsplit(url if "://" in url else f"http://{url}")
     try:
         host, port = parts.hostname or "", parts.port
@@ -61,7 +61,7 @@ def _connection(scheme: str, host: str, port: int | None, ca_bundle: str | None)
 
 
 def _credentials(connection: http.client.HTTPConnection, path: str, query: str, token: str | None) -> dict[str, str]:
-    """A token, or the cookie that a link to the console is exchanged for."""
+    """Return headers with the token, or with the cookie that a console link is exchanged for."""
     if path == LOGIN_PATH and "code=" in query:
         connection.request("GET", f"{LOGIN_PATH}?{query}")
         answer = connection.getresponse()

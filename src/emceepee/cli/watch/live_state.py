@@ -1,4 +1,4 @@
-"""What `emceepee top` shows, put together from what a feed tells."""
+"""The state that `emceepee top` shows, assembled from feed messages."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,19 +7,19 @@ from typing import Any
 from emceepee.cli.watch.console_feed import FeedFrame
 from emceepee.wire.json_types import JsonObject
 
-MOST_REQUESTS = 1000  # of which those that are over go first
+MOST_REQUESTS = 1000  # finished requests are dropped first
 
 
 @dataclass(slots=True)
 class LiveState:
-    """Sessions as they stand, and their requests, the latest last."""
+    """Current sessions and their requests, the latest last."""
 
     sessions: dict[str, JsonObject] = field(default_factory=dict)
     requests: dict[str, JsonObject] = field(default_factory=dict)
     version: str = ""
     principal: str = ""
     is_ready: bool = False
-    clock_offset: float = 0.0  # milliseconds by which that machine's clock is ahead of ours
+    clock_offset: float = 0.0  # milliseconds by which the server's clock is ahead of ours
 
     def apply(self, frame: FeedFrame, now_ms: float) -> None:
         data = frame.data
@@ -41,7 +41,7 @@ class LiveState:
                 self.is_ready = True
 
     def servers(self) -> list[JsonObject]:
-        """By name: how many sessions have it and how many of them are connected, and the rest of the latest."""
+        """Return servers by name: session and connection counts, and the details last reported."""
         found: dict[str, JsonObject] = {}
         for session in self.sessions.values():
             for server in session.get("servers") or ():
@@ -54,7 +54,7 @@ class LiveState:
         return [{"name": name, **row, "calls": calls[name], "failed": failed[name]} for name, row in found.items()]
 
     def calls(self, most: int) -> list[JsonObject]:
-        """Those under way first, then the latest."""
+        """Return requests in progress first, then the latest."""
         rows = sorted(self.requests.values(), key=lambda row: (_has_ended(row), -float(row.get("startedAt") or 0)))
         return rows[:most]
 
@@ -65,13 +65,13 @@ class LiveState:
         return self._all("questions")
 
     def milliseconds(self, row: JsonObject, now_ms: float) -> float:
-        """How long a request took, or takes already."""
+        """Return the request's duration, or its duration so far."""
         end = row.get("endedAt")
         end = float(end) if isinstance(end, int | float) else now_ms + self.clock_offset
         return max(0.0, end - float(row.get("startedAt") or end))
 
     def facts(self, now_ms: float) -> JsonObject:
-        """All of it, for programs."""
+        """Return the whole state for JSON output."""
         calls = [row | {"durationMs": round(self.milliseconds(row, now_ms), 1)} for row in self.calls(MOST_REQUESTS)]
         return {
             "version": self.version,

@@ -22,7 +22,7 @@ LONGEST_WORDS = 60
 
 
 def run_top(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options), interrupted=DONE)
 
 
@@ -61,7 +61,7 @@ def _follow(options: argparse.Namespace, state: LiveState, clock: Clock) -> None
     from rich.console import Console
     from rich.live import Live
 
-    console, lock = Console(), threading.Lock()  # the screen is drawn by a thread of its own
+    console, lock = Console(), threading.Lock()  # a separate thread draws the screen
 
     def view() -> "Group":
         with lock:
@@ -82,7 +82,7 @@ def _view(state: LiveState, now_ms: float, rows: int) -> "Group":
     from rich.text import Text
 
     servers, tasks, questions = state.servers(), state.tasks(), state.questions()
-    taken = len(servers) + len(tasks) + len(questions) + 14  # headings and lines between
+    taken = len(servers) + len(tasks) + len(questions) + 14  # includes headings and blank lines
     head = f"emceepee {state.version}  {len(state.sessions)} sessions  {len(questions)} questions  Ctrl-C ends it"
     parts: list[Text | Table] = [Text(printable(head), style="bold"), _servers(servers)]
     if questions:
@@ -140,7 +140,7 @@ def _table(*heads: str) -> "Table":
 
     table = Table(box=None, padding=(0, 2, 0, 0), expand=True, header_style="bold")
     for head in heads:
-        rest = 1 if head is heads[-1] else None  # of the width, which the others leave
+        rest = 1 if head is heads[-1] else None  # the last column takes the remaining width
         table.add_column(
             head.lstrip(">"), justify="right" if head.startswith(">") else "left", no_wrap=True, ratio=rest
         )
@@ -148,7 +148,7 @@ def _table(*heads: str) -> "Table":
 
 
 def _add(table: "Table", *cells: object, is_bad: bool = False) -> None:
-    """Names and words come from servers: nothing in them is markup."""
+    """Add a row of plain text: names and messages come from servers, and must not be parsed as markup."""
     from rich.text import Text
 
     shown = (printable(str(cell)).replace("\n", " ")[:LONGEST_WORDS] for cell in cells)

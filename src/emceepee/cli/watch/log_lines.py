@@ -1,4 +1,4 @@
-"""`emceepee logs`: what servers logged, as a running `emceepee serve` keeps it."""
+"""`emceepee logs`: show servers' log messages that a running `emceepee serve` stores."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 def run_logs(options: argparse.Namespace) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     return run_guarded(lambda: _run(options), interrupted=DONE if options.follow else None)
 
 

@@ -1,4 +1,4 @@
-"""`emceepee replay`: a recording as a server."""
+"""`emceepee replay`: serve a recording as if it were the server."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
-    """Returns the exit code."""
+    """Run the command and return the exit code."""
     try:
         recording = read_recording(options.file)
     except BadRecording as error:
@@ -37,7 +37,7 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
 
 
 def _problem(options: argparse.Namespace, closed: frozenset[int]) -> str | None:
-    """Why it cannot be served on standard input and output."""
+    """Return why the recording cannot be served on standard input and output, or None."""
     if options.insecure or options.allow_host or options.allow_origin:
         return "--insecure, --allow-host and --allow-origin are for HTTP: say --listen PORT, too"
     if closed & {STDIN, STDOUT}:
