@@ -1,4 +1,4 @@
-"""The only reader of time and the only sleeper. Everyone else takes a `Clock`, so that tests can let time pass."""
+"""The only code that reads the time or sleeps. All other code receives a `Clock`, so that tests control time."""
 
 import asyncio
 import time
@@ -11,26 +11,26 @@ from typing import Protocol, TypeVar
 from emceepee.futures import resolve
 
 T = TypeVar("T")
-SHORTEST_SHARED = 0.5  # seconds: shorter delays are rare, and seldom the same
+SHORTEST_SHARED = 0.5  # seconds: shorter delays are rare and seldom equal
 MOST_QUEUES = 64
-SMALLEST_CORRECTION = timedelta(seconds=1)  # less is how far apart two clocks were read
+SMALLEST_CORRECTION = timedelta(seconds=1)  # a smaller difference comes from reading two clocks one after the other
 
 
 class Handle(Protocol):
-    """Something that will happen later and can be called off."""
+    """A scheduled callback that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Clock(Protocol):
-    """What time it is, and what happens when it passes. Durations are seconds."""
+    """The current time and timers. Durations are in seconds."""
 
     def now(self) -> datetime:
-        """For records and their deadlines, in UTC: it never jumps. Show it with `iso` or `epoch_milliseconds`."""
+        """Return the UTC time for records and deadlines: it never jumps. Show it with `iso` or `epoch_milliseconds`."""
         ...
 
     def monotonic(self) -> float:
-        """A clock that never goes back: for measuring durations."""
+        """Return the time of a monotonic clock, to measure durations."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Handle: ...
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 def _counting_sleep() -> Callable[[], float]:
-    """A clock that never goes back and, where there is such a one, goes on while the machine sleeps."""
+    """Return a monotonic clock that, where the system has one, also counts while the machine sleeps."""
     try:
         time.clock_gettime(time.CLOCK_BOOTTIME)
     except (AttributeError, OSError):
@@ -48,7 +48,7 @@ def _counting_sleep() -> Callable[[], float]:
 
 
 class SteadyTime:
-    """The wall clock as it was at the start, and what has passed since: setting the wall clock does not change it."""
+    """The wall clock at the start plus the time passed since: changes to the wall clock do not affect it."""
 
     def __init__(self, wall: Callable[[], float], passed: Callable[[], float]) -> None:
         self._wall, self._passed = wall, passed
@@ -58,7 +58,7 @@ class SteadyTime:
         return self._zero + timedelta(seconds=self._passed())
 
     def on_the_wall(self, moment: datetime) -> datetime:
-        """What the wall clock, as it is set now, says of a moment that `now` told."""
+        """Convert a time from `now` to the wall clock as it is set now."""
         set_ahead = datetime.fromtimestamp(self._wall(), UTC) - self.now()
         return moment if abs(set_ahead) < SMALLEST_CORRECTION else moment + set_ahead
 
@@ -67,7 +67,7 @@ _PROCESS_TIME = SteadyTime(time.time, _counting_sleep())
 
 
 class SystemClock:
-    """The machine's own clock. One belongs to one event loop."""
+    """The system clock. Each instance belongs to one event loop."""
 
     now = staticmethod(_PROCESS_TIME.now)
     monotonic = staticmethod(time.monotonic)
@@ -76,7 +76,10 @@ class SystemClock:
         self._queues: dict[float, _Queue] = {}
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Handle:
-        """Nearly every deadline is called off again, and most have the same few delays: those share one timer each."""
+        """Schedule a callback.
+
+        Nearly all deadlines are cancelled, and most share a few delays: each delay has one timer.
+        """
         queue = self._queues.get(delay)
         if queue is None:
             if delay < SHORTEST_SHARED or len(self._queues) >= MOST_QUEUES:
@@ -102,7 +105,7 @@ class _Queued:
         callback()
 
     def cancel(self) -> None:
-        """Whoever owns this is often what the callback would reach: let go of it, or only the collector could."""
+        """Drop the callback, which often references this handle's owner: a cycle would need the garbage collector."""
         self._queue.pop(self, None)
         self.callback = _nothing
 
@@ -111,7 +114,7 @@ def _nothing() -> None: ...
 
 
 class _Queue:
-    """Deadlines with the same delay fall due in the order in which they were made, so one timer serves them all."""
+    """Deadlines with one delay. They fall due in the order of their creation, so one timer serves them all."""
 
     def __init__(self, delay: float) -> None:
         self._delay = delay
@@ -138,23 +141,23 @@ class _Queue:
 
 
 def milliseconds(moment: datetime) -> int:
-    """Since the epoch, as ULIDs count."""
+    """Return the milliseconds since the epoch, as in ULIDs."""
     return int(moment.timestamp() * 1000)
 
 
 def iso(moment: datetime) -> str:
-    """ISO-8601 in UTC with milliseconds, as every reply writes times: by the wall clock as it is set now."""
+    """Return ISO 8601 in UTC with milliseconds, by the current wall clock. Every reply uses this format."""
     shown = _PROCESS_TIME.on_the_wall(moment)
     return shown.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def epoch_milliseconds(moment: datetime) -> float:
-    """The same for pages, which count."""
+    """Return milliseconds since the epoch by the current wall clock, for web pages."""
     return _PROCESS_TIME.on_the_wall(moment).timestamp() * 1000
 
 
 async def within(clock: Clock, seconds: float, work: "asyncio.Future[T]") -> T:
-    """The result of `work` if it is there in time. `work` itself goes on either way.
+    """Return the result of `work` if it finishes in time. `work` itself continues either way.
 
     Raises:
         TimeoutError: the time passed first.
@@ -181,7 +184,7 @@ async def within(clock: Clock, seconds: float, work: "asyncio.Future[T]") -> T:
 
 @asynccontextmanager
 async def give_up_after(clock: Clock, seconds: float) -> AsyncIterator[None]:
-    """As `asyncio.timeout`, by the given clock. Raises: TimeoutError."""
+    """Like `asyncio.timeout`, but by the given clock. Raises: TimeoutError."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(None) as scope:
         alarm = clock.call_later(seconds, lambda: scope.reschedule(loop.time()))

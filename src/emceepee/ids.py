@@ -1,4 +1,4 @@
-"""ULIDs: 26 characters that sort by the time they were made, strictly increasing within one source. Request ids."""
+"""Identifiers: ULIDs of 26 characters that sort by creation time, strictly increasing per source; and request ids."""
 
 import itertools
 import secrets
@@ -9,16 +9,16 @@ _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 ULID_LENGTH = 26
 _RANDOM_LIMIT = 1 << _RANDOM_BITS
-_FIRST_NUMBERS = 1 << 30  # so that a billion requests fit into the 32 bits that some servers keep ids in
+_FIRST_NUMBERS = 1 << 30  # so that a billion requests fit into the 32 bits in which some servers store ids
 
 
 def request_numbers() -> Iterator[int]:
-    """JSON-RPC ids of one link. They begin at random: an answer to someone else's request is not taken for ours."""
+    """Return the JSON-RPC ids of one link, from a random start: answers to other clients then match none of ours."""
     return itertools.count(secrets.randbelow(_FIRST_NUMBERS) + 1)
 
 
 class Ulids:
-    """A source of ids. Two ids of the same millisecond differ by one, so their order is the order of their making."""
+    """A source of ids. Two ids of the same millisecond differ by one, so they sort in order of creation."""
 
     def __init__(self, milliseconds: Callable[[], int]) -> None:
         self._milliseconds = milliseconds
@@ -29,22 +29,22 @@ class Ulids:
         now = self._milliseconds()
         if now > self._last_time:
             self._last_time = now
-            self._random = secrets.randbits(_RANDOM_BITS - 1)  # the top bit is room to count up
+            self._random = secrets.randbits(_RANDOM_BITS - 1)  # the clear top bit leaves room to count up
         else:
-            self._random += 1  # also when the wall clock was set back: ids never do
+            self._random += 1  # also if the wall clock was set back: ids always increase
             if self._random >= _RANDOM_LIMIT:
                 self._last_time, self._random = self._last_time + 1, 0
         return _crockford(self._last_time << _RANDOM_BITS | self._random)
 
     def continue_after(self, last: str) -> None:
-        """Every id to come is greater than `last`, which another process made."""
+        """Make every later id greater than `last`, which another process made."""
         number = _number(last)
         moment = number >> _RANDOM_BITS
         if moment >= self._last_time:
             self._last_time, self._random = moment, number & (_RANDOM_LIMIT - 1)
 
     def unguessable(self) -> str:
-        """An id that no other one tells anything of but its time: for what opens a door."""
+        """Return a secret id. Other ids reveal nothing about it but its time, so it can serve as a credential."""
         return _crockford(self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
 
 

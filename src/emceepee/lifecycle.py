@@ -1,4 +1,4 @@
-"""Who owns a background task, and how things are closed: shielded from cancellation, bounded in time."""
+"""Ownership of background tasks, and closing that is shielded from cancellation and bounded in time."""
 
 import asyncio
 import logging
@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# How long each kind of closing may take before it is given up, with a warning.
+# The time limit of each kind of close. After it, the close is abandoned with a warning.
 CLOSE_IDLE_SECONDS = 1.0  # tasks that only wait, or only have a socket to close
 CLOSE_TASKS_SECONDS = 5.0  # cancelled tasks that may still write an answer
-CLOSE_LINK_SECONDS = 10.0  # a link: more than a child's whole way from end of input to SIGKILL
-CLOSE_CONNECTION_SECONDS = 5 * CLOSE_LINK_SECONDS  # it may be opening and closing links meanwhile
-CLOSE_SESSION_SECONDS = 30.0  # its connections close at the same time
+CLOSE_LINK_SECONDS = 10.0  # a link: more than a child process needs from end of input to SIGKILL
+CLOSE_CONNECTION_SECONDS = 5 * CLOSE_LINK_SECONDS  # it may be opening and closing links at the time
+CLOSE_SESSION_SECONDS = 30.0  # its connections close concurrently
 
 
 class TaskOwner:
@@ -23,11 +23,11 @@ class TaskOwner:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: dict[asyncio.Task[Any], None] = {}  # not a set, which weighs more when it is empty
+        self._tasks: dict[asyncio.Task[Any], None] = {}  # a dict, because an empty set takes more memory
         self._closed = False
 
     def spawn(self, work: Coroutine[Any, Any, T], *, name: str = "") -> asyncio.Task[T]:
-        """Run `work` in the background. A failure that it lets out is a defect of ours, and logged as one."""
+        """Run `work` in the background. An uncaught exception is our defect and is logged as one."""
         if self._closed:
             work.close()
             raise RuntimeError(f"{self._name} is closed")
@@ -40,7 +40,7 @@ class TaskOwner:
         self._tasks.pop(task, None)
         if task.cancelled():
             with suppress(asyncio.CancelledError):
-                task.exception()  # takes the stored error, whose traceback keeps every frame, out of the task
+                task.exception()  # removes the stored error, whose traceback references every frame
         elif (error := task.exception()) is not None:
             logger.error("%s failed", task.get_name(), exc_info=error)
 
@@ -48,7 +48,7 @@ class TaskOwner:
         return len(self._tasks)
 
     async def close(self, *, within: float = CLOSE_TASKS_SECONDS) -> None:
-        """Cancel what still runs and wait for it, but not for ever."""
+        """Cancel the running tasks and wait for them, with a time limit."""
         self._closed = True
         current = asyncio.current_task()
         tasks = [task for task in self._tasks if task is not current]
@@ -61,9 +61,9 @@ class TaskOwner:
 
 
 async def close_bounded(work: Awaitable[object], *, within: float, what: str) -> None:
-    """Carry a closing step through even if we are cancelled meanwhile, but give it up after `within` seconds.
+    """Complete a closing step even if this task is cancelled, but abandon it after `within` seconds.
 
-    A failure is logged and goes no further: it must not mask why we are closing.
+    A failure is only logged: it must not hide the reason for closing.
     """
     closing = asyncio.ensure_future(work)
     cancelled = False

@@ -1,7 +1,7 @@
-"""The surfaces: which tools a caller is shown, and in which words it is told to call one.
+"""The surfaces: which tools a caller sees, and how texts tell the caller to call a tool.
 
-A surface decides what `tools/list` shows, not what may be called. Texts of emceepee's own name a tool by `call_to`,
-which says how a caller of the surface of this request reaches it.
+A surface decides what `tools/list` returns, not what may be called. Texts written by emceepee name a tool with
+`call_to`, which returns the notation for a caller on the surface of the current request.
 """
 
 from collections.abc import Collection
@@ -9,13 +9,13 @@ from contextvars import ContextVar
 from enum import StrEnum
 from types import EllipsisType
 
-OWN_SERVER = "emceepee"  # the name under which emceepee's own tools and resources are reached, as if it were a server
+OWN_SERVER = "emceepee"  # the server name under which emceepee's own tools and resources are reached
 SEARCH, RUN_CODE = "codemode_search", "codemode_execute"
-FORM = "{…}"  # an argument that is an object, in a call that is shown
+FORM = "{…}"  # stands for an object argument in a displayed call
 
 
 class Surface(StrEnum):
-    """How much of emceepee is listed."""
+    """The set of listed tools."""
 
     FULL = "full"
     """Every tool."""
@@ -33,12 +33,12 @@ _LISTED: dict[Surface, tuple[str, ...]] = {
     ),
     Surface.CODEMODE: (SEARCH, RUN_CODE),
 }
-_SAME = {"list_tools": SEARCH}  # what stands for a tool where that is not listed
+_SAME = {"list_tools": SEARCH}  # the listed substitute of an unlisted tool
 _current: ContextVar[Surface] = ContextVar("surface", default=Surface.FULL)
 
 
 class UnknownSurface(ValueError):
-    """The text says which there are."""
+    """The surface is unknown; the message lists the known ones."""
 
 
 def parse_surface(text: str) -> Surface:
@@ -50,7 +50,7 @@ def parse_surface(text: str) -> Surface:
 
 
 def use_surface(surface: Surface) -> None:
-    """For the rest of this task, and the tasks that it starts."""
+    """Use the surface for the rest of this task and for the tasks that it starts."""
     _current.set(surface)
 
 
@@ -63,13 +63,13 @@ def is_listed(tool: str, surface: Surface) -> bool:
 
 
 def order_of_listing(surface: Surface, names: Collection[str]) -> list[str]:
-    """Those of the names that the surface lists, in the order in which it does."""
+    """Return the names that the surface lists, in its order."""
     listed = _LISTED.get(surface)
     return list(names) if listed is None else [name for name in listed if name in names]
 
 
 def call_to(tool: str, **arguments: "str | EllipsisType") -> str:
-    """How the caller of this request calls a tool: the name alone, or with arguments. `...` stands for a value."""
+    """Return how this request's caller calls a tool: its name, or a call with arguments. `...` stands for a value."""
     surface = _current.get()
     if surface is not Surface.FULL and tool not in _LISTED[surface]:
         tool = _SAME.get(tool, tool)

@@ -1,4 +1,4 @@
-"""What is wrong with data from outside, in emceepee's words: no phrase of the validation library reaches anyone."""
+"""Problems in external data, in emceepee's own words: the validation library's messages are never shown."""
 
 import re
 from types import NoneType
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from emceepee.errors import MOST_PROBLEMS, near_names
 from emceepee.wire.codec import encode_text
 
-SHOWN_CHARS = 60  # of a value that does not fit
+SHOWN_CHARS = 60  # of a value in an error message
 Path = tuple[int | str, ...]
 _QUOTED = re.compile("'([^']*)'")
 _KINDS: dict[type, str] = {
@@ -21,7 +21,7 @@ _KINDS: dict[type, str] = {
     float: "a number",
     NoneType: "null",
 }
-# By the first word of the library's error types, which come in variants: int_type, int_parsing, int_from_float.
+# By the first word of the library's error types, which have variants: int_type, int_parsing, int_from_float.
 _WANTED = {
     "string": "a string",
     "int": "a whole number",
@@ -34,7 +34,7 @@ _WANTED = {
 }
 
 
-# The keywords of JSON Schema that say the same. Our own validators have none; everything else is a matter of type.
+# The equivalent JSON Schema keywords. Our own validators have none; every other error is a type error.
 _KEYWORDS = {
     "missing": "required",
     "value_error": None,
@@ -49,7 +49,7 @@ _KEYWORDS = {
 
 
 class Mismatch(NamedTuple):
-    """Where it lies, as a path of names and positions, the keyword of a schema that says so, and what it is."""
+    """A problem: the path of names and positions to the value, the violated schema keyword, and a description."""
 
     path: Path
     code: str | None
@@ -59,12 +59,12 @@ class Mismatch(NamedTuple):
 def mismatches(
     error: ValidationError, model: type[BaseModel], *, private: frozenset[str] = frozenset()
 ) -> list[Mismatch]:
-    """One for each place. Of values under a private name only the kind is told."""
+    """Return one problem per place. For values under a private name, only the type is shown."""
     found: dict[Path, Mismatch] = {}
     for item in error.errors(include_url=False):
         path: Path = item["loc"]
         if alternatives := _alternatives(model, path):
-            path = path[:1]  # the library names a problem for each alternative
+            path = path[:1]  # the library reports a problem for each alternative
         is_private = bool(path) and path[0] in private
         words = _words(item, alternatives, _fields_at(model, path[:-1]), is_private=is_private)
         found.setdefault(path, Mismatch(path, _KEYWORDS.get(item["type"], "type"), words))
@@ -105,7 +105,7 @@ def _stranger(path: Path, known: list[str]) -> str:
 
 
 def _alternatives(model: type[BaseModel], path: Path) -> str:
-    """What a field takes that takes several kinds; empty for any other."""
+    """Describe the types of a field with several types; return an empty text for any other field."""
     field = model.model_fields.get(str(path[0])) if path else None
     options = [option for option in get_args(field.annotation) if option is not NoneType] if field else []
     kinds = [_KINDS.get(get_origin(option) or option, "") for option in options]
@@ -113,7 +113,7 @@ def _alternatives(model: type[BaseModel], path: Path) -> str:
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
-    """The names that there are in the model, or in the one that `path` leads to."""
+    """Return the field names of the model, or of the nested model at `path`."""
     for name in path:
         field = model.model_fields.get(str(name))
         options = [] if field is None else [*get_args(field.annotation), field.annotation]

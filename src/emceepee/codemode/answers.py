@@ -1,4 +1,4 @@
-"""The answer to a call of a script: what it returns, or what it raises."""
+"""How the answer to a script's call becomes a return value or an exception."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from emceepee.sessions.session import Session
 from emceepee.telemetry.preview import kept
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_MESSAGE = 2000  # characters of what a server said
+LONGEST_MESSAGE = 2000  # characters of a server's error text
 _EXCEPTIONS = {
     ErrorCode.INVALID_ARGUMENTS: "ValueError",
     ErrorCode.NOT_ALLOWED: "PermissionError",
@@ -36,7 +36,7 @@ def is_exception(answer: JsonObject) -> bool:
 
 
 def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
-    """What the script gets. Raises: ExecutionFailed if the server says that its tool failed."""
+    """Return the value for the script. Raises: ExecutionFailed if the server says that its tool failed."""
     if answer.is_raw:
         if answer.value.get("isError"):
             raise ExecutionFailed(_first_words(answer.value.get("content")) or "it failed without a word")
@@ -51,7 +51,7 @@ def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
 
 
 def notes_on(call: PendingCall, answer: InnerAnswer) -> list[str]:
-    """Return log lines about entries and servers that a list lacks: the script itself gets only the entries."""
+    """Return log lines about missing entries and servers: the script itself receives only the entries."""
     if call.key is None or not isinstance(shown := answer.value.get(call.key), list):
         return []
     notes = []
@@ -75,7 +75,7 @@ def _first_words(content: Any) -> str:
 
 
 async def exception_for(call: PendingCall, error: EmceepeeError, session: Session, tools: InnerCalls) -> JsonObject:
-    """The exception that the script gets: what went wrong, and how the tool can be called."""
+    """Build the exception for the script: what failed and, for bad arguments, the tool's parameters."""
     where = call.function
     if where == CALL_TOOL:
         where = f"{_name(call.arguments.get('server'))}.{_name(call.arguments.get('tool'))}"

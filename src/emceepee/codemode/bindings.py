@@ -1,4 +1,4 @@
-"""What a script can call: the methods of `mcp`, which tool of emceepee stands behind each, and what they return."""
+"""The methods of `mcp` that a script can call, the emceepee tool behind each method, and the return values."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ THIS_TOOL = "codemode_execute"
 
 
 class BadScriptCall(Exception):
-    """The script called something in a way in which it cannot be called."""
+    """The script passed invalid arguments, or made a call that scripts may not make."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """`tool` of emceepee answers; `key` is where the value stands in what it returns."""
+    """One method of `mcp`. `tool` is the emceepee tool that answers; `key` names the returned field in its result."""
 
     tool: str
     parameters: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ METHODS = {alias: name for name in (*BINDINGS, OWN_TOOL, SLEEP, LOG) for alias i
 
 
 def mcp_stub() -> str:
-    """The types of the module `mcp`, for the check."""
+    """Return the type stub of the module `mcp`, for the type check."""
     signatures = {name: binding.stub for name, binding in BINDINGS.items()} | {
         OWN_TOOL: "(name: str, args: dict[str, Any] | None = ...) -> Any",
         SLEEP: "(seconds: float) -> None",
@@ -98,7 +98,7 @@ def mcp_stub() -> str:
 
 
 def bind(names: Sequence[str], args: Sequence[Any], kwargs: JsonObject, budget: Budget) -> JsonObject:
-    """Arguments by name, without those that are None. Raises: BadScriptCall, NotJson, OverBudget."""
+    """Return the arguments by name, without arguments that are None. Raises: BadScriptCall, NotJson, OverBudget."""
     if len(args) > len(names):
         raise BadScriptCall(f"takes at most {len(names)} arguments ({', '.join(names)}), but {len(args)} were given")
     given: JsonObject = dict(zip(names, args, strict=False))
@@ -108,11 +108,11 @@ def bind(names: Sequence[str], args: Sequence[Any], kwargs: JsonObject, budget: 
     return shown
 
 
-# What comes back: what was said, without what it was wrapped in.
+# Return values: the content of an answer without its MCP envelope.
 
 
 def said(result: JsonObject) -> Any:
-    """Of a tool's result: its structured content, else its text; a list where there is more than text."""
+    """Return a tool result's structured content, else its text; a list if it contains more than text."""
     structured = result.get("structuredContent")
     if structured is not None:
         return _unwrapped(result, structured)
@@ -121,7 +121,7 @@ def said(result: JsonObject) -> Any:
 
 
 def _unwrapped(result: JsonObject, structured: Any) -> Any:
-    """Some servers put what is no object into one, and say so."""
+    """Unwrap the result of FastMCP servers, which wrap values that are not objects and mark them in `_meta`."""
     meta = result.get("_meta")
     mark = meta.get("fastmcp") if isinstance(meta, dict) else None
     is_wrapped = isinstance(mark, dict) and mark.get("wrap_result") is True
@@ -131,12 +131,12 @@ def _unwrapped(result: JsonObject, structured: Any) -> Any:
 
 
 def read(contents: Any) -> Any:
-    """Of a resource: its text; a list where there is more than one text."""
+    """Return a resource's text; a list if any part is not text."""
     return _joined([_part(part) for part in contents] if isinstance(contents, list) else [])
 
 
 def spoken(messages: Any) -> list[JsonObject]:
-    """Of a prompt: who says what."""
+    """Return a prompt's messages, each as its role and content."""
     found = [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
     return [{"role": item.get("role"), "content": _block(item.get("content"))} for item in found]
 

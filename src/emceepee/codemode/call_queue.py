@@ -1,4 +1,4 @@
-"""What a script asks for: answered at once where no call is needed, else a call that waits until all of it waits."""
+"""The requests of a script: those that need no call are answered at once; others queue until the whole script waits."""
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -35,9 +35,9 @@ MOST_LOGGED = 1000  # values in one line
 
 
 class CallQueue:
-    """The calls of one script that were made, but not begun. `made` counts all that it ever made.
+    """Calls that a script made and that have not begun. `made` counts all its calls so far.
 
-    `under_way`: the calls that were begun and have no answer yet. `code`: the source of the script.
+    `under_way` returns the calls that have begun and have no answer yet. `code` is the source of the script.
     """
 
     def __init__(
@@ -65,12 +65,15 @@ class CallQueue:
         return list(self._queued)
 
     def take(self) -> list[PendingCall]:
-        """They are begun now."""
+        """Return the queued calls and empty the queue."""
         queued, self._queued = self._queued, []
         return queued
 
     async def answer(self, asked: "AsyncFunctionSnapshot") -> JsonObject:
-        """As the sandbox takes it; for a call, that its answer will come. Raises: ScriptFailure."""
+        """Return the answer in the sandbox's format: a value, an exception, or a future for a call.
+
+        Raises: ScriptFailure.
+        """
         name = asked.function_name
         try:
             return await self._accept(asked)
@@ -113,8 +116,8 @@ class CallQueue:
         return self._put(asked.call_id, binding.tool, dict(binding.defaults) | given, size, binding.key)
 
     async def _converted(self, convert: Callable[[Budget], JsonObject]) -> tuple[JsonObject, Size]:
-        """Arguments, and what they take. Raises: BadScriptCall, NotJson, OverBudget."""
-        budget = budget_of(self._limits.request_body_bytes)  # a script sends no more at once than any caller
+        """Return the converted arguments and their size. Raises: BadScriptCall, NotJson, OverBudget."""
+        budget = budget_of(self._limits.request_body_bytes)  # a script sends no more at once than any other caller
         for call in (*self._queued, *self._under_way()):
             budget.spend(*call.size)
         before = Size.of(budget)

@@ -1,7 +1,7 @@
-"""The calls of a script that were begun: each is asked of emceepee's tools, and its answer kept until it is taken.
+"""The calls of a script that have begun: each runs one emceepee tool and stores its answer until the script takes it.
 
-A call that becomes a task is waited for as that task. After a restart, what may have run is never asked again: its task
-is followed if there is one, and else the script is told that nobody knows.
+If a call becomes a task, it waits for that task. After a restart, a call that may already have run is never repeated:
+if it has a task, that task is followed; otherwise the script learns that the outcome is unknown.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("codemode")
-PARALLEL_CALLS = 20  # of one script; the others wait for their turn. Sleeps are no calls
-BYTES_PER_TEXT_BYTE, BYTES_PER_VALUE = 2, 128  # of a script's memory, as far as it may be filled with answers
+PARALLEL_CALLS = 20  # of one script; other calls wait for a free place. Sleeps are not calls
+BYTES_PER_TEXT_BYTE, BYTES_PER_VALUE = 2, 128  # estimated size in a script's memory, to bound the answers
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
 )
 
 
 class CallsAtWork:
-    """Those of one script. `caller` is whose rights it has; `on_answer` is told of each answer."""
+    """The begun calls of one script, which run with the rights of `caller`. Each answer triggers `on_answer`."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CallsAtWork:
         caller: Any,
         on_answer: Callable[[], None],
     ) -> None:
-        self.script: Call | None = None  # the call that the script itself is
+        self.script: Call | None = None  # the call that runs the script itself
         self._session, self._tools, self._caller, self._on_answer = session, tools, caller, on_answer
         self._conversions, self._log = conversions, log
         self._calls: dict[int, PendingCall] = {}  # not yet answered in the sandbox
@@ -72,14 +72,14 @@ class CallsAtWork:
             self._work.spawn(self._serve(call), name=call.function)
 
     def restore(self, calls: Iterable[PendingCall]) -> None:
-        """Another process began them: they have gone on, or it is not known what became of them."""
+        """Resume calls that another process began: follow their tasks, or report that their outcome is unknown."""
         for call in calls:
             self._calls[call.number] = call
             if call.answer is None:
                 self._work.spawn(self._serve(call, is_restored=True), name=call.function)
 
     async def close(self) -> None:
-        """Wait for none of them any more, and cancel the tasks that they became; unless another process goes on."""
+        """Stop waiting for all calls and cancel their tasks, unless another process continues the script."""
         given_up = [] if self._is_left else [call.call_id for call in self.unanswered()]
         await self._work.close(within=CLOSE_TASKS_SECONDS)
         for call_id in given_up:
@@ -87,14 +87,14 @@ class CallsAtWork:
                 self._session.calls.cancel_task(call_id)
 
     def may_have_asked(self, question: Question) -> bool:
-        """Whether one of them waits for the answer, as far as is known: a login is no single call's."""
+        """Return whether one of the calls may wait for this answer. A login belongs to a server, not to one call."""
         if question.call_id is None:
             return any(call.arguments.get("server") == question.server for call in self.unanswered())
         return any(call.call_id == question.call_id for call in self.unanswered())
 
     @property
     def _is_left(self) -> bool:
-        """Whether another process will go on with the script, and with them."""
+        """Return whether another process will continue the script and its calls."""
         return self.script is not None and self.script.state.stage is CallStage.LEFT
 
     # Answers.
@@ -104,15 +104,15 @@ class CallsAtWork:
         return self._answered is not None and not self._answered.done()
 
     def has_answer(self, numbers: Iterable[int]) -> bool:
-        """Whether there is one to any of these."""
+        """Return whether any of these calls has an answer."""
         return any(number in self._calls and self._calls[number].answer is not None for number in numbers)
 
     def take_answers(self, numbers: Iterable[int]) -> dict[int, Any]:
-        """Those that are there, for the script."""
+        """Remove and return the answers of these calls that have arrived, for the script."""
         return {number: self._calls.pop(number).answer for number in numbers if self.has_answer((number,))}
 
     async def wait_for_answer(self, numbers: Iterable[int], seconds: float | None) -> None:
-        """To one of these, or until the time has passed."""
+        """Wait until one of these calls has an answer or the time has passed."""
         self._answered = asyncio.get_running_loop().create_future()
         if self.has_answer(numbers):
             return
@@ -129,7 +129,7 @@ class CallsAtWork:
     async def _serve(self, call: PendingCall, *, is_restored: bool = False) -> None:
         answer = await self._answer(call, is_restored=is_restored)
         if self._is_left and is_exception(answer):
-            return  # because of the stop: whoever goes on with the script follows this call, too
+            return  # the shutdown caused it: the process that continues the script also follows this call
         call.answer = answer
         self._on_answer()
         self.interrupt_wait()

@@ -1,4 +1,4 @@
-"""Code mode: the scripts of all sessions."""
+"""Code mode: runs the scripts of all sessions."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ METHOD = "codemode/execute"
 
 
 class CodeMode:
-    """One per installation. Nothing of the sandbox is loaded, and no process started, before the first script."""
+    """Code mode of one installation. It loads the sandbox and starts processes only when the first script runs."""
 
     def __init__(self, limits: Limits, tools: InnerCalls) -> None:
         self._limits = limits
@@ -36,7 +36,7 @@ class CodeMode:
     def prepare(
         self, session: Session, code: str, *, patience: float, caller: Any, on_progress: OnProgress | None
     ) -> Call:
-        """A script as a call that is to be run. Raises: EmceepeeError."""
+        """Return a call that will run the script. Raises: EmceepeeError."""
         size, most = len(code.encode("utf-8", "replace")), self._limits.script_code_bytes
         if size > most:
             raise InvalidArguments(f"code: it takes {size} bytes; a script has at most {most}.")
@@ -52,7 +52,7 @@ class CodeMode:
             on_progress=on_progress,
             span=spans.current(),
             patience=patience,
-            # A private one has no record, so no other process can go on with it.
+            # a private script has no record, so no other process can continue it
             kept_as=RecordKind.BACKEND_TASK if is_private else RecordKind.SCRIPT,
         )
 
@@ -81,13 +81,13 @@ class CodeMode:
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
 
-    # At rest.
+    # Records.
 
     def record(self, call: Call) -> bytes | None:
         return call.connection.record() if isinstance(call.connection, Script) else None
 
     def restore(self, session: Any, task: Task, record: bytes) -> Script:
-        """One that cannot be read runs too: it fails at once, and says why."""
+        """Restore a script from its record. An unreadable script also runs: it fails at once with the reason."""
         code = str(task.arguments.get("code", ""))
         try:
             kept = KeptScript.from_bytes(record)

@@ -1,4 +1,4 @@
-"""A script in the sandbox: a worker for each stretch, from one wait to the next, and how long it computed in all."""
+"""Execution of a script in the sandbox: one worker per stretch between two waits, and the total compute time."""
 
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
         MontyError,
     )
 
-    Stop = AsyncFutureSnapshot | MontyComplete  # where a stretch ends: it waits, or it has ended
+    Stop = AsyncFutureSnapshot | MontyComplete  # the end of a stretch: the script waits or has finished
 
-PRELUDE = f"import asyncio, json, {MODULE}\n"  # what scripts need not import
+PRELUDE = f"import asyncio, json, {MODULE}\n"  # modules that scripts need not import
 _MODULES = ("import", "import_stubs")
 
 
 class Execution:
-    """What it asks for goes to the queue, what it prints to the log."""
+    """One script's execution. Its requests go to the queue and its output to the log."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class Execution:
         limits: Limits,
         computed: float,
     ) -> None:
-        self.computed = computed  # seconds, the conversion of what crosses the border included
-        self.source = ""  # as it runs: with the prelude, and with the awaits that were put in
+        self.computed = computed  # seconds, including the conversion of values to and from the sandbox
+        self.source = ""  # as executed: with the prelude and the inserted awaits
         self._workers, self._queue, self._log = workers, queue, log
         self._principal, self._clock, self._limits = principal, clock, limits
         self._worker: ScriptWorker | None = None
@@ -52,7 +52,7 @@ class Execution:
         return None if self._worker is None else self._worker.pid
 
     async def begin(self, code: str) -> "Stop":
-        """Check it, then run it; a missing await is put in where nothing else is wrong. Raises: MontyError."""
+        """Check the script, then run it. Insert missing awaits if nothing else is wrong. Raises: MontyError."""
         from pydantic_monty import MontyTypingError
 
         code, is_checked, refusal = PRELUDE + code, True, None
@@ -71,7 +71,7 @@ class Execution:
                     raise refusal or error from None
 
     async def load(self, snapshot: bytes) -> "Stop":
-        """As it was when the snapshot was taken. Raises: MontyError."""
+        """Continue from a snapshot. Raises: MontyError."""
         worker = await self._take_worker(is_checked=False)
         return await self._advance(worker.load(snapshot, self._print))
 
@@ -89,7 +89,7 @@ class Execution:
         return failure_of(error, before=PRELUDE.count("\n"), seconds=seconds, renamed=renamed)
 
     def line_of(self, stopped: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot") -> int | None:
-        """The line of the script in which it stopped, if that is known."""
+        """Return the line of the script where it stopped, if known."""
         return line_at(self.source, stopped.position, before=PRELUDE.count("\n"))
 
     async def _take_worker(self, *, is_checked: bool) -> ScriptWorker:
@@ -101,7 +101,7 @@ class Execution:
         return self._worker
 
     async def _advance(self, step: "Awaitable[AsyncSnapshot]") -> "Stop":
-        """Let it run until all of it waits, or it has ended."""
+        """Run the script until all of it waits or it has ended."""
         from pydantic_monty import AsyncFutureSnapshot, MontyComplete
 
         while True:

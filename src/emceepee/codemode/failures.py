@@ -1,4 +1,4 @@
-"""Why a script ended without a result, in the words of whoever wrote it."""
+"""Why a script ended without a result, in terms of the script's own source."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic_monty import MontyError, MontyTypingError, SourceRange
 
 MOST_PROBLEMS = 5  # of a script that is refused
-MOST_READ = 500  # of a script whose missing awaits are put in
+MOST_READ = 500  # of a script that needs inserted awaits
 LONGEST_MESSAGE = 4000  # characters
 _NOT_IMPORTED = ("unresolved-import", "unresolved-attribute")
 _NOT_AWAITED = ("unused-awaitable", "CoroutineType")
@@ -19,7 +19,7 @@ _TOP_LEVEL_RETURN = "`return` statement outside of a function"
 
 
 class ScriptFailure(Exception):
-    """It goes back to the caller as `error`."""
+    """A failure that the caller receives as `error`."""
 
     def __init__(self, name: str, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -34,9 +34,10 @@ class ScriptFailure(Exception):
 def failure_of(
     error: "MontyError", *, before: int, seconds: float, renamed: Mapping[str, str] = MappingProxyType({})
 ) -> ScriptFailure:
-    """`before`: lines that were put before the script's own. `seconds`: what it may compute.
+    """Convert a sandbox error for the caller.
 
-    `renamed`: servers that the script may have imported by their own names, and the names of their modules.
+    `before` is the number of lines before the script's own source, and `seconds` its compute limit. `renamed` maps
+    servers that the script may have imported under their own names to the names of their modules.
     """
     from pydantic_monty import MontyCrashedError, MontySyntaxError, MontyTypingError
 
@@ -57,7 +58,7 @@ def failure_of(
 
 
 def line_at(source: str, place: "SourceRange", *, before: int) -> int | None:
-    """The script's own line of a place in its source. None in a text that the script itself runs."""
+    """Return the script's own line for a place in its source. None for code that the script itself executes."""
     if not place.filename.startswith("<python-input"):
         return None
     line = source.encode("utf-8", "replace")[: place.start].count(b"\n") + 1 - before
@@ -65,7 +66,7 @@ def line_at(source: str, place: "SourceRange", *, before: int) -> int | None:
 
 
 def problems_of(error: "MontyTypingError") -> list[JsonObject]:
-    """The first problems that the check found, as data: no more than `MOST_READ`."""
+    """Return the first problems that the type check found, as data: at most `MOST_READ`."""
     found: list[JsonObject] = []
     text = error.display()
     read, position = json.JSONDecoder().raw_decode, 0
@@ -79,12 +80,12 @@ def problems_of(error: "MontyTypingError") -> list[JsonObject]:
 
 
 def only_returns(problems: list[JsonObject]) -> bool:
-    """Whether nothing is wrong but a `return` that stands in no function, which is taken to mean the result."""
+    """Return whether the only problem is a top-level `return`, which is accepted as the script's result."""
     return bool(problems) and all(item.get("message") == _TOP_LEVEL_RETURN for item in problems)
 
 
 def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
-    """The code with `await` before calls that lack only that; None if more is wrong with it."""
+    """Insert `await` before the calls that lack it. Return None if the code has other problems."""
     places: list[Any] = [item.get("location") for item in problems if item.get("code") == _NOT_AWAITED[0]]
     if not places or len(places) < len(problems):
         return None
@@ -99,7 +100,7 @@ def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
 
 def _refusal(problems: list[JsonObject], before: int, renamed: Mapping[str, str]) -> ScriptFailure:
     told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
-    # In what cannot be read, imports are not looked for, and what they would give is told as missing.
+    # If the source has a syntax error, imports are not resolved, and all imported names would be reported as missing.
     unread = [item for item in told if item.get("code") == "invalid-syntax"]
     told = unread or told
     lines = [_line_of(item, before) for item in told]

@@ -1,4 +1,4 @@
-"""What code mode needs of the tools of emceepee: to call them as a part of a script."""
+"""The interface through which code mode calls emceepee's tools for a script."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,8 +10,10 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InnerAnswer:
-    """`value` is what the tool returned; of `is_raw` ones the server's own result. A call that became a task has only
-    that."""
+    """A tool's answer in `value`; if `is_raw`, the server's own result.
+
+    If the call became a task, only `task_id` counts.
+    """
 
     value: JsonObject
     is_raw: bool = False
@@ -31,7 +33,9 @@ class InnerCalls(Protocol):
         parent: Span | None,
         call_id: str,
     ) -> InnerAnswer:
-        """`caller` is whose script it is, None after a restart. `call_id` is what a call to a server is known by.
+        """Call a tool. `caller` is the caller that sent the script, None after a restart.
+
+        `call_id` identifies a call to a server.
 
         Raises:
             EmceepeeError
@@ -39,13 +43,13 @@ class InnerCalls(Protocol):
         ...
 
     def resolve(self, tool: str, arguments: JsonObject) -> tuple[str, JsonObject]:
-        """The tool that is meant, and its arguments: execute_tool on emceepee itself calls one of its own tools."""
+        """Return the actual tool and its arguments: execute_tool on emceepee itself calls one of its own tools."""
         ...
 
     def is_repeatable(self, tool: str) -> bool:
-        """Whether to call it again changes nothing: it only reads, and asks no server to run anything."""
+        """Return whether repeating the call is safe: the tool only reads and asks no server to run anything."""
         ...
 
     def parameters_of(self, tool: str) -> str:
-        """The tool's parameters in a line."""
+        """Return the tool's parameters on one line."""
         ...

@@ -1,4 +1,4 @@
-"""What is kept of a script that waits, so that another process can go on with it."""
+"""The stored state of a waiting script, from which another process can continue it."""
 
 import base64
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(slots=True, kw_only=True)
 class PendingCall:
-    """A call of the script that has no answer yet, or whose answer the script has not been given yet."""
+    """A call that has no answer yet, or whose answer the script has not received yet."""
 
-    number: int  # by which the sandbox knows it
+    number: int  # the sandbox's number for it
     function: str  # the method of mcp, or the tool of emceepee
     arguments: JsonObject
-    key: str | None = None  # where the value stands in the answer
+    key: str | None = None  # the field of the answer that the script receives
     call_id: str = ""  # of the call in the session, and of its task, if it becomes one
     wakes_at: str | None = None  # when a sleep ends
-    answer: Any = None  # as the sandbox takes it, once it is there
+    answer: Any = None  # in the sandbox's format, once it has arrived
     size: Size = Size()  # of the arguments
     answer_size: Size = Size()
 
@@ -43,11 +43,11 @@ class PendingCall:
 
 @dataclass(slots=True, kw_only=True)
 class KeptScript:
-    """All of it is secret: the snapshot has everything that the script knows."""
+    """A script's state. All of it is secret: the snapshot contains every value of the script."""
 
     version: str  # of the sandbox
-    snapshot: bytes  # empty: it has called nothing yet, and begins again
-    source: str = ""  # as it runs
+    snapshot: bytes  # empty: it has made no call yet and starts again from the beginning
+    source: str = ""  # as executed
     pending: list[PendingCall] = field(default_factory=list)
     modules: JsonObject = field(default_factory=dict)
     log: str = ""
@@ -58,7 +58,7 @@ class KeptScript:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes, the arguments and answers of its calls included."""
+        """Return the approximate size in bytes, including the arguments and answers of its calls."""
         return len(self.snapshot) + sum(call.size.size + call.answer_size.size for call in self.pending)
 
     def to_bytes(self) -> bytes:

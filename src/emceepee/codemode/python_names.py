@@ -5,7 +5,7 @@ import keyword
 import re
 from collections.abc import Collection, Iterable
 
-# The modules that scripts can import. The sandbox lets no other module have such a name.
+# The modules that scripts can import. The sandbox rejects external modules with these names.
 SANDBOX_MODULES = frozenset(
     {
         *("asyncio", "base64", "binascii", "bisect", "collections", "copy", "csv", "dataclasses", "datetime"),
@@ -13,15 +13,15 @@ SANDBOX_MODULES = frozenset(
         *("random", "re", "sys", "time", "tomllib", "typing", "unicodedata"),
     }
 )
-_OF_THE_SHELL = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})  # no builtins of the language
+_OF_THE_SHELL = frozenset({"copyright", "credits", "exit", "help", "license", "quit"})  # not part of the language
 TAKEN = SANDBOX_MODULES | (frozenset(dir(builtins)) - _OF_THE_SHELL) | {"mcp"}
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def python_names(names: Iterable[str], taken: Collection[str] = ()) -> dict[str, str]:
-    """Each name as an identifier, all different: `create-issue` is `create_issue`, `from` is `from_`, `3d` is `x3d`.
+    """Return a distinct Python identifier for each name: `create_issue` for `create-issue`, `from_`, `x3d` for `3d`.
 
-    If two names become equal, the later one gets a number: `create_issue_2`. A name in `taken` gets a `_` behind.
+    If two names become equal, the later one gets a number: `create_issue_2`. A name in `taken` gets a trailing `_`.
     """
     found: dict[str, str] = {}
     used: set[str] = set()

@@ -1,15 +1,15 @@
 """One script, from its first line to its result.
 
-    worker   begin ── runs ──┐ waits          ┌ runs ── … ── ends
-    here                     └ begin calls ── │ answer
-                               │ kept: in the store, before its calls are sent
-                               └ parked: the worker is let go, the snapshot stays
+    worker   begin ── runs ──┐ waits              ┌ runs ── … ── ends
+    here                     └ begin its calls ── │ answer
+                               │ record: stored before the calls are sent
+                               └ park: the worker ends, the snapshot stays
 
-A script is kept once it has waited for a tenth of a second, or before a reply names its task (`store`).
+The record is stored once the script has waited for a tenth of a second, or before a reply names its task (`store`).
 
-A script runs in a worker (`execution`) until all of it waits for answers. Only then are the calls that it made
-meanwhile (`call_queue`) begun (`calls_at_work`): so a snapshot has them all, and one that is in the store before they
-are sent knows of every call that may have run. Whoever goes on from it repeats nothing but what the script computed.
+A script runs in a worker (`execution`) until all of it waits for answers. Only then do the calls that it made in that
+stretch (`call_queue`) begin (`calls_at_work`). So a snapshot contains them all, and a snapshot that is stored before
+they are sent covers every call that may have run. A process that continues from it repeats only computation.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from pydantic_monty import AsyncFutureSnapshot, MontyComplete
 
 log = EventLog("codemode")
-STORE_SECONDS = 2.0  # for which a reply waits until a script that computes can be stored
-PARK_SECONDS = 1.0  # a script that waits for longer holds no worker
-MOST_RECORD_BYTES = 4 << 20  # what is larger is kept in memory only
+STORE_SECONDS = 2.0  # how long a reply waits for a computing script to become storable
+PARK_SECONDS = 1.0  # a script that waits longer releases its worker
+MOST_RECORD_BYTES = 4 << 20  # larger records stay in memory only
 
 
 class _Name(NamedTuple):
@@ -61,7 +61,7 @@ class _Name(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptParts:
-    """What all scripts share."""
+    """State that all scripts share."""
 
     workers: ScriptWorkers
     tools: InnerCalls
@@ -69,7 +69,7 @@ class ScriptParts:
     running: "set[Script]" = field(default_factory=set)
 
     def of(self, principal: str) -> "list[Script]":
-        """The scripts of one principal that run or wait."""
+        """Return the running and waiting scripts of one principal."""
         return [script for script in self.running if script.principal == principal]
 
     def has_room_to_park(self, principal: str, limits: Limits) -> bool:
@@ -79,7 +79,7 @@ class ScriptParts:
 
 
 class Script:
-    """A call of its session, whose callee it is. `caller` is whose rights it has; None: nobody's that are special."""
+    """The callee of a script's call. The script runs with the rights of `caller`; None means no special rights."""
 
     spec = _Name(RESERVED_NAME)
 
@@ -98,7 +98,7 @@ class Script:
         self._clock, self._limits = session.clock, session.limits
         self._began_at = session.clock.now() if kept is None else datetime.fromisoformat(kept.began_at)
         self._log = ScriptLog(self._limits.script_log_bytes, *(() if kept is None else (kept.log, kept.log_dropped)))
-        self._kept = kept  # as it was when it last waited
+        self._kept = kept  # its state when it last waited
         self._broken = broken
         modules = ServerModules() if kept is None else ServerModules.from_record(kept.modules)
         self._at_work = CallsAtWork(
@@ -128,10 +128,10 @@ class Script:
         self._has_begun_calls = kept is not None and kept.snapshot != b""
         self._was_stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # or has ended
 
-    # As a callee.
+    # The callee interface.
 
     async def request(self, method: str, params: JsonObject, *, origin: Any, plan: Any) -> JsonObject:
-        """Run it to its end. A script that fails is a result that says so. Raises: EmceepeeError."""
+        """Run the script to its end. A failed script returns a result with the error. Raises: EmceepeeError."""
         self._call = self._at_work.script = origin
         self._parts.running.add(self)
         value: JsonObject
@@ -155,17 +155,17 @@ class Script:
         raise EmceepeeError("A script is no task of a server's.")
 
     def leave_task(self, origin: Any) -> None:
-        """Its record has all that is needed."""
+        """Do nothing: the record contains everything needed."""
 
     def may_have_asked(self, question: Question) -> bool:
-        """Whether one of its calls waits for the answer, as far as is known."""
+        """Return whether one of its calls may wait for this answer."""
         return self._at_work.may_have_asked(question)
 
     async def store(self) -> None:
-        """Mark a record from which another process can continue, if that is possible.
+        """Save a record from which another process can continue, if possible.
 
-        Wait for a script that computes until it next waits, but at most `STORE_SECONDS`. A script without calls so far
-        needs no snapshot: it can begin again.
+        If the script is computing, wait for its next pause, but at most `STORE_SECONDS`. A script that has made no
+        calls needs no snapshot: it can start again.
         """
         if self._call is None or self._call.is_kept or not self._can_be_stored:
             return
@@ -183,12 +183,12 @@ class Script:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether all of it waits for answers."""
+        """Return whether all of the script waits for answers."""
         return self._at_work.is_waited_for
 
     @property
     def worker_pid(self) -> int | None:
-        """The process that it runs in just now."""
+        """Return the process id of its current worker."""
         return self._execution.worker_pid
 
     @property
@@ -196,15 +196,15 @@ class Script:
         return 0 if self._kept is None else len(self._kept.snapshot)
 
     def record(self) -> bytes | None:
-        """For another process to go on with, from where it last waited."""
+        """Return the record from which another process can continue at the script's last wait."""
         if self._kept is None or self._kept.weight > MOST_RECORD_BYTES:
             return None
         return self._kept.to_bytes()
 
-    # The way of a script.
+    # Execution.
 
     async def _run(self) -> Any:
-        """Its result as JSON. Raises: ScriptFailure, EmceepeeError."""
+        """Run the script and return its result as JSON. Raises: ScriptFailure, EmceepeeError."""
         if self._broken is not None:
             raise ScriptFailure("SnapshotLost", self._broken)
         await self._parts.workers.open()
@@ -244,7 +244,7 @@ class Script:
     # Waiting.
 
     async def _wait(self, snapshot: "AsyncFutureSnapshot") -> "AsyncFutureSnapshot":
-        """Until one of its calls has an answer. Returns what to go on from: after a while, another than before."""
+        """Wait until one of its calls has an answer. Return the snapshot to resume: after parking, a new one."""
         asked, at_work, call = snapshot.pending_call_ids, self._at_work, self._call
         if call is not None and (call.is_kept or call.state.stage is CallStage.PROMOTED):
             if not call.is_kept:
@@ -258,7 +258,7 @@ class Script:
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, RECORD_SECONDS)
         if not at_work.has_answer(asked) and call is not None and not call.is_kept:
-            await self._store_waiting(snapshot)  # before it goes on, and needs a newer record
+            await self._store_waiting(snapshot)  # now, because it needs a newer record once it continues
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, PARK_SECONDS)
         if at_work.has_answer(asked):
@@ -273,7 +273,7 @@ class Script:
         resolve(self._was_stored, None)
 
     async def _park(self, snapshot: "AsyncFutureSnapshot", asked: list[int]) -> "AsyncFutureSnapshot":
-        """Let the worker go until there is an answer."""
+        """Release the worker until an answer arrives."""
         parked = await self._take_snapshot(snapshot)
         if not self._parts.has_room_to_park(self.principal, self._limits):
             words = "Too much is parked already for this script to wait. Try again later."
@@ -288,13 +288,13 @@ class Script:
         return loaded
 
     async def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> bytes:
-        taken = await asyncio.to_thread(snapshot.dump)  # some megabytes take a while
+        taken = await asyncio.to_thread(snapshot.dump)  # a dump of several megabytes takes a while
         self._kept = self._as_kept(taken, set(snapshot.pending_call_ids))
         self._mark()
         return taken
 
     def _as_kept(self, snapshot: bytes, waiting: Collection[int] = ()) -> KeptScript:
-        """Without a snapshot, as it was before it began."""
+        """Build the record. Without a snapshot, it describes the script before its start."""
         calls = [*self._at_work.calls(), *self._queue.calls()]
         return KeptScript(
             version=sandbox_version(),

@@ -11,7 +11,7 @@ MOST_NODES = 2000  # of the values in one line
 
 
 class ScriptLog:
-    """Keep the beginning, and count the bytes that follow."""
+    """Store the beginning of the log and count the dropped bytes."""
 
     def __init__(self, most_bytes: int, kept: str = "", dropped: int = 0) -> None:
         self._most, self._parts, self._dropped = most_bytes, [kept] if kept else [], dropped

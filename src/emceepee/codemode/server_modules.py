@@ -33,11 +33,11 @@ class ModuleFunction:
 
     server: str
     tool: str
-    names: Mapping[str, str]  # of parameters that are called otherwise in Python: theirs by ours
-    droppable: frozenset[str]  # parameters for which None means that they are not given
+    names: Mapping[str, str]  # renamed parameters: Python name to server name
+    droppable: frozenset[str]  # parameters whose None means "not given"
 
     def arguments(self, given: JsonObject) -> JsonObject:
-        """By the names that the server has."""
+        """Return the arguments under the server's names, without dropped ones."""
         return {
             self.names.get(name, name): value
             for name, value in given.items()
@@ -47,19 +47,19 @@ class ModuleFunction:
 
 @dataclass(slots=True)
 class ServerModules:
-    """The modules of those servers that a script names. Functions are known by their dotted names."""
+    """The modules of the servers that a script names. Functions are found by their dotted names."""
 
     functions: dict[str, ModuleFunction] = field(default_factory=dict)
     stubs: dict[str, str] = field(default_factory=dict)  # by module; only a script that is checked needs them
-    renamed: dict[str, str] = field(default_factory=dict)  # servers that it names otherwise than their modules
+    renamed: dict[str, str] = field(default_factory=dict)  # named servers whose modules have other names
 
     def find(self, dotted: str) -> ModuleFunction | None:
         return self.functions.get(dotted)
 
     def external(self) -> "dict[str, ExternalModule]":
-        """As the sandbox takes them, and `mcp` beside them.
+        """Return the modules in the sandbox's format, with `mcp` beside them.
 
-        What is behind a name is never called: the sandbox tells us of the call.
+        The functions are placeholders that are never called: the sandbox reports each call instead.
         """
         from pydantic_monty import ExternalModule
 
@@ -98,7 +98,7 @@ def _never_called() -> None: ...
 
 
 async def modules_for(code: str, connections: Sequence[Connection]) -> ServerModules:
-    """The modules of those servers whose names stand in the code. Raises: ScriptFailure."""
+    """Build the modules of the servers that the code names. Raises: ScriptFailure."""
     words = set(_WORDS.findall(code))
     if PACKAGE not in words:
         return ServerModules()
@@ -134,7 +134,7 @@ def _add_module(
     words: AbstractSet[str],
     budget: Budget,
 ) -> None:
-    """Only what stands in the code: a server may have thousands of tools."""
+    """Add only functions that the code names: a server may have thousands of tools."""
     by_name = {str(tool["name"]): tool for tool in tools if isinstance(tool.get("name"), str)}
     lines = []
     for name, python_name in python_names(by_name).items():

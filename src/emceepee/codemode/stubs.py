@@ -1,7 +1,7 @@
 """A tool's input schema as a Python signature, for the check of a script before it runs.
 
 Servers write the schemas. Whatever a schema contains, its signature consists of identifiers, literals, and type names.
-Types spend from a budget; when it is used up, a type is Any.
+Types spend from a budget; when it is exhausted, every further type is Any.
 """
 
 import re
@@ -17,16 +17,16 @@ from emceepee.wire.json_types import JsonObject
 MOST_PARAMETERS = 100
 MOST_CHOICES = 50
 LONGEST_CHOICE = 200  # characters
-MOST_REQUIRED = 1000  # names that are looked at
+MOST_REQUIRED = 1000  # names that are read
 DEEPEST = 4
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter, under the name that Python has for it."""
+    """One parameter under its Python name."""
 
-    name: str  # as the server has it
+    name: str  # the server's name
     python_name: str
     type: str
     is_required: bool
@@ -40,7 +40,7 @@ class Parameter:
 
     @property
     def words(self) -> str:
-        """For people and models."""
+        """The parameter as people and models read it."""
         return f"{self.name}{'' if self.is_required else '?'}: {self.type}"
 
 
@@ -50,7 +50,7 @@ def type_budget() -> Budget:
 
 
 def parameters(schema: Any, budget: Budget | None = None) -> list[Parameter]:
-    """Of a tool with that input schema: those that must be given first."""
+    """Return the parameters of an input schema, required ones first."""
     budget = budget or type_budget()
     properties, required = _properties(schema)
     shown = dict(islice(properties.items(), MOST_PARAMETERS))
@@ -71,19 +71,19 @@ def parameters(schema: Any, budget: Budget | None = None) -> list[Parameter]:
 
 
 def takes_more(schema: Any) -> bool:
-    """Whether arguments can be given that the schema does not name."""
+    """Return whether the tool accepts arguments that the schema does not name."""
     properties, _ = _properties(schema)
     more = schema.get("additionalProperties") if isinstance(schema, dict) else None
     return not properties or len(properties) > MOST_PARAMETERS or more is True or isinstance(more, dict)
 
 
 def signature(python_name: str, schema: Any, budget: Budget | None = None) -> str:
-    """The line of a stub file."""
+    """Return the line of a stub file for a tool."""
     return stub(python_name, schema, parameters(schema, budget))
 
 
 def stub(python_name: str, schema: Any, taken: list[Parameter]) -> str:
-    """The line of a stub file, for parameters that were read from the schema before."""
+    """Return the line of a stub file, given the parameters already read from the schema."""
     shown = [parameter.stub for parameter in taken]
     more = ["**more: Any"] if takes_more(schema) else []
     keywords = f"*, {', '.join(shown + more)}" if shown else ", ".join(more)
@@ -98,7 +98,7 @@ def _affordable_type(schema: Any, budget: Budget) -> str:
 
 
 def python_type(schema: Any, budget: Budget, depth: int = 0) -> str:
-    """The type as an annotation. What is not understood is Any: the server has the last word anyway.
+    """Return the type as an annotation. An unsupported schema becomes Any: the server validates the arguments anyway.
 
     Raises: OverBudget.
     """

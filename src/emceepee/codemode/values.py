@@ -1,7 +1,7 @@
-"""Values that cross the border of the sandbox, as JSON and within a budget.
+"""Conversion of values into and out of the sandbox, as JSON and within a budget.
 
-A few lines make a value that is small in the sandbox and immense as JSON, which has no shared parts. Every conversion
-spends from its budget while it builds, and one that takes more than milliseconds runs in a thread.
+A few lines of script can build a value that is small in the sandbox but immense as JSON, which has no shared parts.
+Every conversion spends from its budget while it builds. A conversion of more than a few milliseconds runs in a thread.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from emceepee.bounds.budget import Budget, OverBudget
 
 T = TypeVar("T")
 
-DEEPEST = 100  # levels; what is read from JSON may have twice as many
+DEEPEST = 100  # levels; a value that was read from JSON may have twice as many
 MOST_BITS = 10_000  # of a whole number
-LEAST_NODES = 100_000  # that any budget allows. More at once would keep the garbage collector busy
+LEAST_NODES = 100_000  # that any budget allows; more at once would keep the garbage collector busy
 BYTES_PER_NODE = 50  # of a large value
-NODES_AT_ONCE = 5_000  # more of them take longer than some milliseconds, and are converted in a thread
+NODES_AT_ONCE = 5_000  # a larger value takes more than a few milliseconds and is converted in a thread
 LONGEST_SECONDS = 20.0  # for a conversion in a thread; most take a fraction of one
 PAUSE_SECONDS = 0.00005
 _PLAIN = (str, bool, int, float, bytes)
-_Open = tuple[Iterator[Any], dict[str, Any] | list[Any]]  # what is left of a container, and what it becomes
-_SHORT = range(-(1 << 63), 1 << 63)  # whole numbers whose size needs no look
+_Open = tuple[Iterator[Any], dict[str, Any] | list[Any]]  # remaining items, and the result so far
+_SHORT = range(-(1 << 63), 1 << 63)  # whole numbers whose size needs no computation
 _ESCAPED = bytes({*range(0x20), 0x7F} - {*b"\b\t\n\f\r"})  # each takes six bytes as JSON
 
 
 class NotJson(ValueError):
-    """A value cannot be written as JSON, or not within reason."""
+    """A value cannot be represented as JSON, or only at unreasonable cost."""
 
 
 class Size(NamedTuple):
@@ -48,7 +48,10 @@ class Size(NamedTuple):
 
 
 class Conversions:
-    """One per installation. Large values are converted in a thread, one at a time, so that the event loop goes on."""
+    """The conversions of one installation.
+
+    Large values are converted in a thread, one at a time, to free the event loop.
+    """
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -74,13 +77,13 @@ class Conversions:
 
 
 def _time_after_pause() -> float:
-    """The clock of a conversion in a thread: each reading lets the event loop take the interpreter."""
+    """Return the time for a conversion in a thread. The pause releases the interpreter lock to the event loop."""
     sleep(PAUSE_SECONDS)
     return perf_counter()
 
 
 def budget_of(max_bytes: int) -> Budget:
-    """The budget of a value that may take so many bytes as JSON."""
+    """Return the budget for a value of up to `max_bytes` as JSON."""
     return Budget(max_bytes=max_bytes, max_nodes=max(LEAST_NODES, max_bytes // BYTES_PER_NODE))
 
 
@@ -90,9 +93,10 @@ def excess(error: OverBudget) -> str:
 
 
 def as_json(value: Any, budget: Budget) -> Any:
-    """The value as JSON has it. Raises: NotJson, OverBudget.
+    """Return the value as JSON. Raises: NotJson, OverBudget.
 
-    Without recursion: Python's own stack grows and shrinks by system calls, and a hostile depth repeats them per value.
+    It avoids recursion: Python's own stack grows and shrinks by system calls, and a hostile depth repeats them per
+    value.
     """
     root: list[Any] = []
     open_containers: list[_Open] = [(iter((value,)), root)]
@@ -142,14 +146,14 @@ def spend_json(value: Any, budget: Budget) -> None:
 
 
 def _items_of(value: Any) -> "ItemsView[Any, Any] | Collection[Any] | None":
-    """The members of a container; None of any other value."""
+    """Return the members of a container; None for any other value."""
     if isinstance(value, _PLAIN) or value is None:
         return None
     if isinstance(value, list | tuple | set | frozenset):
         return value
     if isinstance(value, Mapping):
         return value.items()
-    attributes = getattr(value, "attributes", None)  # of an object of a class in the script
+    attributes = getattr(value, "attributes", None)  # of an instance of a class that the script defines
     return attributes.items() if isinstance(attributes, dict) else None
 
 
@@ -188,7 +192,7 @@ def _key(key: Any, budget: Budget) -> str:
     if isinstance(key, str):
         _spend_text(key, budget, nodes=0)
         return key
-    shown = as_json(key, budget)  # a key that fits into the budget is short enough to be written out
+    shown = as_json(key, budget)  # a key within the budget is short enough to write out
     return str(shown) if isinstance(key, bool | int | float) or key is None else str(key)
 
 
@@ -200,5 +204,5 @@ def _spend_text(text: str, budget: Budget, nodes: int = 1) -> None:
 
 
 def _size(text: str) -> int:
-    """About the bytes of a text, without a look at each character."""
+    """Return the approximate size of a text in bytes, without inspecting each character."""
     return len(text) if text.isascii() else 3 * len(text)

@@ -7,7 +7,7 @@ from emceepee.futures import resolve
 
 
 class WorkerSlots:
-    """Grant at most `in_all` slots, and at most `per_principal` to one principal, which never gets all of several."""
+    """Grant at most `in_all` slots, and `per_principal` per principal. Of several slots, none gets all."""
 
     def __init__(self, in_all: int, per_principal: int) -> None:
         self._in_all, self._share = in_all, max(1, min(per_principal, in_all - 1))
@@ -46,7 +46,7 @@ class WorkerSlots:
             turn = turns.popleft()
             if not turns:
                 del self._waiting[principal]
-            if not turn.cancelled():  # its waiter was cancelled, and does not know about this turn
+            if not turn.cancelled():  # its waiter was cancelled and does not expect this turn
                 self._turns += 1
                 self._last_turn[principal] = self._turns
                 self._taken[principal] += 1

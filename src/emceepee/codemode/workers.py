@@ -1,4 +1,4 @@
-"""Where scripts run: processes of the sandbox, one for each stretch of a script, and never for two scripts."""
+"""Workers: the sandbox processes that run scripts. Each runs one stretch of one script and is never shared."""
 
 import asyncio
 import sys
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 log = EventLog("codemode")
 DEEPEST_CALL = 300  # frames
-GRACE_SECONDS = 1.0  # after its time to compute, before a worker that does not stop by itself is killed
-SUSPENSIONS_PER_CALL = 4  # a call, its answer, and what else is asked on the way
+GRACE_SECONDS = 1.0  # after the compute limit, before a worker that does not stop by itself is killed
+SUSPENSIONS_PER_CALL = 4  # the call, its answer, and other requests to the host in between
 LEAST_SUSPENSIONS = 1000
-# What the kernel refuses a worker: to open or write files, sockets among them, to start processes, to dump memory.
+# Resource limits set to zero for a worker: it cannot open files or sockets, write files, start processes, or dump core.
 _REFUSED = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC", "RLIMIT_CORE")
 
 
 class ScriptWorker:
-    """A process that runs one stretch of a script, until it is let go."""
+    """A process that runs one stretch of a script, until it is closed."""
 
     def __init__(self, session: "AsyncMontySession", on_end: Callable[[], None]) -> None:
         self._session, self._on_end = session, on_end
@@ -51,7 +51,7 @@ class ScriptWorker:
 
 
 class ScriptWorkers:
-    """Those of an installation: none before the first script, and none that waits for one."""
+    """The workers of an installation. None starts before the first script, and none idles in advance."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -62,7 +62,7 @@ class ScriptWorkers:
     async def take(
         self, principal: str, modules: "Mapping[str, ExternalModule]", *, seconds: float, is_checked: bool
     ) -> ScriptWorker:
-        """A fresh one, as soon as the principal may have another. Raises: Unsupported."""
+        """Return a new worker as soon as the principal may have another one. Raises: Unsupported."""
         pool = await self.open()
         await self._slots.take(principal)
         try:
@@ -95,7 +95,7 @@ class ScriptWorkers:
         return session
 
     async def open(self) -> "AsyncMonty":
-        """Load the sandbox, if that was not done yet. Raises: Unsupported."""
+        """Load the sandbox if it is not loaded yet. Raises: Unsupported."""
         async with self._opening:
             if self._pool is None:
                 self._pool = await _open_pool(self._limits)
@@ -116,7 +116,7 @@ async def _open_pool(limits: Limits) -> "AsyncMonty":
         pool = AsyncMonty(
             min_processes=0,
             max_processes=limits.script_workers,
-            max_checkouts_per_worker=1,  # nothing of one script is left for another to find
+            max_checkouts_per_worker=1,  # so that no data of one script is left for another
             feed_duration_limit_grace=GRACE_SECONDS,
         )
         await pool.__aenter__()
@@ -130,7 +130,7 @@ async def _open_pool(limits: Limits) -> "AsyncMonty":
 
 
 def _confine(pid: int) -> None:
-    """Behind the sandbox's own walls: a hole in it would still find nothing to open. On Linux only."""
+    """Restrict a worker beyond the sandbox itself: an escape would still find nothing to open. Only on Linux."""
     if sys.platform != "linux":
         return
     import resource
@@ -138,12 +138,12 @@ def _confine(pid: int) -> None:
     for name in _REFUSED:
         try:
             resource.prlimit(pid, getattr(resource, name), (0, 0))
-        except (OSError, ValueError) as error:  # it has ended already, or the machine forbids it
+        except (OSError, ValueError) as error:  # it has ended already, or the system forbids it
             log.debug("worker_not_confined", limit=name, error=str(error))
 
 
 def sandbox_version() -> Any:
-    """What snapshots are made by: another version may not read them."""
+    """Return the sandbox version that writes snapshots: another version may be unable to read them."""
     import pydantic_monty
 
     return pydantic_monty.__version__

@@ -72,7 +72,7 @@ class DemoCall:
         self.conversation.notify(method, params, self.request, self.channel)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """What the client answers. Raises: CannotAsk, Unanswered, ProtocolError."""
+        """What the client answers. Raises: CannotAsk, NotAnsweredYet, ProtocolError."""
         needed = CAPABILITY_OF[method]
         if needed not in self.conversation.capabilities_of(self.request, self.channel):
             raise CannotAsk(f"This client cannot be asked: it did not declare the {needed} capability.")

@@ -1,4 +1,4 @@
-"""What a server and one client say to each other in either era. Messages come by `receive`, and go out by a channel."""
+"""A server's conversation with one client, in either era. Messages arrive by `receive` and leave by a channel."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -29,7 +29,7 @@ from emceepee.wire.protocol import SUBSCRIPTION_ID_META_KEY
 
 PROGRESS, LOGGED, UPDATED = "notifications/progress", "notifications/message", "notifications/resources/updated"
 LISTEN, ACKNOWLEDGED = "subscriptions/listen", "notifications/subscriptions/acknowledged"
-# Which wish of a listener a change belongs to.
+# The subscription key of each change notification.
 _WISHES = {
     "notifications/tools/list_changed": "toolsListChanged",
     "notifications/prompts/list_changed": "promptsListChanged",
@@ -38,17 +38,17 @@ _WISHES = {
 
 
 class Channel(Protocol):
-    """Where what belongs to one request goes."""
+    """The destination of the messages of one request."""
 
     @property
     def takes_questions(self) -> bool:
-        """Whether the client can be asked by it."""
+        """Whether questions can be sent to the client on it."""
         ...
 
     def send(self, message: JsonObject) -> None: ...
 
     async def drain(self) -> None:
-        """Wait while whoever reads is behind."""
+        """Wait while the reader is behind (backpressure)."""
         ...
 
 
@@ -60,14 +60,14 @@ class _Listener:
 
 
 class ServerConversation(ABC):
-    """`serve` is what a server adds to it."""
+    """A conversation. Subclasses implement `serve` for the server's own requests."""
 
     def __init__(self, hello: ServerHello, *, name: str) -> None:
-        """`hello` is what the server says of itself, and `name` what its questions are numbered by."""
+        """`hello` is the server's description of itself, and `name` the prefix of the ids of its questions."""
         self._hello, self._name = hello, name
-        self._capabilities: JsonObject = {}  # of a client of the handshake era
+        self._capabilities: JsonObject = {}  # of a handshake-era client
         self._tasks = TaskOwner(name)
-        # By tasks: where several clients share a conversation, their ids are the same.
+        # By task, because the request ids of several clients in one conversation may be equal.
         self._requests: dict[asyncio.Task[None], RequestId] = {}
         self._listeners: dict[asyncio.Task[None], _Listener] = {}
         self._asked: dict[RequestId, asyncio.Future[JsonObject]] = {}
@@ -75,15 +75,15 @@ class ServerConversation(ABC):
 
     @abstractmethod
     async def serve(self, request: Request, channel: Channel) -> None:
-        """Answer a request that is the server's own affair, by `send_result`. Raises: ProtocolError, the answer."""
+        """Answer one of the server's own requests with `send_result`. Raises: ProtocolError, the answer."""
 
     def begin(self) -> None:  # noqa: B027 # most servers have nothing to do then
-        """A client of the handshake era introduces itself."""
+        """A handshake-era client has sent `initialize`."""
 
-    # What comes in.
+    # Incoming messages.
 
     def receive(self, value: Any, channel: Channel) -> "asyncio.Task[None] | None":
-        """Take one message; if it is a request, the task that answers it."""
+        """Process one message. Return the task that answers it, if it is a request."""
         match classify(value):
             case Request() as request:
                 return self.start(request, channel)
@@ -94,14 +94,14 @@ class ServerConversation(ABC):
         return None
 
     def start(self, request: Request, channel: Channel) -> "asyncio.Task[None]":
-        """The task that answers it by the channel; one that is cancelled answers nothing."""
+        """Return the task that answers the request on the channel; a cancelled task sends no answer."""
         task = self._tasks.spawn(self._serve(request, channel), name=request.method)
         self._requests[task] = request.request_id
         task.add_done_callback(self._requests.pop)
         return task
 
     def take(self, message: Notification | Response) -> None:
-        """What is not answered."""
+        """Process a message that needs no answer."""
         if isinstance(message, Response):
             answer = None if message.request_id is None else self._asked.pop(message.request_id, None)
             if answer is not None and not answer.done():
@@ -112,13 +112,13 @@ class ServerConversation(ABC):
                 newest.cancel()
 
     async def finish(self, *, within: float) -> None:
-        """Wait for what is being answered."""
+        """Wait for running requests, except listeners."""
         waiting = [task for task in self._requests if task not in self._listeners]
         if waiting:
             await asyncio.wait(waiting, timeout=within)
 
     def end_listens(self) -> None:
-        """Whoever listens for changes hears of no more."""
+        """End all subscriptions to changes."""
         for task in list(self._listeners):
             task.cancel()
 
@@ -156,17 +156,17 @@ class ServerConversation(ABC):
         made = modern_result(request.method, result, self._hello.info) if is_modern else handshake_result(result)
         channel.send(result_message(request.request_id, made))
 
-    # What goes out besides answers.
+    # Outgoing messages besides answers.
 
     def capabilities_of(self, request: Request, channel: Channel) -> JsonObject:
-        """What the client can do in answer to it, as far as it says."""
+        """Return the client's declared capabilities for questions during this request."""
         modern = modern_capabilities(request.params)
         if modern is not None:
             return modern
         return self._capabilities if channel.takes_questions else {}
 
     async def ask(self, questions: dict[str, JsonObject], channel: Channel) -> dict[str, JsonObject]:
-        """Ask a client of the handshake era, all of it at once. Its responses, by the same keys."""
+        """Ask a handshake-era client all questions at once. Return its responses by the same keys."""
         waiting: dict[str, tuple[RequestId, asyncio.Future[JsonObject]]] = {}
         for key, question in questions.items():
             number: RequestId = f"{self._name}-{next(self._ids)}"
@@ -180,7 +180,7 @@ class ServerConversation(ABC):
                 self._asked.pop(number, None)
 
     def notify(self, method: str, params: JsonObject, request: Request, channel: Channel) -> None:
-        """Say something that belongs to a request, in the way of its era: to whoever listens, if it is a change."""
+        """Send a notification of a request in the way of its era: a modern change notification goes to listeners."""
         is_modern = modern_capabilities(request.params) is not None
         if method == PROGRESS:
             if (token := progress_token(request.params)) is not None:
@@ -195,7 +195,7 @@ class ServerConversation(ABC):
         wanted = wanted if isinstance(wanted, dict) else {}
         meta = {SUBSCRIPTION_ID_META_KEY: request.request_id}
         task = asyncio.current_task()
-        assert task is not None  # each request is served by one
+        assert task is not None  # each request runs in a task
         self._listeners[task] = _Listener(request_id=request.request_id, wanted=wanted, channel=channel)
         channel.send(notification_message(ACKNOWLEDGED, {"notifications": wanted, "_meta": meta}))
         try:

@@ -1,4 +1,4 @@
-"""What a server says of itself and its results, in the manner of the era in which it is asked."""
+"""A server's description of itself and its results, in the format of the client's era."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ CACHED = frozenset(
     }
 )
 _OF_MODERN_RESULTS = ("resultType", "ttlMs", "cacheScope")
-# What a client must have said that it can do, before it is asked.
+# The capability that a client must declare for each kind of question.
 CAPABILITY_OF = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 
 
 class ServerHello:
-    """A server's words about itself. Those of a recorded one may have any shape."""
+    """A server's description of itself. A recorded one may have any structure."""
 
     def __init__(self, told: JsonObject) -> None:
         self._told = told
 
     def initialized(self, params: JsonObject | None) -> JsonObject:
-        """What `initialize` is answered with."""
+        """Return the result of `initialize`."""
         return _without_nothing(
             {
                 "protocolVersion": self._version((params or {}).get("protocolVersion")),
@@ -42,7 +42,7 @@ class ServerHello:
         )
 
     def discovered(self) -> JsonObject:
-        """What `server/discover` is answered with."""
+        """Return the result of `server/discover`."""
         return _without_nothing(
             {
                 "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
@@ -66,28 +66,28 @@ class ServerHello:
         return words if isinstance(words, str) else None
 
     def _version(self, asked: Any) -> str:
-        """As a recorded server would have chosen, as far as can be told: never a newer one than it did."""
+        """Choose the version like the recorded server, as far as known: never a newer one than it chose."""
         chosen = self._told.get("protocolVersion")
         newest = chosen if chosen in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION
         return str(asked) if asked in HANDSHAKE_PROTOCOL_VERSIONS and asked <= newest else newest
 
 
 def modern_result(method: str, result: JsonObject, info: JsonObject) -> JsonObject:
-    """With what every result of 2026-07-28 has."""
+    """Add the fields that every result of 2026-07-28 has."""
     meta = {SERVER_INFO_META_KEY: info} | _mapping(result.get("_meta"))
     cached = {"ttlMs": 0, "cacheScope": "private"} if method in CACHED else {}
     return {"resultType": "complete"} | cached | result | {"_meta": meta}
 
 
 def handshake_result(result: JsonObject) -> JsonObject:
-    """Without what no result had before 2026-07-28."""
+    """Remove the fields that did not exist before 2026-07-28."""
     if "resultType" not in result:
         return result
     return {key: value for key, value in result.items() if key not in _OF_MODERN_RESULTS}
 
 
 def unsupported_version(params: JsonObject | None) -> JsonObject | None:
-    """The error for a request of a version that is not served."""
+    """Return the error for a request with an unsupported version."""
     asked = _mapping((params or {}).get("_meta")).get(PROTOCOL_VERSION_META_KEY)
     if asked is None or asked in MODERN_PROTOCOL_VERSIONS:
         return None
@@ -96,7 +96,7 @@ def unsupported_version(params: JsonObject | None) -> JsonObject | None:
 
 
 def log_level(params: JsonObject | None) -> str | None:
-    """The lowest that a request of 2026-07-28 asks for; None: it wants no logs."""
+    """Return the lowest log level that a request of 2026-07-28 asks for; None if it wants no logs."""
     level = _mapping((params or {}).get("_meta")).get(LOG_LEVEL_META_KEY)
     return level if isinstance(level, str) else None
 

@@ -13,7 +13,7 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import PARSE_ERROR
 
 LONGEST_LINE = 64 << 20
-END_SECONDS = 10.0  # after end of input, for answers that are on their way: someone may have piped requests in
+END_SECONDS = 10.0  # after end of input, for pending answers: the requests may have been piped in
 FLUSH_SECONDS = 1.0  # for the last bytes to reach a client that still reads
 
 
@@ -31,7 +31,7 @@ class _LineChannel:
 
 
 async def serve_on_stdio(conversation: ServerConversation, *, stdin: int, stdout: int) -> None:
-    """Until end of input, or a signal to stop."""
+    """Serve until end of input or a stop signal."""
     reader, writer = await LineReader.on(stdin, longest=LONGEST_LINE), await LineWriter.on(stdout)
     owner, stopped = TaskOwner("stdio"), asyncio.Event()
     on_stop_signals(stopped.set)

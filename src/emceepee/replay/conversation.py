@@ -1,4 +1,4 @@
-"""The recorded server, spoken to by one client in either era."""
+"""The recorded server's conversation with one client, in either era."""
 
 from collections.abc import Callable
 
@@ -11,15 +11,15 @@ from emceepee.wire.json_rpc import Request, modern_capabilities
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS
 
-# Before an answer that follows notifications: some clients lose those that are read together with it.
+# Before an answer that follows notifications: some clients lose notifications that arrive together with the answer.
 BREATH_SECONDS = 0.02
 STATE_PREFIX = "emceepee-replay"
-# They change nothing about what was recorded, so that anyone may ask.
+# These methods change nothing in a recording, so any client may use them.
 _ALWAYS_DONE = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 
 class ReplayedConversation(ServerConversation):
-    """`says` is for the person who runs it; `is_instant`: nothing takes the time that it took."""
+    """Replays a recording. `says` gets messages for the operator; `is_instant` skips the recorded delays."""
 
     def __init__(
         self, recording: Recording, clock: Clock, *, is_instant: bool, says: Callable[[str], None] = lambda _: None
@@ -53,7 +53,7 @@ class ReplayedConversation(ServerConversation):
                     state = f"{STATE_PREFIX}:{index}:{number}"
                     self.send_result(request, _input_required(asked, state), channel)
                     return
-                await self.ask(asked, channel)  # whatever the client answers, the recording goes on
+                await self.ask(asked, channel)  # the recording continues, whatever the client answers
             await channel.drain()
         if self._is_instant and exchange.steps:
             await self._clock.sleep(BREATH_SECONDS)
@@ -63,7 +63,7 @@ class ReplayedConversation(ServerConversation):
             self._tasks.spawn(self._go_on(exchange.later, request, channel), name="later")
 
     def _find(self, method: str, params: JsonObject) -> tuple[int, int]:
-        """The exchange, and how many of its steps are done. Raises: NotRecorded."""
+        """Return the index of the exchange and the number of its completed steps. Raises: NotRecorded."""
         state = params.get("requestState")
         if state is None:
             return self._script.next(method, params), 0
@@ -76,7 +76,7 @@ class ReplayedConversation(ServerConversation):
         raise NotRecorded(INVALID_PARAMS, "requestState is none of this replay: send back the one that came.")
 
     def _answerable(self, questions: RecordedQuestions, capabilities: JsonObject) -> dict[str, JsonObject]:
-        """Those that the client can be asked; the others are left out, and the call goes on as it did."""
+        """Return the questions that the client can answer. Others are skipped, and the call continues as recorded."""
         for question in questions.asked.values():
             if not can_answer(capabilities, question):
                 self._says(f"{question['method']} was left out: the client does not say that it can answer it")
@@ -91,7 +91,7 @@ class ReplayedConversation(ServerConversation):
     async def _go_on(self, notices: list[Notice], request: Request, channel: Channel) -> None:
         for notice in notices:
             await self._wait(notice.wait)
-            if notice.method != PROGRESS:  # of a request that has ended
+            if notice.method != PROGRESS:  # no progress for a request that has ended
                 self.notify(notice.method, notice.params, request, channel)
                 await channel.drain()
 

@@ -1,7 +1,7 @@
-"""The replayed server over Streamable HTTP: both eras at one address.
+"""The replayed server over Streamable HTTP, with both eras at one address.
 
 initialize ─▶ ReplaySession, by its Mcp-Session-Id: from the beginning of the recording
-2026-07-28 ─▶ StatelessReplay: one conversation for all, from the start of the process on
+2026-07-28 ─▶ StatelessReplay: one conversation for all clients, which lasts as long as the process
 """
 
 import asyncio
@@ -26,8 +26,8 @@ from emceepee.web.asgi import STREAM, Receive, Scope, Send, accepts, respond, re
 from emceepee.wire.json_rpc import SHUTTING_DOWN, Request, classify
 from emceepee.wire.protocol import INVALID_REQUEST
 
-MOST_SESSIONS = 1000  # many clients never send DELETE: then the one that was not used for longest ends
-LARGEST_BODY = Limits().recording_bytes  # a larger request is in no recording
+MOST_SESSIONS = 1000  # many clients never send DELETE: at the limit, the least recently used idle session ends
+LARGEST_BODY = Limits().recording_bytes  # no recording contains a larger request
 
 
 class ReplayEndpoint:
@@ -36,7 +36,7 @@ class ReplayEndpoint:
     def __init__(self, converse: Callable[[], ServerConversation], clock: Clock, gate: Gate) -> None:
         self._converse, self._clock, self._gate = converse, clock, gate
         self._ids = Ulids(lambda: milliseconds(clock.now()))
-        self._sessions: dict[str, ReplaySession] = {}  # the one that was used last is last
+        self._sessions: dict[str, ReplaySession] = {}  # the most recently used one is last
         self._stateless = StatelessReplay(converse(), clock)
         self.is_draining = False
         self.is_over = False
@@ -59,14 +59,14 @@ class ReplayEndpoint:
         http = HttpRequest(scope, headers, receive, send, CallerIdentity())
         try:
             await self._serve(http)
-        except asyncio.CancelledError:  # whoever stops this process will not wait
+        except asyncio.CancelledError:  # the process is being stopped and will not wait
             http.connection.give_up_response()
 
     async def _serve(self, http: HttpRequest) -> None:
         if self.is_draining:
             await send_rpc_error(http.send, 503, INVALID_REQUEST, SHUTTING_DOWN, (b"retry-after", b"1"))
         elif (message := await read_message(http, LARGEST_BODY)) is None:
-            pass  # it was turned away
+            pass  # it was rejected
         elif http.is_modern:
             await self._stateless.post(message.value, http)
         elif http.scope["method"] == "POST" and b"mcp-session-id" not in http.headers:
@@ -85,7 +85,7 @@ class ReplayEndpoint:
             await session.get(http)
 
     async def _open(self, value: object, http: HttpRequest) -> None:
-        """A new session, if this is how one begins."""
+        """Open a session if the message is `initialize`."""
         message = classify(value)
         if not (isinstance(message, Request) and message.method == "initialize"):
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
@@ -123,7 +123,7 @@ class ReplayEndpoint:
     # Shutting down.
 
     def drain(self) -> None:
-        """Nothing new begins; streams that belong to no call end now, and calls have a moment to finish."""
+        """Reject new requests. Streams without a call end now, and running calls get a short time to finish."""
         if self.is_draining:
             return
         self.is_draining = True
@@ -153,7 +153,7 @@ async def replay_over_http(
     says: Callable[[str], None],
     announce: Callable[[str], None],
 ) -> None:
-    """Until a signal to stop. `announce` is told the address as soon as it is open.
+    """Serve until a stop signal. `announce` gets the address as soon as it is open.
 
     Raises:
         OSError: the address cannot be had.

@@ -14,11 +14,11 @@ from emceepee.web.asgi import Header, respond, respond_json
 from emceepee.wire.json_rpc import InvalidMessage, Request, classify
 from emceepee.wire.protocol import INVALID_REQUEST
 
-LAST_WORDS_SECONDS = 1.0  # for the responses to requests that end with their session
+LAST_WORDS_SECONDS = 1.0  # for the responses to requests that the end of their session cancels
 
 
 class ReplaySession:
-    """All that one Mcp-Session-Id stands for: a conversation from the beginning, and its streams."""
+    """The state behind one Mcp-Session-Id: a conversation from its beginning, and its streams."""
 
     def __init__(self, session_id: str, conversation: ServerConversation, clock: Clock) -> None:
         self.session_id = session_id
@@ -27,7 +27,7 @@ class ReplaySession:
         self._tasks = TaskOwner("replay-session")
         self._streams = Replay(clock, Limits(), self._tasks)
         self._version: str | None = None
-        self._posts: set[asyncio.Task[None]] = set()  # that serve requests
+        self._posts: set[asyncio.Task[None]] = set()  # tasks that serve requests
         self._gets = 0
 
     @property
@@ -69,7 +69,7 @@ class ReplaySession:
         )
         serving = self._conversation.start(request, channel)
         post = asyncio.current_task()
-        assert post is not None  # a server serves each request by one
+        assert post is not None  # the HTTP server runs each request in a task
         self._posts.add(post)
         try:
             answer = await channel.wait_for_answer(request.request_id, serving)
@@ -80,7 +80,7 @@ class ReplaySession:
             self._posts.discard(post)
 
     async def get(self, http: HttpRequest) -> None:
-        """Write what belongs to no request; or go on with a stream that was cut, behind its Last-Event-ID."""
+        """Stream messages without a request, or resume an interrupted stream after its Last-Event-ID."""
         last = http.headers.get(b"last-event-id")
         found = None if last is None else self._streams.find(last.decode("latin-1"))
         if last is not None and found is None:
@@ -94,14 +94,14 @@ class ReplaySession:
             self._gets -= 1
 
     def end_pushes(self) -> None:
-        """Stop the reader of what belongs to no request."""
+        """Stop the reader of messages without a request."""
         self._streams.stop_reader(PUSH)
 
     def cancel_requests(self) -> None:
         self._conversation.cancel_requests()
 
     async def close(self) -> None:
-        """Requests end first, so that their responses can say so; then streams end."""
+        """Cancel the requests first, so that their responses can report it; then end the streams."""
         await self._conversation.close()
         if self._posts:
             await asyncio.wait(self._posts, timeout=LAST_WORDS_SECONDS)

@@ -9,7 +9,7 @@ from emceepee.server.http.stateless_requests import accept_request, http_status
 
 
 class StatelessReplay:
-    """They have one conversation together: nothing tells one client from another."""
+    """All requests of this era share one conversation, because clients cannot be told apart."""
 
     def __init__(self, conversation: ServerConversation, clock: Clock) -> None:
         self._conversation, self._clock = conversation, clock
@@ -24,7 +24,7 @@ class StatelessReplay:
             serving.cancel()
 
         exchange = StatelessExchange(http, clock=self._clock, tasks=self._tasks, on_gone=cancel)
-        channel = ReplayChannel(exchange, self._clock, takes_questions=False)  # a result asks in this era
+        channel = ReplayChannel(exchange, self._clock, takes_questions=False)  # here a result carries questions
         serving = self._conversation.start(request, channel)
         answer = await channel.wait_for_answer(request.request_id, serving)
         await exchange.answer(answer, http_status(answer))

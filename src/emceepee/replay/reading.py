@@ -1,4 +1,4 @@
-"""Reading a recording that anyone may have sent: in bounds, and with the number of the line that is wrong."""
+"""Parser for untrusted recordings: bounded, with the line number in every error."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -22,11 +22,11 @@ _ENDINGS = (EntryKind.RESULT, EntryKind.ERROR, EntryKind.FAILED, EntryKind.CANCE
 
 
 class BadRecording(Exception):
-    """The file is no recording, or cannot be read; the text says where and why."""
+    """The file is not a recording or cannot be read; the message names the place and the reason."""
 
 
 class _BrokenLine(BadRecording):
-    """A line that is no JSON. One that was cut off has no end; whoever records next gives it one."""
+    """A line that is not JSON. A truncated last line has no line end; a later recording appends one."""
 
     def __init__(self, words: str, number: int, line: bytes) -> None:
         super().__init__(words)
@@ -66,12 +66,12 @@ class _Reader:
         self._notes: list[str] = []
         self._open: dict[int, RecordedExchange] = {}
         self._listening: set[int] = set()
-        self._asking: dict[tuple[str, RoundKey], RecordedExchange] = {}  # those whose result asked for input
+        self._asking: dict[tuple[str, RoundKey], RecordedExchange] = {}  # exchanges whose result asked for input
         self._questions: dict[str, RecordedExchange] = {}
-        self._moments: dict[int, float] = {}  # when something last happened in an exchange, by its line
-        self._latest: RecordedExchange | None = None  # the one that ended last
+        self._moments: dict[int, float] = {}  # time of the latest event per exchange, by its line
+        self._latest: RecordedExchange | None = None  # the exchange that ended last
         self._has_gaps = False  # whether lines are missing
-        self._broken: _BrokenLine | None = None  # which may be the last one of its recording
+        self._broken: _BrokenLine | None = None  # possibly the last line of its recording
 
     def read(self, line: bytes) -> None:
         try:
@@ -115,7 +115,7 @@ class _Reader:
             self._take_entry(entry)
 
     def _begin(self, header: JsonObject) -> None:
-        """Of the file, or of another recording behind one."""
+        """Start the file's recording, or another recording appended to it."""
         if header[HEADER_KEY] != VERSION:
             version = str(header[HEADER_KEY])[:40]
             raise self.wrong(f"is of a recording of version {version}; this emceepee reads version {VERSION}")
@@ -143,7 +143,7 @@ class _Reader:
                 self._has_gaps = True
                 self._notes.append(f"line {self.number}: the recording was cut: {self._text(entry, 'reason')}")
             case _:
-                pass  # what closed, and what later versions may tell besides
+                pass  # closed connections, and entry types of later versions
 
     def _take_request(self, entry: JsonObject) -> None:
         key, method, params = self._id(entry), self._text(entry, "method"), self._object(entry, "params")
@@ -162,7 +162,7 @@ class _Reader:
 
     def _take_ending(self, entry: JsonObject, kind: EntryKind) -> None:
         if "id" not in entry:
-            return  # a connection that could not be opened
+            return  # the error of a connection that could not be opened
         key = self._id(entry)
         if key in self._listening:
             self._listening.discard(key)
@@ -184,7 +184,7 @@ class _Reader:
         self._latest = exchange
 
     def _take_result(self, exchange: RecordedExchange, result: JsonObject) -> None:
-        """One that asks for input is no end: the request comes again, with the answers."""
+        """Add a result. A request for input does not end the exchange: the request is repeated with the answers."""
         if result.get("resultType") != "input_required":
             exchange.result = result
             return
@@ -212,7 +212,7 @@ class _Reader:
             self._latest.later.append(Notice(wait=wait, method=method, params=params))
 
     def _take_question(self, entry: JsonObject) -> None:
-        """What was asked while nothing was under way is not asked again: there is no call that it belongs to."""
+        """Add a question. A question outside of any request is not replayed, because no call could carry it."""
         exchange = self._open.get(self._during(entry))
         key, question = self._text(entry, "id"), self._question(entry)
         if exchange is not None:
@@ -243,7 +243,7 @@ class _Reader:
         self._listening.clear()
         self._questions.clear()
 
-    # Parts of an entry. Each raises BadRecording.
+    # Parts of an entry. Each method raises BadRecording.
 
     def _question(self, question: Any) -> JsonObject:
         if not isinstance(question, dict):
@@ -276,7 +276,7 @@ class _Reader:
         return float(value)
 
     def _wait(self, entry: JsonObject, exchange: RecordedExchange) -> float:
-        """Since something last happened in it."""
+        """Return the time since the latest event of the exchange."""
         now = self._at(entry)
         before = self._moments.get(exchange.line, now)
         self._moments[exchange.line] = now
@@ -284,5 +284,5 @@ class _Reader:
 
 
 def no_answer(reason: str) -> JsonObject:
-    """In the place of an answer that the recording does not have."""
+    """Return the error that replaces an answer missing from the recording."""
     return {"code": SERVER_ERROR, "message": f"When this was recorded, it got no answer: {reason[:LONGEST_TEXT]}"}

@@ -1,4 +1,4 @@
-"""What was recorded, in neither era's manner: requests, what the server said meanwhile, and how it ended."""
+"""A recording, independent of the era: requests, messages of the server during them, and their outcomes."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,7 +10,7 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """A notification. `wait` is how many seconds after what came before."""
+    """A notification. `wait` is the number of seconds after the previous step."""
 
     wait: float
     method: str
@@ -19,7 +19,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedQuestions:
-    """What the server asked at once; by keys that are its own."""
+    """Questions that the server asked together, by the server's own keys."""
 
     wait: float
     asked: dict[str, JsonObject]  # method and params
@@ -30,7 +30,7 @@ Step: TypeAlias = Notice | RecordedQuestions
 
 @dataclass(slots=True, kw_only=True)
 class RecordedExchange:
-    """A request and all that belongs to it. `line` is where it stands in the file."""
+    """A request with its steps and its outcome. `line` is its line in the file."""
 
     line: int
     method: str
@@ -39,21 +39,21 @@ class RecordedExchange:
     wait: float = 0.0
     result: JsonObject | None = None
     error: JsonObject | None = None
-    later: list[Notice] = field(default_factory=list)  # what the server said of its own accord, until the next request
+    later: list[Notice] = field(default_factory=list)  # the server's unsolicited messages until the next request
 
 
 @dataclass(kw_only=True)
 class Recording:
-    """`hello` is what the server told of itself."""
+    """A recording. `hello` is the server's description of itself."""
 
     server: str
     hello: JsonObject
     exchanges: list[RecordedExchange]
-    notes: list[str]  # what whoever replays it should know
+    notes: list[str]  # warnings for the person who replays it
 
     @cached_property
     def numbers_by_key(self) -> dict[str, list[int]]:
-        """The numbers of equal requests' exchanges, in their order. Made once: conversations are many."""
+        """Return the indexes of equal requests' exchanges, in order. It is cached for all conversations."""
         numbers: dict[str, list[int]] = {}
         for number, exchange in enumerate(self.exchanges):
             numbers.setdefault(request_key(exchange.method, exchange.params), []).append(number)

@@ -1,4 +1,4 @@
-"""When two requests are the same: method and arguments are, whatever their ids, `_meta` and answers to questions."""
+"""Equality of requests: the same method and arguments, regardless of ids, `_meta`, and answers to questions."""
 
 import json
 from typing import Any
@@ -10,10 +10,10 @@ RoundKey = str
 
 
 def request_key(method: str, params: JsonObject) -> str:
-    """Equal for requests that mean the same; `params` are masked already."""
+    """Return a key that is equal for equivalent requests; `params` are already masked."""
     kept = {key: value for key, value in params.items() if key not in _OF_ONE_TIME and value not in (None, {})}
     if params.get("task") is not None:
-        kept["task"] = True  # for how long it may be kept is the client's affair
+        kept["task"] = True  # its TTL is the client's choice and does not matter
     return f"{method} {canonical(kept)}"
 
 
@@ -22,14 +22,14 @@ def canonical(value: Any) -> str:
 
 
 def round_key(params: JsonObject) -> RoundKey | None:
-    """Which question a request comes back from; None if from none."""
+    """Return a key for the question that a repeated request answers; None if it answers none."""
     if "inputResponses" not in params and "requestState" not in params:
         return None
     return canonical(params.get("requestState"))
 
 
 def _plain(value: Any) -> Any:
-    """Clients write 2 or 2.0, and mean the same."""
+    """Normalize numbers: clients may write 2 or 2.0 for the same value."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

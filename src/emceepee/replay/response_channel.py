@@ -1,4 +1,4 @@
-"""The response to one HTTP request, as the channel of the JSON-RPC request in it."""
+"""The response to an HTTP request, as the channel of its JSON-RPC request."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,23 +9,23 @@ from emceepee.wire.json_rpc import REQUEST_CANCELLED, RequestId, error_message
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INTERNAL_ERROR
 
-MOST_UNREAD = 200  # messages: well below what is dropped, or no longer kept, if a client does not read
-UNREAD_PAUSE = 0.01  # seconds until the next look at a client that is behind
+MOST_UNREAD = 200  # messages: well below the limit at which messages to a slow client are dropped
+UNREAD_PAUSE = 0.01  # seconds between checks of a slow client
 
 
 class OpenResponse(Protocol):
-    """The stream that a response becomes as soon as something precedes the answer."""
+    """The stream that a response becomes once a message precedes the answer."""
 
     def send(self, message: JsonObject) -> None: ...
 
     @property
     def unread(self) -> int:
-        """Messages that the client has still to read."""
+        """The number of messages that the client has not read yet."""
         ...
 
 
 class ReplayChannel:
-    """What precedes the answer goes out at once; what follows it goes to `send_later`."""
+    """Messages before the answer go out at once; later messages go to `send_later`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class ReplayChannel:
         takes_questions: bool,
         send_later: Callable[[JsonObject], None] | None = None,
     ) -> None:
-        """Without `send_later`, what follows the answer is for nobody."""
+        """Without `send_later`, messages after the answer are dropped."""
         self._response, self._clock, self._send_later = response, clock, send_later
         self.takes_questions = takes_questions
         self._answer: JsonObject | None = None
@@ -53,7 +53,7 @@ class ReplayChannel:
             await self._clock.sleep(UNREAD_PAUSE)
 
     async def wait_for_answer(self, request_id: RequestId, serving: "asyncio.Task[None]") -> JsonObject:
-        """An HTTP request needs some response, also if what serves it was cancelled or has failed."""
+        """Wait for the answer. An HTTP request needs a response even if its task was cancelled or failed."""
         await asyncio.wait({serving})
         if self._answer is not None:
             return self._answer

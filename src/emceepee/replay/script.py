@@ -1,4 +1,4 @@
-"""Which recorded answer a request gets: the next one to an equal request, and the last one again and again."""
+"""Chooses the recorded answer to a request: the next one to an equal request, and finally the last one repeatedly."""
 
 from collections import Counter
 from difflib import SequenceMatcher
@@ -11,18 +11,18 @@ from emceepee.wire.json_rpc import ProtocolError
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
-# Requests, to name the nearest: a close look at one takes milliseconds, in which nobody else is answered.
+# Number of requests compared to name the nearest: one close comparison blocks the event loop for milliseconds.
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 200, 5
 LONGEST_COMPARED = 300  # characters
 _NAMES = ("name", "uri", "ref")
 
 
 class NotRecorded(ProtocolError):
-    """The text says what was recorded instead."""
+    """The request is not in the recording; the message names the nearest recorded one."""
 
 
 class ReplayScript:
-    """The order is that of one client; `restart` begins anew."""
+    """The replay position of one client; `restart` resets it."""
 
     def __init__(self, recording: Recording) -> None:
         self._exchanges = recording.exchanges
@@ -33,7 +33,7 @@ class ReplayScript:
         self._asked.clear()
 
     def next(self, method: str, params: JsonObject) -> int:
-        """The number of the exchange that is next. Raises: NotRecorded."""
+        """Return the index of the next exchange for the request. Raises: NotRecorded."""
         masked = masked_params(params)
         key = request_key(method, masked)
         found = self._by_key.get(key)
@@ -44,7 +44,7 @@ class ReplayScript:
         return index
 
     def resume(self, index: int, method: str, params: JsonObject) -> RecordedExchange | None:
-        """The exchange of that number, if the request is one that comes back to it."""
+        """Return the exchange at this index, if the request repeats its request."""
         if not 0 <= index < len(self._exchanges):
             return None
         exchange = self._exchanges[index]
@@ -67,14 +67,14 @@ class ReplayScript:
 
 
 def _of_same_name(params: JsonObject, alike: dict[str, RecordedExchange]) -> list[str]:
-    """The keys of those that are of the same tool, resource or prompt; all, if there are none."""
+    """Return the keys of requests for the same tool, resource, or prompt; all keys if none matches."""
     named = [(key, params[key]) for key in _NAMES if key in params]
     same = [key for key, other in alike.items() if any(other.params.get(name) == value for name, value in named)]
     return same or list(alike)
 
 
 def _nearest(asked: str, keys: list[str]) -> str:
-    """The one that is written most alike."""
+    """Return the most similar key."""
     matcher = SequenceMatcher(None, "", asked[:LONGEST_COMPARED], autojunk=False)
 
     def glance(key: str) -> float:
@@ -89,7 +89,7 @@ def _nearest(asked: str, keys: list[str]) -> str:
 
 
 def shown(method: str, params: JsonObject) -> str:
-    """A request on one line, not too long."""
+    """Return a request on one line, cut to a limit."""
     kept = {key: value for key, value in params.items() if key not in ("_meta", "inputResponses", "requestState")}
     text = f"{method} {canonical(kept)}" if kept else method
     return text if len(text) <= LONGEST_COMPARED else f"{text[: LONGEST_COMPARED - 1]}…"

@@ -1,4 +1,4 @@
-"""What can be found: one document per tool, resource, template, prompt and server, cut to what an index needs."""
+"""Searchable documents: one per tool, resource, template, prompt, and server, cut to the size that an index needs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_NAME = 1000  # characters of a name or an address; what has a longer one is not found
-LONGEST_TITLE = 300  # characters of a title or an argument's name that count
-LONGEST_TEXT = 4000  # of a description, or of all arguments' texts: beyond it no one describes, but pads
+LONGEST_NAME = 1000  # characters of a name or an address; entries with longer ones are not indexed
+LONGEST_TITLE = 300  # indexed characters of a title or an argument's name
+LONGEST_TEXT = 4000  # of a description, or of all arguments' texts: beyond it, text is padding rather than description
 MOST_ARGUMENTS = 200
 DEEPEST = 3  # levels of objects in objects
 
 
 class EntryType(StrEnum):
-    """What an entry is."""
+    """The type of an entry."""
 
     TOOL = "tool"
     RESOURCE = "resource"
@@ -25,7 +25,7 @@ class EntryType(StrEnum):
 
 
 class Fields(NamedTuple):
-    """The texts of a document, by how much a word in them says; the columns of the index."""
+    """The texts of a document, ordered by the weight of their words; the columns of the index."""
 
     name: str
     title: str
@@ -45,7 +45,7 @@ class Document:
 
     @property
     def name(self) -> str:
-        """By which it is used: of resources, the address. Empty if it has none that could be used."""
+        """The name that callers use: the address of a resource. Empty if the entry has no usable name."""
         name = _text(self.entry.get(_NAMED_BY.get(self.type, "name")), LONGEST_NAME + 1)
         return "" if len(name) > LONGEST_NAME else name
 
@@ -90,7 +90,7 @@ _Argument = tuple[str, JsonObject]
 
 
 def _properties(schema: Any, depth: int = 0) -> Iterator[_Argument]:
-    """Those of the schema, and of the objects in them."""
+    """Yield the properties of the schema and of its nested objects."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict) or depth >= DEEPEST:
         return

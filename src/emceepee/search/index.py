@@ -1,4 +1,4 @@
-"""The index: FTS5 in memory, filled and emptied entry by entry, and ranked by BM25 with weights."""
+"""The index: FTS5 in memory, updated entry by entry, and ranked by BM25 with weights."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
@@ -16,14 +16,14 @@ from emceepee.wire.json_types import JsonObject
 if TYPE_CHECKING:
     from emceepee.search.vectors import Vectors, VectorTable
 
-# One setting for everyone: a word in a name tells most, one in the text of an argument least.
+# One setting for all users: words in a name count most, words in an argument's text least.
 WEIGHTS = {"name": 4, "title": 2, "description": 1, "arguments": 1, "argument_texts": 0.5, "server": 2, "facets": 0}
-MEANT_WEIGHT = 0.25  # of a term that was not said, but may have been meant
-NEAR_WEIGHT = 0.3  # of nearness by word vectors, where there are any
-CANDIDATES = 200  # the best of each list of hits, which are then compared
-MANY_WRITES = 200  # after which the index is put in order: it answers faster then
+MEANT_WEIGHT = 0.25  # of a term that is not in the query but may be meant
+NEAR_WEIGHT = 0.3  # of similarity by word vectors, if available
+CANDIDATES = 200  # the best hits of each list, which are then compared
+MANY_WRITES = 200  # after which the index is optimized for faster queries
 _COLUMNS = ", ".join(WEIGHTS)
-# Terms come as they are to be found, without a letter that is not one: nothing is left to split but at spaces.
+# Terms arrive normalized and contain only letters and digits, so that FTS5's tokenizer splits only at spaces.
 _CREATE = f"CREATE VIRTUAL TABLE entries USING fts5({_COLUMNS}, tokenize = 'unicode61 remove_diacritics 0')"
 _INSERT = f"INSERT INTO entries(rowid, {_COLUMNS}) VALUES ({', '.join('?' * (len(WEIGHTS) + 1))})"
 _MATCH = (
@@ -34,14 +34,14 @@ _MATCH = (
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document, and how well it fits: comparable within one answer only."""
+    """A document and its score, which is comparable within one answer only."""
 
     document: Document
     score: float
 
 
 class SearchIndex:
-    """Entries of many servers. One thread uses it."""
+    """An index of many servers' entries, for use by one thread."""
 
     def __init__(self, *, with_synonyms: bool = True, vectors: "Vectors | None" = None) -> None:
         self._database = sqlite3.connect(":memory:", isolation_level=None, cached_statements=16)
@@ -49,11 +49,11 @@ class SearchIndex:
         self._with_synonyms = with_synonyms
         self._vocabulary = Vocabulary()
         self._documents: dict[int, Document] = {}
-        self._rows: dict[tuple[EntryType, str], dict[str, int]] = {}  # of a server's entries of a type, by name
-        self._numbers: dict[str, int] = {}  # of servers, whose names may have any letters
+        self._rows: dict[tuple[EntryType, str], dict[str, int]] = {}  # rows of a server's entries of one type, by name
+        self._numbers: dict[str, int] = {}  # by server, because server names may have any characters
         self._next_row = 1
         self._vectors = _table_of(vectors) if vectors is not None else None
-        self.writes = 0  # entries put in or taken out so far
+        self.writes = 0  # inserted or removed entries so far
 
     def __len__(self) -> int:
         return len(self._documents)
@@ -76,7 +76,7 @@ class SearchIndex:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Around changes: many are quicker together."""
+        """Group changes in one transaction, which is faster for many."""
         before = self.writes
         self._database.execute("BEGIN")
         try:
@@ -87,7 +87,7 @@ class SearchIndex:
                 self._database.execute("INSERT INTO entries(entries) VALUES ('optimize')")
 
     def replace(self, entry_type: EntryType, server: str, entries: Iterable[JsonObject]) -> Iterator[None]:
-        """These are now all such entries of the server. What is the same stays; each step changes one entry."""
+        """Replace all entries of this type and server. Equal entries stay; each step changes one entry."""
         rows = self._rows.setdefault((entry_type, server), {})
         wanted = {
             document.name: document for entry in entries if (document := Document(entry_type, server, entry)).name
@@ -105,7 +105,7 @@ class SearchIndex:
             yield
 
     def remove(self, server: str) -> None:
-        """Nothing of the server is found any more."""
+        """Remove all entries of the server."""
         for key in [key for key in self._rows if key[1] == server]:
             for row in self._rows.pop(key).values():
                 self._delete(row)
@@ -132,10 +132,10 @@ class SearchIndex:
             self._vectors.remove(row)
         self.writes += 1
 
-    # Questions.
+    # Queries.
 
     def search(self, text: str, types: Collection[EntryType], *, servers: Collection[str] | None = None) -> list[Hit]:
-        """The best first; of very many, not all."""
+        """Return the hits, best first; a very long list is cut."""
         query = Query.of(text, self._vocabulary, with_synonyms=self._with_synonyms)
         scores = dict(self._matches(query.asked, types, servers))
         for row, score in self._matches(query.meant, types, servers):
@@ -161,7 +161,7 @@ class SearchIndex:
             return []
         condition = _any_of(wanted)
         if servers is None:
-            # Most entries are of the type that is looked for: to filter afterwards is quicker, if enough are left.
+            # Most entries have the wanted type: filtering afterwards is faster, if enough hits remain.
             found = self._database.execute(_MATCH, (condition, CANDIDATES)).fetchall()
             fitting = [(row, score) for row, score in found if self._documents[row].type in types]
             if len(found) < CANDIDATES or len(fitting) * 2 >= CANDIDATES:
@@ -180,7 +180,7 @@ def _table_of(vectors: "Vectors") -> "VectorTable":
 
 
 def _mixed(scores: dict[int, float], near: dict[int, float]) -> dict[int, float]:
-    """Both as shares of the best, because their scales have nothing to do with each other."""
+    """Mix both scores as shares of their best, because their scales are unrelated."""
     best, nearest = max(scores.values(), default=0.0) or 1.0, max(near.values(), default=0.0) or 1.0
     return {
         row: (1 - NEAR_WEIGHT) * scores.get(row, 0.0) / best + NEAR_WEIGHT * near.get(row, 0.0) / nearest
@@ -189,7 +189,7 @@ def _mixed(scores: dict[int, float], near: dict[int, float]) -> dict[int, float]
 
 
 def _any_of(wanted: Iterable[str]) -> str:
-    """Quoted, so that a term is never a word of FTS5's own; no term has a quote, since that is no letter."""
+    """Return the quoted terms joined by OR. Quoting keeps a term from being FTS5 syntax; no term contains a quote."""
     return " OR ".join(f'"{term}"' for term in wanted)
 
 

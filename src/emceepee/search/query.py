@@ -1,4 +1,4 @@
-"""What a query asks for: its own terms, and at a lower weight those that may be meant."""
+"""The terms of a query, and with a lower weight the terms that may be meant."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,21 +7,21 @@ from emceepee.search.synonyms import synonyms
 from emceepee.search.vocabulary import Vocabulary
 from emceepee.search.words import terms
 
-SHORT_QUERY = 2  # words: then a known one may be the beginning of another, too
-MOST_WORDS = 100  # of a query that are looked at
-MOST_UNKNOWN = 8  # of them, in no entry: names and numbers, or slips
-# A term costs as many comparisons as entries have it, and tells the less. Rare ones come first, and frequent ones only
-# as long as an answer stays quick: in some thousand entries nothing is left out.
+SHORT_QUERY = 2  # words: then a known word may also be a prefix
+MOST_WORDS = 100  # of a query that are read
+MOST_UNKNOWN = 8  # query words that are in no entry: names, numbers, or typos
+# A term costs as many comparisons as it has entries, and frequent terms discriminate less. Rare terms come first, and
+# frequent terms are used only while an answer stays fast: with some thousand entries, nothing is left out.
 MOST_ASKED, ASKED_ENTRIES = 16, 500
 MOST_MEANT, MEANT_ENTRIES = 16, 150
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Terms of the index only."""
+    """A parsed query. It contains only terms of the index."""
 
     asked: tuple[str, ...]
-    meant: tuple[str, ...] = ()  # besides: synonyms, words that go on, words without the slip
+    meant: tuple[str, ...] = ()  # additional terms: synonyms, completions, and corrected typos
 
     @classmethod
     def of(cls, text: str, known: Vocabulary, *, with_synonyms: bool = True) -> "Query":
@@ -41,7 +41,7 @@ class Query:
 
 
 def _rarest(wanted: Iterable[str], known: Vocabulary, *, most: int, entries: int) -> tuple[str, ...]:
-    """At least one, if there is any."""
+    """Return the rarest terms within the limits, but at least one if there is any."""
     chosen: list[str] = []
     for term in sorted(wanted, key=lambda term: (known.count(term), term))[:most]:
         entries -= known.count(term)

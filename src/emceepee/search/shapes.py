@@ -1,4 +1,4 @@
-"""The shape of a result, as short as a type: {total: int, items: [{id: int, title: str}]}."""
+"""The shape of a result in a type-like notation: {total: int, items: [{id: int, title: str}]}."""
 
 from itertools import islice
 from typing import Any
@@ -12,11 +12,11 @@ LONGEST_PARSED = 256 << 10  # characters of text that may be JSON
 MOST_KEYS = 20
 DEEPEST = 4
 LONGEST_KEY = 40
-MOST_SHAPES = 500  # tools of a session whose results were seen
+MOST_SHAPES = 500  # tools of a session with a stored shape
 
 
 class ObservedShapes:
-    """What the tools of a session were seen to return. Each is looked at once."""
+    """The observed result shapes of a session's tools. Each tool's shape is taken once."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str], str | None] = {}
@@ -36,7 +36,7 @@ class ObservedShapes:
 
 
 def shape_of_result(result: JsonObject) -> str | None:
-    """That of the structured content, or of a text that is JSON; None if there is nothing to tell."""
+    """Return the shape of the structured content, or of a text that is JSON; None if there is neither."""
     structured = result.get("structuredContent")
     if structured is None:
         structured = _from_text(result.get("content"))

@@ -1,4 +1,4 @@
-"""An entry on one line, as a call is written: github.create_issue(owner, repo, title, body?), and what it is for."""
+"""An entry on one line, like a call: github.create_issue(owner, repo, title, body?), with its purpose."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -16,7 +16,7 @@ DASH = "\u2013"
 
 
 def signature(document: Document, shape: str | None = None, module: str | None = None) -> str:
-    """What is needed comes first; `shape` is that of a result seen before, `module` the server's in scripts."""
+    """Required arguments come first. `shape` is that of an earlier result, `module` the server's module in scripts."""
     line = _call(document, module or document.server)
     if shape is not None:
         line += f" → {shape}"

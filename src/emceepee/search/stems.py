@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 
-LONGEST_STEMMED = 40  # letters; longer ones are no words
+LONGEST_STEMMED = 40  # letters; longer strings are not words
 _VOWELS = "aeiou"
 _STEP_2 = (
     *(("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("abli", "able")),
@@ -23,7 +23,7 @@ _LATIN = re.compile(r"[a-z]+")
 
 @lru_cache(maxsize=20_000)
 def stem(word: str) -> str:
-    """Of a word in lower case. What is not made of a to z stays as it is."""
+    """Return the stem of a lowercase word. A word with other characters than a to z is unchanged."""
     if not 2 < len(word) <= LONGEST_STEMMED or not _LATIN.fullmatch(word):
         return word
     word = _without_participle(_without_plural(word))
@@ -51,7 +51,7 @@ def _without_participle(word: str) -> str:
 
 
 def _restored(rest: str) -> str:
-    """What an ending took with it: hop(ping), fil(ing)."""
+    """Restore the letters that an ending changed: hop(ping), fil(ing)."""
     if rest.endswith(("at", "bl", "iz")):
         return rest + "e"
     if len(rest) > 1 and rest[-1] == rest[-2] and _is_consonant(rest, len(rest) - 1) and rest[-1] not in "lsz":
@@ -94,7 +94,7 @@ def _is_consonant(word: str, place: int) -> bool:
 
 
 def _measure(text: str) -> int:
-    """How often a vowel is followed by a consonant."""
+    """Count how often a vowel is followed by a consonant."""
     sounds = [_is_consonant(text, place) for place in range(len(text))]
     return sum(after and not before for before, after in pairwise(sounds))
 
@@ -104,7 +104,7 @@ def _has_vowel(text: str) -> bool:
 
 
 def _ends_short(text: str) -> bool:
-    """Consonant, vowel, consonant, of which the last is not w, x or y."""
+    """Return whether the text ends in consonant, vowel, consonant, with the last not w, x, or y."""
     last = len(text) - 1
     return (
         last >= 2

@@ -1,6 +1,6 @@
-"""Words that mean nearly the same where programs and people speak of tools. Written by hand, for no set of questions.
+"""Synonyms in the context of tools. Written by hand, and not fitted to any set of test queries.
 
-A line is a group: whoever says one of its words may mean any other. A word may stand in several groups.
+Each line is a group: a query with one of its words may mean any other. A word may be in several groups.
 """
 
 from collections.abc import Iterable
@@ -270,5 +270,5 @@ def _table() -> dict[str, frozenset[str]]:
 
 
 def synonyms(term: str) -> Iterable[str]:
-    """The stems that may be meant by this one."""
+    """Return the stems that this stem may also mean."""
     return _table().get(term, ())

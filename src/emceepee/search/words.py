@@ -1,4 +1,4 @@
-"""What a word is, in names, texts and queries alike: getUserInfo and get_user_info are three each."""
+"""Word splitting for names, texts, and queries: getUserInfo and get_user_info have three words each."""
 
 import re
 import unicodedata
@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from emceepee.search.stems import stem
 
-LONGEST_WORD = 40  # letters; of a longer one, the beginning
+LONGEST_WORD = 40  # letters; a longer word is cut
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W_]+")
-# Scripts without spaces between words: their letters are taken in pairs.
+# Scripts without spaces between words: their letters are indexed in pairs.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _STOP_WORDS = """
 a an the of to in on at for by with from into onto and or but if so as than then that this these those there here
@@ -23,7 +23,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def words(text: str) -> list[str]:
-    """In lower case and without accents, in order; names are taken apart."""
+    """Return the words in order, lowercase and without accents; compound names are split."""
     text = _HUMP.sub(" ", text)
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text)
@@ -33,7 +33,7 @@ def words(text: str) -> list[str]:
 
 
 def terms(text: str) -> list[str]:
-    """The stems of the words that say something; of a text that has none, those of all."""
+    """Return the stems of the significant words; of all words if none is significant."""
     found = words(text)
     return [stem(word[:LONGEST_WORD]) for word in found if word not in STOP_WORDS] or stems(found)
 
@@ -43,7 +43,7 @@ def stems(found: Iterable[str]) -> list[str]:
 
 
 def _parts(word: str) -> Iterable[str]:
-    """The word itself, or pairs of letters where a script has no spaces."""
+    """Yield the word itself, or pairs of letters if its script has no spaces."""
     place = 0
     for run in _UNSPACED.finditer(word):
         if run.start() > place:

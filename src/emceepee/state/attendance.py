@@ -1,4 +1,4 @@
-"""Whether a person reads what a client is asked, as far as its answers tell."""
+"""Detect from a client's answers whether a person reads the questions that it receives."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ _DISMISSALS = ("decline", "cancel")
 
 
 class Attendance(StrEnum):
-    """What is known of one client."""
+    """The attendance of one client."""
 
     UNKNOWN = "unknown"
     """It has not answered yet, or only dismissed questions at a person's pace."""
@@ -19,19 +19,19 @@ class Attendance(StrEnum):
 
 
 def after_answer(known: Attendance, action: object, seconds: float, *, is_filled_in: bool) -> Attendance:
-    """Return what is known of a client that answered with this action, so many seconds after it was asked."""
-    # Two processes may have timed it: the clock of the one that asked can be a little ahead.
+    """Return the client's attendance after an answer with this action, `seconds` after the question."""
+    # Two processes may have timed the answer: the clock of the process that asked may be slightly ahead.
     is_unread = abs(seconds) < READING_SECONDS
     if action == "accept":
-        # Codex with full access accepts a form without fields after 1 ms, and declines the next one that has some.
+        # Codex with full access accepts a form without fields after 1 ms and declines the next form that has fields.
         return known if is_unread and not is_filled_in else Attendance.ATTENDED
     is_unread_dismissal = is_unread and action in _DISMISSALS
     return Attendance.UNATTENDED if is_unread_dismissal and known is Attendance.UNKNOWN else known
 
 
 def is_persons(known: Attendance, action: object) -> bool:
-    """Return whether an answer counts as a person's, given what is known of its client by now.
+    """Return whether an answer counts as a person's, given the attendance of its client.
 
-    A slow dismissal of an unattended client is another one that no person made.
+    A slow dismissal from an unattended client still counts as automatic.
     """
     return action not in _DISMISSALS or known is not Attendance.UNATTENDED

@@ -1,6 +1,6 @@
-"""A call as a value: where it stands, and `step`, the one place that decides what an event means for it.
+"""A call as a value: its state, and `step`, the only function that decides what an event changes.
 
-A tool starts a call and waits for it; the call itself belongs to the session. Two timelines:
+A tool starts a call and waits for it; the session owns the call. Two timelines:
 
     waiting ───── ResultArrived ─────▶ finished
       tool waits        └ the tool is released and returns the result
@@ -9,9 +9,9 @@ A tool starts a call and waits for it; the call itself belongs to the session. T
       tool waits      │             task is working        └ the task has the result
                       └ a task is created, the tool is released and returns it
 
-Events race: the result with the end of the patience, cancel_task with the loss of the server. The first one that ends
-the call decides its outcome; later ones find a call that has ended, and change nothing. `step` awaits nothing and
-touches nothing: it returns the next state and the effects, which `sessions/calls.py` carries out in the order given.
+Events race: the result with the end of the patience, cancel_task with the loss of the server. The first event that ends
+the call decides its outcome; later events change nothing. `step` awaits nothing and has no side effects: it returns the
+next state and the effects, which `sessions/calls.py` executes in the given order.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class CallStage(StrEnum):
-    """Where a call stands."""
+    """The stage of a call."""
 
     WAITING = "waiting"
     """Sent; the tool that called waits."""
@@ -56,17 +56,17 @@ CALL: Machine[CallStage] = Machine(
 
 
 class CallState(NamedTuple):
-    """`has_task` of a call that was promoted, or whose reply reached nobody.
+    """The state of a call. `has_task` is set once it is promoted, or if its reply did not reach the client.
 
-    A tuple, because every call makes one: a frozen dataclass takes three times as long to make.
+    It is a tuple because every call creates one: creating a frozen dataclass takes three times as long.
     """
 
     stage: CallStage = CallStage.WAITING
     outcome: JsonObject | EmceepeeError | None = None
     has_task: bool = False
-    waits_for_answers: bool = False  # a question does not promote it: someone else than its caller will answer
+    waits_for_answers: bool = False  # a question does not promote it: someone other than its caller answers
     progress: JsonObject | None = None
-    message: str | None = None  # how it stands, in the server's words
+    message: str | None = None  # the status in the server's words
 
     @property
     def has_ended(self) -> bool:
@@ -89,41 +89,41 @@ class ResultArrived:
 
 @dataclass(frozen=True, slots=True)
 class ErrorArrived:
-    """The backend returned an error, or no answer could be had."""
+    """The backend returned an error, or no answer could be obtained."""
 
     outcome: EmceepeeError
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRemoved:
-    """There is no such server any more."""
+    """The server was removed."""
 
     error: EmceepeeError
 
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The process stops. A task would be a promise that nobody keeps."""
+    """The process stops. A task would be a promise that cannot be kept."""
 
     error: EmceepeeError
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressReported:
-    """The backend said how far it is."""
+    """The backend reported its progress."""
 
     progress: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
 class StatusReported:
-    """The backend said how its own task stands."""
+    """The backend reported the status of its own task."""
 
     message: str
 
 
 class BareEvent(Enum):
-    """Events that carry nothing."""
+    """Events without data."""
 
     PATIENCE_OVER = auto()
     """The tool has waited as long as it may."""
@@ -149,7 +149,7 @@ CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressRe
 
 
 class CallEffect(Enum):
-    """What is to be done about it."""
+    """An action for the caller of `step`."""
 
     RELEASE_WAITER = auto()
     """Let the waiting tool return."""
@@ -182,7 +182,7 @@ _PROMOTE = (_E.CREATE_TASK, _E.RELEASE_WAITER)
 
 
 def step(state: CallState, event: CallEvent) -> Step:
-    """The next state, and what is to be done, in this order. An event that comes too late changes nothing."""
+    """Return the next state and the effects, in order. A late event changes nothing."""
     stage = state.stage
     if stage is CallStage.WAITING:
         return _step_waiting(state, event)

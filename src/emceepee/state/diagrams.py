@@ -7,7 +7,7 @@ from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER
 from emceepee.wire.json_types import JsonObject
 
-# Who meets whom: (from, what passes, to).
+# Interactions between parts: (from, label, to).
 _RELATIONS = (
     ("Caller", "execute_tool", "Calls"),
     ("Calls", "becomes after timeout_ms or a question", "Tasks"),

@@ -1,4 +1,4 @@
-"""An answer to a form, checked against the schema that the backend asked with, and its defaults filled in."""
+"""Check an answer to a form against the backend's schema, and fill in the defaults."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -10,11 +10,11 @@ from emceepee.errors import MOST_PROBLEMS, Problem
 from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
 from emceepee.wire.json_types import JsonObject
 
-MOST_NAMES = 20  # of fields or choices that are listed
-MOST_PATTERN_CHARACTERS = 5000  # of all patterns of a form: to compile a thousand takes up to 20 ms
+MOST_NAMES = 20  # of fields or choices in a list
+MOST_PATTERN_CHARACTERS = 5000  # of all patterns of a form: compiling a thousand takes up to 20 ms
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-# Python's own parser takes more than RFC 3339 does, and the backend would refuse what is let through here.
+# Python's own parser accepts more than RFC 3339, and the backend would reject such values.
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)")
 
@@ -24,7 +24,7 @@ _Mismatch = tuple[str, str]  # code and message
 
 
 class _Check:
-    """The check of one answer. Work is bounded in all. Choices and patterns of a rule are read once."""
+    """The check of one answer. It bounds the total work, and reads the choices and patterns of a rule once."""
 
     def __init__(self) -> None:
         self._work, self._characters_left = Work(), MOST_PATTERN_CHARACTERS
@@ -32,7 +32,7 @@ class _Check:
         self._choices: dict[int, tuple[list[Any], frozenset[Any]] | None] = {}
 
     def choices(self, rule: JsonObject) -> tuple[list[Any], frozenset[Any]] | None:
-        """Return the allowed values as they are listed, and the plain ones among them as a set."""
+        """Return the allowed values in their order, and the plain ones among them as a set."""
         if id(rule) not in self._choices:
             listed = _choices(rule)
             plain = frozenset(value for value in listed or () if not isinstance(value, list | dict))
@@ -40,7 +40,10 @@ class _Check:
         return self._choices[id(rule)]
 
     def matches(self, pattern: str, value: str) -> bool:
-        """A backend's pattern is untrusted: what RE2 does not know, or would take long for, is left to the backend."""
+        """Return whether the value matches the pattern; True if that cannot be checked here.
+
+        A backend's pattern is untrusted. If RE2 does not support it, or the match would take long, the backend decides.
+        """
         if len(pattern) > LONGEST_PATTERN:
             return True
         if pattern not in self._regexes:
@@ -60,9 +63,9 @@ class _Check:
 
 
 def fill_in(content: JsonObject, schema: JsonObject) -> tuple[JsonObject, list[Problem]]:
-    """The content with defaults for what is missing, and what is wrong with it.
+    """Return the content with defaults for missing fields, and its problems.
 
-    A default that nobody touched is the backend's own, and not checked.
+    An unchanged default comes from the backend and is not checked.
     """
     fields = schema.get("properties")
     fields = {name: rule for name, rule in fields.items() if isinstance(rule, dict)} if isinstance(fields, dict) else {}
@@ -82,7 +85,7 @@ def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bo
             yield from (Problem(name, *mismatch) for mismatch in _mismatches(value, fields[name], check))
         elif not takes_others:
             unknown += 1
-    if unknown:  # their names are a part of the answer, which is shown to nobody again
+    if unknown:  # their names are part of the answer, which is never shown again
         begin = (
             "one entry of the content is no field"
             if unknown == 1
@@ -94,7 +97,7 @@ def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bo
 def _mismatches(value: Any, rule: JsonObject, check: _Check) -> Iterator[_Mismatch]:
     if rule.get("type") != "array" and (choices := check.choices(rule)) is not None:
         listed, plain = choices
-        if isinstance(value, list | dict) or value not in plain:  # to compare large ones takes very long
+        if isinstance(value, list | dict) or value not in plain:  # comparing large values takes very long
             yield "enum", f"must be one of {_listed(listed)}"
         return
     match rule.get("type"):
@@ -150,7 +153,7 @@ def _array_mismatches(value: Any, rule: JsonObject, check: _Check) -> Iterator[_
 
 
 def _choices(rule: JsonObject) -> list[Any] | None:
-    """The allowed values, in any of the ways in which a form can list them."""
+    """Return the allowed values, from any of the notations that a form can use."""
     if isinstance(listed := rule.get("enum"), list):
         return listed
     for key in ("oneOf", "anyOf"):
@@ -167,7 +170,7 @@ def _number(rule: JsonObject, key: str, default: float) -> float:
 
 def _listed(names: Iterable[Any]) -> str:
     found = islice(names, MOST_NAMES + 1)
-    shown = ["…" if isinstance(name, list | dict) else str(name)[:100] for name in found]  # those may be very large
+    shown = ["…" if isinstance(name, list | dict) else str(name)[:100] for name in found]  # containers may be huge
     return ", ".join(shown[:MOST_NAMES]) + (" and more" if len(shown) > MOST_NAMES else "")
 
 

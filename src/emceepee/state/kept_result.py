@@ -1,4 +1,4 @@
-"""A large result that is kept to be read in parts."""
+"""A large result that is stored so that the caller can read it in parts."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptResult:
-    """What is known of it; its text is in the store, or in memory if it is not stored."""
+    """The metadata of a result; its text is in the store, or in memory if it is not stored."""
 
     handle: str
     size: int  # bytes

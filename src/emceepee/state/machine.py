@@ -9,12 +9,12 @@ S = TypeVar("S", bound=StrEnum)
 
 
 class ForbiddenMove(Exception):
-    """A record was asked to go where its table does not lead. Nothing has changed."""
+    """A record's table does not allow the requested transition. Nothing has changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move(Generic[S]):
-    """One allowed step, and what brings it about."""
+    """One allowed transition and its cause."""
 
     source: S
     target: S
@@ -22,12 +22,12 @@ class Move(Generic[S]):
 
 
 class Machine(Generic[S]):
-    """All the steps that one kind of record may take."""
+    """All transitions that one kind of record allows."""
 
     def __init__(
         self, name: str, description: str, *, begins: tuple[S, str], moves: Iterable[Move[S]], ends: str
     ) -> None:
-        """`begins` is the first state and what creates it; `ends` says what happens to a settled record."""
+        """`begins` is the first state and the event that creates it; `ends` describes the end of a settled record."""
         self.name, self.description = name, description
         self.initial, self._born = begins
         self.moves = tuple(moves)
@@ -47,7 +47,7 @@ class Machine(Generic[S]):
         return state not in self._left
 
     def mermaid(self) -> str:
-        """The table as a Mermaid state diagram."""
+        """Return the table as a Mermaid state diagram."""
         finals = [state for state in type(self.initial) if self.is_final(state)]
         lines = [f"[*] --> {self.initial} : {self._born}"]
         lines += [f"{move.source} --> {move.target} : {move.why}" for move in self.moves]

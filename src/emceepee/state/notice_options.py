@@ -1,12 +1,12 @@
-"""How callers hear of news and of servers' questions, as the operator decided."""
+"""How callers learn of events and of servers' questions, as the operator configured it."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoticeOptions:
-    """The same for every session of an installation. They can change while it runs."""
+    """Options that every session of an installation shares. They can change at runtime."""
 
-    structured: bool | None = None  # whether structured content has notices; None: unless a client shows both copies
-    asks_natively: bool = True  # whether clients that declare elicitation are asked by it
-    trusts_dismissals: bool = False  # whether a dismissal counts that came faster than a person reads
+    structured: bool | None = None  # notices in structured content; None: unless a client shows both copies
+    asks_natively: bool = True  # whether clients that declare elicitation receive native elicitation requests
+    trusts_dismissals: bool = False  # whether a dismissal counts if it came faster than a person can read

@@ -1,4 +1,4 @@
-"""Something a backend asks of its client and waits for: an elicitation or a sampling request."""
+"""A question that a backend asks its client and waits for: an elicitation or a sampling request."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -10,7 +10,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class ElicitationStatus(StrEnum):
-    """Where a question to the user stands."""
+    """The status of a question to the user."""
 
     PENDING = "pending"
     """It waits for an answer."""
@@ -29,7 +29,7 @@ class ElicitationStatus(StrEnum):
 
 
 class SamplingStatus(StrEnum):
-    """Where a sampling request stands."""
+    """The status of a sampling request."""
 
     PENDING = "pending"
     """It waits for an answer."""
@@ -76,7 +76,7 @@ SAMPLING = Machine(
 
 
 class QuestionKind(StrEnum):
-    """The two things a backend can ask that wait for someone."""
+    """The two kinds of questions that a backend can ask."""
 
     ELICITATION = "elicitation"
     """Asks the user."""
@@ -97,7 +97,7 @@ class QuestionKind(StrEnum):
 
 
 class Gone(StrEnum):
-    """Why a question no longer waits, other than by the answer of the one who is told."""
+    """Why a question no longer waits, other than an answer by the notified caller itself."""
 
     TIMEOUT = "timeout"
     """Nobody answered in time."""
@@ -127,7 +127,7 @@ _SAMPLING_GONE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question. Its answer is never part of the record: it goes to the backend and nowhere else."""
+    """One question. Its answer is never part of the record: it goes only to the backend."""
 
     request_id: str
     server: str
@@ -139,7 +139,7 @@ class Question:
     status: ElicitationStatus | SamplingStatus
 
     def answered(self, action: str = "accept") -> "Question":
-        """By `accept`, `decline` or `cancel`; a sampling request is just answered."""
+        """Return the question after an `accept`, `decline`, or `cancel`. A sampling request is always completed."""
         if self.kind is QuestionKind.SAMPLING:
             return self._moved(_P.COMPLETED)
         return self._moved({"accept": _E.ACCEPTED, "decline": _E.DECLINED, "cancel": _E.CANCELLED}[action])

@@ -1,4 +1,4 @@
-"""Regular expressions that others wrote. RE2 cannot be made to backtrack; here it is also kept small and quick."""
+"""Regular expressions from untrusted sources. RE2 never backtracks; size and work are bounded here."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ import re2
 LONGEST_PATTERN = 1000  # characters
 MOST_WORK = 10_000_000  # steps, at some ten nanoseconds each: the size of the program times the length of the text
 _MEMORY = 1 << 20  # bytes that one compiled pattern may take
-WINDOW_STEPS = 20_000_000  # of one search in a long text: nobody else is served meanwhile
+WINDOW_STEPS = 20_000_000  # of one search in a long text, which blocks the event loop
 SMALLEST_WINDOW, LARGEST_WINDOW = 16 << 10, 1 << 20  # bytes
 
 
 class BadPattern(Exception):
-    """It cannot be used; `fragment` is the part that RE2 names, if it names one."""
+    """An unusable pattern; `fragment` is the part that RE2 names, if any."""
 
     def __init__(self, problem: str, fragment: str = "") -> None:
         super().__init__(problem)
@@ -20,11 +20,11 @@ class BadPattern(Exception):
 
 
 class TooMuchWork(Exception):
-    """So large a pattern is not searched for in so much text."""
+    """The pattern is too large to search for in this much text."""
 
 
 class Work:
-    """What one call may have searched."""
+    """The search work that one call may spend."""
 
     def __init__(self) -> None:
         self._left = MOST_WORK
@@ -39,12 +39,12 @@ class Work:
 def _compile(pattern: str | bytes, **settings: bool) -> Any:
     """Raises: BadPattern."""
     options = re2.Options()
-    options.log_errors = False  # which would go to our standard error, past the log
+    options.log_errors = False  # else RE2 would write to our standard error and bypass the log
     options.max_mem = _MEMORY
     for name, value in settings.items():
         setattr(options, name, value)
     try:
-        return re2.compile(pattern, options=options)  # which keeps the last ones
+        return re2.compile(pattern, options=options)  # this caches recent patterns
     except re2.error as error:
         said = error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else str(error)
         problem, _, fragment = said.partition(": ")
@@ -79,17 +79,18 @@ class Regex:
 
 
 class LineRegex:
-    """A compiled pattern for long texts in UTF-8, which matches within lines only."""
+    """A compiled pattern for long UTF-8 texts. It matches only within lines."""
 
     def __init__(self, text: str) -> None:
         """Raises: BadPattern."""
         _refuse_long(text)
-        _compile(text)  # errors name what the caller wrote, and not what is around it here
+        _compile(text)  # so that errors quote the caller's pattern without the wrapper added below
         self._compiled = _compile(b"(?m:%b)" % text.encode("utf-8", "replace"), never_nl=True)
-        # Searched at once: a pattern whose automaton does not fit into memory takes a step per instruction and byte.
+        # The bytes searched at once: a pattern whose automaton does not fit into memory takes a step per instruction
+        # and byte.
         self.window_bytes = max(min(WINDOW_STEPS // _size(self._compiled), LARGEST_WINDOW), SMALLEST_WINDOW)
 
     def search(self, data: bytes, position: int) -> tuple[int, int] | None:
-        """Where the first match from there on begins and ends. What stands before is seen by anchors."""
+        """Return the start and end of the first match from `position` on. Anchors see the text before it."""
         found = self._compiled.search(data, position)
         return None if found is None else found.span()

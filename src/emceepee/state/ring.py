@@ -1,4 +1,4 @@
-"""Buffers that keep the newest, bounded in number and in bytes."""
+"""Buffers for the newest items, bounded in number and in bytes."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ NO_LIMIT = 1 << 62
 
 
 class Tail(Generic[T]):
-    """The newest items, which looking does not take away. Each has a number, so that one can ask for what is new."""
+    """The newest items. Reading does not remove them. Each has a number, so that a reader can ask for newer items."""
 
     def __init__(self, capacity: int, most_bytes: int = NO_LIMIT) -> None:
         self._capacity, self._most_bytes = capacity, most_bytes
@@ -29,13 +29,13 @@ class Tail(Generic[T]):
             self._bytes -= self._items.popleft()[1]
 
     def since(self, number: int) -> tuple[list[T], int]:
-        """The items kept that have this number or a later one, and the number of the next."""
+        """Return the stored items from this number on, and the number of the next item."""
         first = self._end - len(self._items)
         return [item for item, _ in islice(self._items, max(number - first, 0), None)], self._end
 
 
 class Ring(Generic[T]):
-    """At most `capacity` items of `most_bytes` together; `dropped` counts those pushed out since it was last asked."""
+    """At most `capacity` items and `most_bytes` in all; `dropped` counts items pushed out since it was last read."""
 
     def __init__(self, capacity: int, most_bytes: int = NO_LIMIT) -> None:
         self._capacity, self._most_bytes = capacity, most_bytes
@@ -69,7 +69,7 @@ class Ring(Generic[T]):
         return taken
 
     def remove(self, unwanted: Callable[[T], bool]) -> None:
-        """Let go of what the caller has seen; this is not counted as dropped."""
+        """Remove items that the caller has seen; they do not count as dropped."""
         self._items = deque((item, size) for item, size in self._items if not unwanted(item))
         self.bytes = sum(size for _, size in self._items)
 

@@ -1,11 +1,11 @@
-"""What a session is found by."""
+"""The key that identifies a session."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class KeyKind(StrEnum):
-    """How a session is named."""
+    """How a session is identified."""
 
     ID = "id"
     """By the protocol's own session id."""
@@ -21,7 +21,7 @@ class KeyKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """The principal is part of it: nobody finds another's."""
+    """A session key. It includes the principal, so no principal finds another's session."""
 
     principal: str
     kind: KeyKind

@@ -9,7 +9,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class TaskStatus(StrEnum):
-    """Where a task stands."""
+    """The status of a task."""
 
     WORKING = "working"
     """The call goes on."""
@@ -42,7 +42,7 @@ TASK = Machine(
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Task:
-    """Frozen: every move returns the next record, or raises ForbiddenMove and changes nothing."""
+    """A task record. It is frozen: every transition returns the next record, or raises ForbiddenMove."""
 
     task_id: str
     server: str
@@ -72,7 +72,7 @@ class Task:
 
     @property
     def next_deadline(self) -> datetime:
-        """When time will change something: the task expires, or one that has ended is forgotten."""
+        """When time changes something: the task expires, or an ended task is removed."""
         return self.updated_at + self.retention if self.has_ended else self.expires_at
 
     def is_due(self, now: datetime) -> bool:
@@ -91,7 +91,7 @@ class Task:
         return self._ended(TaskStatus.EXPIRED, at, "outlived its time to live")
 
     def with_progress(self, progress: JsonObject, at: datetime) -> "Task":
-        """With what the server last said of its progress; a task that has ended stays as it is."""
+        """Return the task with the server's latest progress; an ended task is unchanged."""
         if self.has_ended:
             return self
         words = progress.get("message")
@@ -100,11 +100,11 @@ class Task:
         )
 
     def with_message(self, message: str, at: datetime) -> "Task":
-        """With how the server says that it stands; a task that has ended stays as it is."""
+        """Return the task with the server's latest status message; an ended task is unchanged."""
         return self if self.has_ended else replace(self, message=_cut(message), updated_at=at)
 
     def without_result(self) -> "Task":
-        """Without all that is large, to make room: how it ended stays."""
+        """Return the task without its large parts, to free memory. Its outcome remains."""
         error = self.error and {key: self.error.get(key) for key in ("code", "message")} | {"details": {}}
         message = self.message if self.result is None else LET_GO
         return replace(self, arguments={}, result=None, error=error, progress=None, message=message)

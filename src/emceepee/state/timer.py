@@ -1,4 +1,4 @@
-"""A timer that delivers a message later, once or again and again, as a table and a record."""
+"""A timer that delivers a message later, once or repeatedly, as a table and a record."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -8,7 +8,7 @@ from emceepee.state.machine import Machine, Move
 
 
 class TimerStatus(StrEnum):
-    """Where a timer stands."""
+    """The status of a timer."""
 
     ACTIVE = "active"
     """It will fire."""
@@ -33,7 +33,7 @@ TIMER = Machine(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """Frozen: every move returns the next record."""
+    """A timer record. It is frozen: every transition returns the next record."""
 
     timer_id: str
     message: str
@@ -52,7 +52,7 @@ class Timer:
 
     @property
     def next_deadline(self) -> datetime:
-        """When it fires, or, if it is done, is forgotten."""
+        """When it fires, or, once it has ended, when it is removed."""
         return self.expires_at if self.ended_at is None else self.ended_at + self.retention
 
     def deleted(self, at: datetime) -> "Timer":
@@ -60,9 +60,9 @@ class Timer:
         return replace(self, status=TimerStatus.DELETED, ended_at=at)
 
     def tick(self, now: datetime) -> "Timer | None":
-        """Fire once if it is time, however late: a laptop that slept gets one message, not a hundred.
+        """Fire once if it is due, however late: after a laptop's sleep, one message arrives, not a hundred.
 
-        The same timer if nothing happens, None if it is to be forgotten.
+        Return the same timer if nothing happens, None if it is to be removed.
         """
         if now < self.next_deadline:
             return self

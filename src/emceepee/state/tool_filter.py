@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from fnmatch import translate
 
-LONGEST_NAME = 1000  # of a tool, where there is any rule: a longer one is not permitted
+LONGEST_NAME = 1000  # of a tool, if any rule exists: a longer name is not permitted
 MOST_REMEMBERED = 10_000  # decisions
 
 
@@ -13,7 +13,10 @@ def has_wildcards(glob: str) -> bool:
 
 
 class _Globs:
-    """Names are looked up. What has wildcards is compiled once, into what cannot backtrack without end."""
+    """A set of globs.
+
+    Plain names are looked up; wildcards are compiled once, into regexes without runaway backtracking.
+    """
 
     def __init__(self, globs: tuple[str, ...]) -> None:
         self._names = frozenset(glob for glob in globs if not has_wildcards(glob))
@@ -25,7 +28,7 @@ class _Globs:
 
 @dataclass(frozen=True, slots=True)
 class ToolFilter:
-    """Names or globs. Denied beats allowed; with nothing allowed by name, everything not denied is."""
+    """Names or globs. Denied overrides allowed. If `allowed` is empty, every tool that is not denied is allowed."""
 
     allowed: tuple[str, ...] = ()
     denied: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What must not be seen of a program's arguments: one rule for the console, the command line and diffs of files."""
+"""Masks secrets in a program's arguments: one rule for the console, the command line, and diffs of files."""
 
 import re
 from collections.abc import Iterable
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from emceepee.telemetry.redaction import MASK, is_telling, masked_url
 
 TELLING = r"(?:authorization|cookie|token|secret|passw\w{0,20}|passphrase|credentials?|key|(?<![a-z])pat)"
-_LONGEST_NAME = 200  # of which the end is looked at
+_LONGEST_NAME = 200  # only its end is inspected
 _ENDS_TELLING = re.compile(rf"(?i){TELLING}$").search
 _FLAG = re.compile(r"--?([\w.-]+)").fullmatch
-_PAIR_FLAGS = frozenset({"header", "H", "env", "e"})  # of whose values each may be a secret, whatever it is called
-# Of a query they are masked as such, and what follows them is still shown.
+_PAIR_FLAGS = frozenset({"header", "H", "env", "e"})  # each of their values may be a secret, whatever its name
+# Query parameters are excluded: they are masked separately, so that the text after them stays visible.
 _NAMED = re.compile(r"(?<![\w.?&-])([\w.-]+)[\"']?\s*[:=]\s*")
 _AFTER_P = re.compile(r"-.*|(?:[\d.]+:)*\d{1,5}(?:/\w+)?|@[\w.-]+/[\w.@^~-]+").fullmatch  # port, npm's package
 _BEARER = re.compile(r"(?i)\b(bearer|basic)(\s+)(?!\$\{)[^\s\"']+")
@@ -18,7 +18,10 @@ _REFERENCE = re.compile(r"(?i)(?:(?:bearer|basic)\s+)?(?:\$\{(?:(?!:-)[^{}])*\})
 
 
 def masked_arguments(words: Iterable[str]) -> list[str]:
-    """Names tell: `--token x`, `--token=x`, `--env TOKEN=x`, `Authorization: x`, `Bearer x`. Takes linear time."""
+    """Mask secrets by their names: `--token x`, `--token=x`, `--env TOKEN=x`, `Authorization: x`, `Bearer x`.
+
+    Takes linear time.
+    """
     shown, flag = [], ""
     for word in words:
         shown.append(_masked_after(flag, word))
@@ -32,7 +35,7 @@ def mask_bearers(text: str) -> str:
 
 
 def is_reference(text: str) -> bool:
-    """Whether it only says where a secret is. What stands for one that is not there may be a secret itself."""
+    """Return whether the text only refers to a secret. `${X:-default}` does not count: the default may be a secret."""
     return _REFERENCE.fullmatch(text) is not None
 
 

@@ -1,6 +1,6 @@
-"""The audit log: one line of JSON for each request, with who asked for what, when, and how it ended.
+"""The audit log: one line of JSON per request, with its principal, target, time, and outcome.
 
-A digest stands for the arguments, so that it can be shown later what was asked for without keeping it.
+A digest stands for the arguments, so that a request can later be proven without storing its arguments.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
 
-LOOK_SECONDS = 1.0  # between looks whether the file was moved away
-ARGUMENT_BYTES = 64 << 10  # of the arguments of one request, where they are wanted; the rest is cut
+LOOK_SECONDS = 1.0  # between checks for log rotation
+ARGUMENT_BYTES = 64 << 10  # of one request's arguments, if logged; the rest is cut
 MOST_BYTES = 16 << 20  # waiting to be written: a disk may be slow for a while
 _encode_in_order = msgspec.json.Encoder(order="deterministic").encode
-_UNSEEN = SpanWatch()  # of requests that only ask what there is
+_UNSEEN = SpanWatch()  # for requests that only list or query
 
 
 class AuditLog(SpanObserver):
-    """Observes all requests of a process, and writes in a thread of its own. `close` waits a moment for it."""
+    """Observes all requests of a process and writes in its own thread. `close` waits briefly for the thread."""
 
     def __init__(self, path: Path, clock: Clock, *, with_arguments: bool = False) -> None:
         """Raises: OSError."""
         self._path, self._clock, self._with_arguments = path, clock, with_arguments
         self._file: tuple[int, int] | None = None
-        self._is_lost = False  # whether it was said that there is no file
+        self._is_lost = False  # whether the loss of the file was reported
         self._looked_at = clock.monotonic()
         self._writer = self._open()
 
@@ -54,7 +54,7 @@ class AuditLog(SpanObserver):
         self._writer.close()
 
     def _follow_file(self) -> None:
-        """A file that was renamed or removed, as logs are rotated, is followed by a new one of the old name."""
+        """If the file was renamed or removed, as in log rotation, open a new one under the old name."""
         now = self._clock.monotonic()
         if now - self._looked_at < LOOK_SECONDS:
             return
@@ -99,7 +99,7 @@ class _AuditedRequest(SpanWatch):
             "principal": self._owner.principal,
             "session": self._owner.session_id,
             "kind": str(span.kind),
-            "name": public_url(span.name),  # of a resource it is an address
+            "name": public_url(span.name),  # a resource's name is a URL
         }
         if span.server is not None:
             line["server"] = span.server
@@ -116,7 +116,7 @@ class _AuditedRequest(SpanWatch):
 
 
 def digest(arguments: JsonObject) -> str:
-    """Of the arguments as compact JSON whose keys are in order."""
+    """Return the digest of the arguments as compact JSON with sorted keys."""
     try:
         data = orjson.dumps(arguments, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # an integer beyond 64 bits, or the like
@@ -127,7 +127,7 @@ def digest(arguments: JsonObject) -> str:
 def _encoded_in_order(arguments: JsonObject) -> bytes:
     try:
         return _encode_in_order(arguments)
-    except UnicodeEncodeError:  # a lone surrogate, which leaves as the replacement character
+    except UnicodeEncodeError:  # a lone surrogate, written as the replacement character
         return _encode_in_order(msgspec.json.decode(encode(arguments)))
 
 

@@ -1,4 +1,4 @@
-"""The requests of a session that are kept to be looked at, and the room that all sessions share for them."""
+"""The stored requests of a session for the console, and the budget that all sessions share for them."""
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
@@ -16,22 +16,22 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True)
 class SpanOwner:
-    """Whose requests those of a journal are."""
+    """The session and principal of a journal's requests."""
 
     session_id: str
     principal: str
-    since: float = 0.0  # by the clock that never goes back
+    since: float = 0.0  # on the monotonic clock
 
 
 class RequestOrigin(Protocol):
-    """How a request came."""
+    """How a request arrived."""
 
     @property
     def request(self) -> Request: ...
 
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:
-        """Those of HTTP; None if it did not come by HTTP."""
+        """The HTTP headers; None if it did not arrive by HTTP."""
         ...
 
     @property
@@ -40,17 +40,17 @@ class RequestOrigin(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BegunRequest:
-    """A request as observers see it when it begins. `arguments` are whole, but for what is private in them."""
+    """A request as observers see it when it begins. `arguments` are complete except for private values."""
 
     span: Span
     owner: SpanOwner
     arguments: JsonObject = field(repr=False)
-    origin: RequestOrigin | None = None  # None: no caller sent it
-    parent: Span | None = None  # the request that it is a part of
+    origin: RequestOrigin | None = None  # None: it has no caller
+    parent: Span | None = None  # the request that it belongs to
 
 
 class SpanObserver(ABC):
-    """Wants to know of every request of the process."""
+    """Receives every request of the process."""
 
     __slots__ = ()
 
@@ -58,14 +58,14 @@ class SpanObserver(ABC):
     def begin(self, begun: BegunRequest) -> SpanWatch: ...
 
     def session_ended(self, owner: SpanOwner, seconds: float) -> None:  # noqa: B027  # not all want to know of it
-        """`seconds` is how long it was here."""
+        """A session ended after `seconds` in this process."""
 
 
 NO_OWNER = SpanOwner("", "")
 
 
 class SpanBudget:
-    """How many requests are kept in all; beyond it the oldest goes, whosever it is. And who observes all of them."""
+    """The limit of stored requests in all sessions; beyond it the oldest is dropped. It also has the observers."""
 
     def __init__(self, most: int, observers: tuple[SpanObserver, ...] = ()) -> None:
         self._most, self.observers = most, observers
@@ -92,8 +92,11 @@ class SpanBudget:
 
 
 class _Revisions:
-    """Counts changes. It is all that a span knows of its journal: a timer or a pooled connection that a request began
-    keeps the request's context, and with it the span, long after the session has ended."""
+    """Counts changes. A span references only this object, not its journal.
+
+    A timer or pooled connection that a request created retains the request's context, and with it the span, long after
+    the session has ended.
+    """
 
     __slots__ = ("newest", "notify")
 
@@ -107,11 +110,11 @@ class _Revisions:
 
 
 def _nobody() -> None:
-    """Looks."""
+    """Notify nobody."""
 
 
 class Journal:
-    """One session's requests, oldest first. `changed` is called whenever one of them is different from before."""
+    """One session's requests, oldest first. `changed` is called on every change to one of them."""
 
     def __init__(
         self,
@@ -123,12 +126,12 @@ class Journal:
         changed: Callable[[], None],
         owner: SpanOwner = NO_OWNER,
     ) -> None:
-        """`owner` is for observers; without any, it need not be known."""
+        """Create a journal. `owner` is for observers; without observers it may be unknown."""
         self._owner = owner
         self._room, self._clock, self._ids, self._most = room, clock, ids, most
         self._revisions = _Revisions(changed)
-        self._spans: list[Span] = []  # not a deque: an empty one weighs more than the rest of the journal
-        self.begun = 0  # how many there were in all, kept or not
+        self._spans: list[Span] = []  # a list: an empty deque takes more memory than the rest of the journal
+        self.begun = 0  # total number, stored or not
 
     @property
     def revision(self) -> int:
@@ -168,14 +171,14 @@ class Journal:
         return span
 
     def unkept(self, owner: SpanOwner | None = None) -> "Journal | None":
-        """For requests that nobody but observers is to see; None if there are none. `owner`: if it is another."""
+        """Return a journal for requests that only observers see; None without observers. `owner` replaces its own."""
         room = self._room
         if not room.observers:
             return None
         return Journal(room, self._clock, self._ids, most=0, changed=_nobody, owner=owner or self._owner)
 
     def since(self, revision: int) -> list[Span]:
-        """Those that are different since then, in the order of their beginning."""
+        """Return the spans that changed after this revision, oldest first."""
         return [self._named(span) for span in self._spans if span.revision > revision]
 
     def find(self, span_id: str) -> Span | None:
@@ -191,16 +194,16 @@ class Journal:
                 observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
 
     def oldest_went(self) -> None:
-        """The room gave it up. What is oldest of all is the oldest here."""
+        """Drop the oldest request because the budget removed it: the oldest of all is the oldest here."""
         self._spans.pop(0)
 
     def _named(self, span: Span) -> Span:
-        """An id costs something, and most requests are never looked at."""
+        """Give the span an id on first use: an id costs time, and most requests are never viewed."""
         if not span.span_id:
             span.span_id = self._ids.new()
         return span
 
 
 def unowned_journal(room: SpanBudget, clock: Clock, ids: Ulids) -> Journal | None:
-    """For requests that belong to no session, if anyone observes them: nobody else could look at them."""
+    """Return a journal for requests without a session; None without observers, because nobody else could see it."""
     return Journal(room, clock, ids, most=0, changed=_nobody) if room.observers else None

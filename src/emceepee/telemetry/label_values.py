@@ -1,4 +1,4 @@
-"""Names as values of a label: whoever chooses the names, there are few of them, short ones, of plain characters."""
+"""Bounded label values: whatever names others choose, the values are few, short, and of plain characters."""
 
 import re
 
@@ -8,7 +8,7 @@ _UNUSUAL = re.compile(r"[^A-Za-z0-9_.:/@-]")
 
 
 class LabelValues:
-    """Those of one label. The first `most` names have a value each, and all others share one."""
+    """The values of one label. The first `most` names have a value each; all other names share one."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class LabelValues:
         return name in self._values
 
     def value_of(self, name: str, *, may_be_new: bool = True) -> str:
-        """`may_be_new`: whether the name is worth a value of its own, if it has none yet."""
+        """Return the value for a name. `may_be_new`: whether an unknown name may get its own value."""
         value = self._values.get(name)
         if value is not None:
             return value

@@ -1,4 +1,4 @@
-"""Writes log lines in a thread of its own: a reader that is slow, or a disk that is full, delays nobody else."""
+"""Writes log lines in its own thread, so that a slow reader or a full disk delays nothing else."""
 
 import errno
 import os
@@ -11,30 +11,30 @@ from queue import Empty, SimpleQueue
 
 from emceepee.paths import PRIVATE_FILE
 
-MOST_BYTES = 2 << 20  # waiting to be written: a burst of some ten thousand lines
+MOST_BYTES = 2 << 20  # waiting to be written: a burst of about ten thousand lines
 BATCH_BYTES = 64 << 10  # written at once
 FLUSH_SECONDS = 1.0  # at exit, for a reader that still reads
 
 
 class LogWriter:
-    """`put` never waits, and drops what does not fit. What was dropped is counted, and told when there is room."""
+    """`put` never waits and drops lines that do not fit. Drops are counted and reported once there is room."""
 
     def __init__(
         self,
         descriptor: int,
         *,
-        dropped_line: Callable[[int], str],  # says how many
+        dropped_line: Callable[[int], str],  # gets the count
         on_failure: Callable[[OSError], None] = lambda _: None,
         most_bytes: int = MOST_BYTES,
         gives_up: bool = False,
     ) -> None:
-        """`gives_up`: after a failure nothing more is written, because a line means nothing without those before it."""
+        """If `gives_up`, a failure stops all writing, because a line is meaningless without the lines before it."""
         self._descriptor, self._on_failure, self._most_bytes = descriptor, on_failure, most_bytes
         self._gives_up = gives_up
         self.dropped_line = dropped_line
         self._queue: SimpleQueue[bytes | threading.Event | None] = SimpleQueue()
         self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
-        # Each number is changed by one side only, so that the thread needs no lock.
+        # Each number has one writing side, so that the thread needs no lock.
         self._put_bytes = self._written_bytes = 0
         self._dropped = self._failed = self._reported = 0  # lines
         self._is_failing = self._is_mid_line = False
@@ -53,7 +53,7 @@ class LogWriter:
                 self._thread.start()
 
     def flush(self, *, within: float = FLUSH_SECONDS) -> bool:
-        """Wait until everything that was put is written, but not for ever."""
+        """Wait until all lines are written, with a time limit. Return whether they were."""
         if self._thread is None or not self._thread.is_alive():
             return True
         reached = threading.Event()
@@ -61,7 +61,7 @@ class LogWriter:
         return reached.wait(within)
 
     def close(self) -> None:
-        """Close the descriptor once everything is written; that is not waited for."""
+        """Close the descriptor once all lines are written, without waiting for it."""
         self._queue.put(None)
         if self._thread is None:
             os.close(self._descriptor)
@@ -79,7 +79,7 @@ class LogWriter:
                 return
 
     def _batch(self) -> tuple[list[bytes], threading.Event | bool | None]:
-        """The next lines, and what stands behind them: a mark to set, True for the end, None for nothing."""
+        """Return the next lines and the item after them: an event to set, True for the end, None for nothing."""
         lines: list[bytes] = []
         item = self._queue.get()
         size = 0
@@ -122,7 +122,7 @@ class LogWriter:
         while view:
             try:
                 count = os.write(self._descriptor, view)
-            except BlockingIOError:  # another program that shares the descriptor made it so
+            except BlockingIOError:  # another program that shares the descriptor made it non-blocking
                 writable = select.poll()
                 writable.register(self._descriptor, select.POLLOUT)
                 writable.poll()
@@ -132,7 +132,7 @@ class LogWriter:
 
 
 def open_log_file(path: Path) -> int:
-    """For its owner alone, and never through a link that someone else may have put there. Raises: OSError."""
+    """Open a private log file, never through a link that another user may have put there. Raises: OSError."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
     try:
         # O_NONBLOCK: opening a named pipe without a reader would wait.

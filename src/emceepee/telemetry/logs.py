@@ -22,7 +22,7 @@ _LEVEL_NAME = {logging.DEBUG: "debug", logging.INFO: "info", logging.WARNING: "w
 
 
 class EventLog:
-    """`log.info("server_connected", server="github")`: the first word is for machines, the fields for both."""
+    """`log.info("server_connected", server="github")`: programs read the event name, programs and people the fields."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"emceepee.{name}")
@@ -50,7 +50,7 @@ class EventLog:
 def configure(
     *, level: str = "info", style: str = "text", file: Path | None = None, fields: Mapping[str, Any] | None = None
 ) -> None:
-    """Send all logs to stderr, or to `file`. Libraries are heard from warnings on. `fields` stand in every line.
+    """Send all logs to stderr, or to `file`. Libraries log from level warning. `fields` are added to every line.
 
     Raises:
         OSError: the file cannot be opened.
@@ -67,12 +67,12 @@ def configure(
 
 
 def set_level(level: str) -> None:
-    """From now on. That of libraries stays."""
+    """Set emceepee's log level from now on. The level of libraries stays."""
     logging.getLogger("emceepee").setLevel(_PYTHON_LEVEL[level])
 
 
 def tell_operator(words: str) -> None:
-    """One line for whoever started emceepee, on standard error, also if the log goes to a file. Never waits."""
+    """Write one line for the operator to standard error, even if the log goes to a file. Never waits."""
     _standard_error().put(printable(words))
 
 
@@ -82,7 +82,7 @@ def _standard_error() -> LogWriter:
 
 
 class QueuedLines(logging.Handler):
-    """Hands each line to a writer. `flush`, which Python calls at exit, waits a moment for it."""
+    """Passes each line to a writer. `flush`, which Python calls at exit, waits briefly for the writer."""
 
     def __init__(self, formatter: logging.Formatter, file: Path | None) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class QueuedLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             line = self.format(record)
-        except Exception as error:  # a defect of whoever logged: said in a line, as Python's own traceback is not
+        except Exception as error:  # a defect of the logging code; Python's own traceback would not be one line
             line = f"a log line of {record.name} could not be written: {error!r}"
         self._writer.put(line)
 
@@ -128,7 +128,7 @@ class _EventLines(logging.Formatter):
 
 
 class JsonLines(_EventLines):
-    """One JSON object a line: `level`, `event`, `timestamp`, `data`."""
+    """One JSON object per line: `level`, `event`, `timestamp`, `data`."""
 
     def format(self, record: logging.LogRecord) -> str:
         entry: dict[str, Any] = {
@@ -152,7 +152,7 @@ class ReadableLines(_EventLines):
         line = f"{_timestamp(record)[11:23]} {_level(record):5} {_escaped(_message(record))}{fields}"
         if error is None:
             return line
-        # Indented: what others said may be in it, and cannot pass for a line of the log.
+        # Indented: a traceback may contain foreign text, which must not look like a log line.
         return "\n".join([line, *(f"  {_escaped(part)}" for part in error.split("\n"))])
 
 
@@ -169,7 +169,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _data(record: logging.LogRecord, formatter: _EventLines) -> dict[str, Any]:
-    """Cut before it is looked through for secrets: both are work that a server may choose the amount of."""
+    """Return the fields, cut before they are redacted: a server may control the amount of work of both."""
     fields: Mapping[str, Any] = {**formatter.common_fields, **getattr(record, "fields", {})}
     data = {key: redacted(kept(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
     if record.exc_info and record.exc_info[0] is not None:
@@ -186,18 +186,18 @@ def _plain(value: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    """Without its middle if it is long: a traceback ends with what went wrong."""
+    """Cut the middle of a long text: a traceback ends with the error itself."""
     half = TEXT_LENGTH // 2
     return text if len(text) <= TEXT_LENGTH else f"{text[:half]} ... ({len(text)} characters) ... {text[-half:]}"
 
 
 def _escaped(text: str) -> str:
-    """A terminal obeys nothing in it, and it stays one line."""
+    """Escape control characters, so that a terminal executes nothing and the text stays on one line."""
     return text if text.isprintable() else json.dumps(text)[1:-1]
 
 
 def _readable(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    # Quoted also if a terminal would obey it: backends' own words stand in here.
+    # Text with control characters is quoted too: it may come from a backend.
     plain = bool(text) and text.isprintable() and not any(c in ' "' for c in text)
     return text if plain else json.dumps(text)

@@ -1,13 +1,13 @@
-"""How late the event loop is with what it should do now: the plainest sign that a process has too much to do."""
+"""The delay of the event loop: the simplest sign of an overloaded process."""
 
 from emceepee.clock import Clock, Handle
 
-PERIOD_SECONDS = 0.5  # between two looks
-WINDOW_SECONDS = 30.0  # a scrape sees the worst of this one and of the one before, whoever scrapes how often
+PERIOD_SECONDS = 0.5  # between two measurements
+WINDOW_SECONDS = 30.0  # a scrape sees the worst of this window and the one before, at any scrape interval
 
 
 class LoopLag:
-    """Looks from `start` to `close`."""
+    """Measures from `start` to `close`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -17,7 +17,7 @@ class LoopLag:
 
     @property
     def worst(self) -> float:
-        """Seconds, within the last minute or so."""
+        """The worst delay in seconds, within the last minute or so."""
         return max(self._worst, self._worst_before)
 
     def start(self) -> None:

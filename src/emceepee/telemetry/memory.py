@@ -1,4 +1,4 @@
-"""How much memory this process has."""
+"""The memory use of this process."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ RESIDENT_FIELD = 1  # in pages
 
 
 def resident_bytes() -> int | None:
-    """None where the system does not tell it so."""
+    """Return the resident size, or None if the system does not report it."""
     try:
         return int(STATM.read_text().split()[RESIDENT_FIELD]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Who observes what a process does, besides its own journals."""
+"""The observers of a process, besides its own journals."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from emceepee.telemetry.outgoing import LinkObserver
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """`requests` are told of those of callers, `links` of those to servers."""
+    """`requests` receive callers' requests, `links` receives requests to servers."""
 
     requests: tuple[SpanObserver, ...] = ()
     links: LinkObserver | None = None

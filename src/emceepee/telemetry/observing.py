@@ -1,4 +1,4 @@
-"""What fails in an observer is a defect of ours: it is logged, and the request that is observed does not notice."""
+"""Isolation of observers: a failure in an observer is our defect. It is logged and does not affect the request."""
 
 from types import TracebackType
 

@@ -1,4 +1,4 @@
-"""What an observer wants to know of the requests that emceepee sends to servers."""
+"""The interface for observers of the requests that emceepee sends to servers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledServer:
-    """The server that is asked. Without an address it is a program; that of a Unix socket is its path."""
+    """The called server. Without an address it is a program; the address of a Unix socket is its path."""
 
     name: str
     address: str | None = None
@@ -28,7 +28,7 @@ class OutgoingRequest:
 
 
 class SentRequest(Protocol):
-    """One request, from then until its end. `meta` and `headers` go with it."""
+    """One request from before it is sent until its end. `meta` and `headers` are sent with it."""
 
     @property
     def meta(self) -> Mapping[str, str]: ...
@@ -37,21 +37,21 @@ class SentRequest(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
     def number(self, number: int) -> None:
-        """The id that it is sent with."""
+        """Record the id that it is sent with."""
         ...
 
     def answered(self, result: JsonObject) -> None: ...
 
     def failed(self, why: str, code: int | None) -> None:
-        """`why` is one of a few words, `code` that of the error that the server answered with."""
+        """Record a failure. `why` is one of a few words, `code` is the code of the server's error."""
         ...
 
 
 class LinkObserver(Protocol):
-    """Wants to know of every link to a server, and of what is asked on it."""
+    """Observes every link to a server and every request on it."""
 
     def begin(self, request: OutgoingRequest) -> SentRequest: ...
 
     def link_ended(self, callee: CalledServer, protocol_version: str, seconds: float) -> None:
-        """`seconds` is how long there was one."""
+        """A link ended after `seconds`."""
         ...

@@ -1,13 +1,13 @@
-"""What is kept of a value to be looked at later: all of it if it is small, else its beginning."""
+"""The stored preview of a value: all of a small value, else its beginning."""
 
 from typing import Any
 
 _MOST_DEPTH = 12
-_MARK = "..."  # in ASCII: one other character would make a long text twice as large, and ten times as slow to write
+_MARK = "..."  # ASCII: one other character would double the size of a long text and take ten times as long to write
 
 
 def kept(value: Any, room: int) -> tuple[Any, bool]:
-    """The value itself if it fits into about `room` characters, else a copy that does; and whether it was cut."""
+    """Return a value that fits into about `room` characters, else a copy that does; and whether it was cut."""
     if value is None:
         return None, False
     try:
@@ -19,8 +19,8 @@ def kept(value: Any, room: int) -> tuple[Any, bool]:
 
 
 def _left(value: Any, room: int) -> int:
-    """What is left of the room; less than nothing as soon as the value does not fit, however large it is."""
-    kind = type(value)  # JSON has no subclasses, and this is on the way of every call
+    """Return the remaining room. It becomes negative once the value does not fit, without reading the rest."""
+    kind = type(value)  # JSON has no subclasses, and every call runs this
     if kind is str:
         return room - len(value) - 2
     if kind is dict:
@@ -38,7 +38,7 @@ def _left(value: Any, room: int) -> int:
 
 
 class _Cut:
-    """Copies the beginning of a value, string by string, until the room is used up."""
+    """Copies the beginning of a value, string by string, until the room is exhausted."""
 
     def __init__(self, room: int) -> None:
         self._room = room

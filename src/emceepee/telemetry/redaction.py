@@ -1,4 +1,4 @@
-"""What must never be seen in a log: values under telling names, and credentials inside addresses."""
+"""Redaction for logs: values under secret names, and credentials in URLs."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from emceepee.wire.codec import decode, encode_text
 
 MASK = "***"
 SHORTEST_KEY, LONGEST_SEGMENT = 16, 60  # characters of a part of a path
-LOOKED_AT = 4096  # characters of a text that is cut
+LOOKED_AT = 4096  # characters of a text that will be cut
 _WORDS = (
     "authorization|cookie|password|passwd|secret|token|api[-_]?key|apikey|credentials?|private[-_]?key|assertion"
     "|redirect[-_]?url"
@@ -18,20 +18,23 @@ _SECRET_NAME = re.compile(rf"(?i)(^|[-_.])({_WORDS})($|[-_.])")
 _WORD_BEGINS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")  # accessToken is an access_token
 _USERINFO = re.compile(r"(?<=://)[^/?#\s]+@")
 _OPEN_AUTHORITY = re.compile(r"(?<=://)[^/?#\s]*\Z")
-# What begins a name ends the one before it, or a run of "?" would be looked through anew from each of them.
+# A character that begins a name ends the one before it; else a run of "?" would take quadratic time.
 _QUERY_VALUE = re.compile(r"([?&][^=&#?\s]+=)[^&#\s]*")
 _JSON_NAME = re.compile(r'"((?:[^"\\]|\\.){1,80})"\s{0,8}:\s{0,8}', re.DOTALL)
 _JSON_VALUE = re.compile(r'"(?:[^"\\]|\\.)*"?|[^\s,\]}"]*', re.DOTALL)
 
 
 def public_url(url: str) -> str:
-    """An address without its user, password and query values."""
+    """Return a URL without its user, password, and query values."""
     return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub("", url))
 
 
 def public_place(url: str) -> str:
-    """The address of a server without all that may be a secret: as above, without its fragment, and of its path without
-    segments that look like keys. Some servers take their token there."""
+    """Return a server's URL without anything that may be a secret.
+
+    Like `public_url`, but the fragment is dropped and path segments that look like keys are masked: some servers accept
+    their token there.
+    """
     begin, mark, query = public_url(url.partition("#")[0]).partition("?")
     scheme, slashes, rest = begin.partition("://")
     if scheme == "unix":
@@ -52,7 +55,7 @@ def without_keys_of(url: str, text: str) -> str:
 
 
 def _is_key(segment: str, before: str) -> bool:
-    """Whether it may be one: long, and no words; or what comes behind such a name as `token`."""
+    """Return whether a segment may be a key: long and not a word, or after a name such as `token`."""
     if len(segment) > LONGEST_SEGMENT or (segment and is_telling(before)):
         return True
     return len(segment) >= SHORTEST_KEY and (
@@ -61,19 +64,19 @@ def _is_key(segment: str, before: str) -> bool:
 
 
 def public_start(text: str, most: int) -> str:
-    """The beginning of the same, of a text that may be very long. A user that goes on behind it is left out."""
+    """Return the beginning of the public form of a text that may be very long. A user that the cut hits is dropped."""
     if len(text) > LOOKED_AT:
         text = _OPEN_AUTHORITY.sub("", text[:LOOKED_AT])
     return public_url(text)[:most]
 
 
 def masked_url(url: str) -> str:
-    """As `public_url`, for whoever may write it again: a mask stands for the user and the password, too."""
+    """Like `public_url`, for URLs that a user may edit: a mask also replaces the user and the password."""
     return _QUERY_VALUE.sub(rf"\1{MASK}", _USERINFO.sub(f"{MASK}@", url))
 
 
 def redacted(value: Any, *, name: str = "", address: Callable[[str], str] = public_url) -> Any:
-    """The same shape with secrets masked; `name` is the key under which the value stands. Takes linear time."""
+    """Return the same structure with secrets masked; `name` is the value's key. Takes linear time."""
     if name and is_telling(name):
         return MASK
     if isinstance(value, Mapping):
@@ -86,7 +89,7 @@ def redacted(value: Any, *, name: str = "", address: Callable[[str], str] = publ
 
 
 def _redacted_text(text: str, address: Callable[[str], str]) -> str:
-    """Addresses lose their secrets; a text that is JSON is looked into, because servers answer with such texts."""
+    """Redact URLs. Parse a text that is JSON and redact its values, because servers answer with such texts."""
     if text[:1] in ("{", "[") and _SECRET_WORD.search(text):
         try:
             found = decode(text.encode("utf-8", "replace"))
@@ -104,12 +107,12 @@ def _masked_in_part_of_json(text: str) -> str:
             continue
         masked += f'{text[end : name.end()]}"{MASK}"'
         if text[name.end() : name.end() + 1] in ("{", "["):
-            return masked  # where a value with parts of its own ends is not known
+            return masked  # the end of a nested value is unknown
         value = _JSON_VALUE.match(text, name.end())
         end = value.end() if value else name.end()
     return masked + text[end:]
 
 
 def is_telling(name: str) -> bool:
-    """Whether what stands under it is a secret."""
+    """Return whether a value of this name is a secret."""
     return _SECRET_NAME.search(_WORD_BEGINS.sub("_", name)) is not None

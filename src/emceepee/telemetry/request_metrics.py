@@ -1,4 +1,4 @@
-"""How many requests there were, how they ended and how long they took: counted as they end, told when someone asks."""
+"""Counts and durations of requests by outcome: recorded as they end, reported on demand."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -10,8 +10,8 @@ from emceepee.wire.json_types import JsonObject
 
 # Seconds. The last ones are for tasks, which may take half an hour.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-MOST_SERVERS = 100  # with a label value of their own; so many are configured hardly ever
-MOST_NAMES_PER_SERVER = 100  # so that one server, or who makes names up, leaves room for the others
+MOST_SERVERS = 100  # with their own label value; so many are hardly ever configured
+MOST_NAMES_PER_SERVER = 100  # so that one server, or a caller that invents names, leaves room for others
 MOST_SERIES = 1000
 
 
@@ -28,18 +28,18 @@ class Series:
 
 
 class RequestMetrics(SpanWatch, SpanObserver):
-    """Observes all requests of a process. Nothing is kept of one of them, so it is the watch of each, too."""
+    """Observes all requests of a process. It stores nothing per request, so one object watches them all."""
 
     __slots__ = ("_known", "_names", "_series", "_servers")
 
     def __init__(self, servers: Iterable[str] = ()) -> None:
-        """`servers` have a label value of their own, whatever callers name before they are used."""
+        """`servers` always have their own label values, whatever names callers use first."""
         self._servers = LabelValues(MOST_SERVERS)
         for server in servers:
             self._servers.value_of(server)
         self._names: dict[tuple[SpanKind, str], LabelValues] = {}
         self._series: dict[tuple[SpanKind, str, str], Series] = {}
-        self._known: dict[tuple[SpanKind, str | None, str], Series] = {}  # by the names as they came
+        self._known: dict[tuple[SpanKind, str | None, str], Series] = {}  # by their original names
 
     def __iter__(self) -> Iterator[Series]:
         return iter(list(self._series.values()))
@@ -57,7 +57,7 @@ class RequestMetrics(SpanWatch, SpanObserver):
     def _find(self, span: Span) -> Series:
         kind, is_real = span.kind, _is_real(span)
         server = "" if span.server is None else self._servers.value_of(span.server, may_be_new=is_real)
-        name = "" if kind is SpanKind.RESOURCE_READ else span.name  # there are as many as there are resources
+        name = "" if kind is SpanKind.RESOURCE_READ else span.name  # one name for all: there are as many as resources
         names = self._names.get((kind, server))
         if names is None:
             names = self._names[kind, server] = LabelValues(MOST_NAMES_PER_SERVER)
@@ -71,7 +71,7 @@ class RequestMetrics(SpanWatch, SpanObserver):
 
 
 def _is_real(span: Span) -> bool:
-    """Whether what it names is there, as far as its end tells: callers can name anything."""
+    """Return whether its target exists, as far as its outcome shows: callers can use any name."""
     if span.kind is SpanKind.OWN_TOOL:
         return True
     if span.kind is SpanKind.PROTOCOL or span.server is None:

@@ -1,4 +1,4 @@
-"""What the operator wants to see of the requests, besides the console and the log."""
+"""The operator's telemetry options, besides the console and the log."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """Nothing of it is on by itself."""
+    """Telemetry options. All are off by default."""
 
-    metrics: bool = False  # at /metrics, on the port for callers
-    metrics_listen: tuple[str, int] | None = None  # and at that of its own
+    metrics: bool = False  # at /metrics, on the main port
+    metrics_listen: tuple[str, int] | None = None  # and on its own port
     audit_log: Path | None = None
-    audit_arguments: bool = False  # and not only their digest
-    otel: bool = False  # traces and metrics by OpenTelemetry, where its variables say
+    audit_arguments: bool = False  # in full, not only their digest
+    otel: bool = False  # OpenTelemetry traces and metrics, configured by its environment variables
 
     @property
     def wants_metrics(self) -> bool:

@@ -1,6 +1,6 @@
-"""What happens to one request: its phases on a line of time. One wrapper, `phase`, is all that the rest has to know.
+"""The phases of one request on a timeline. Other modules need only one context manager, `phase`.
 
-The request that a piece of work belongs to is found by the context it runs in, so nothing is passed down for it.
+The context variable of the running task identifies the request, so no code passes it down.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,14 +19,14 @@ from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("requests")
-MOST_PHASES = 200  # of one request: a list over many servers has some of each
+MOST_PHASES = 200  # of one request: a list over many servers has several per server
 LONGEST_ERROR = 300
 LONGEST_NAME = 200
-KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should stay in a processor's cache
+KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should fit into a processor's cache
 
 
 class SpanKind(StrEnum):
-    """What a request is for."""
+    """The purpose of a request."""
 
     TOOL_CALL = "tool_call"
     """A backend's tool."""
@@ -43,7 +43,7 @@ class SpanKind(StrEnum):
 
 
 class SpanStatus(StrEnum):
-    """How a request stands."""
+    """The status of a request."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -52,7 +52,7 @@ class SpanStatus(StrEnum):
 
 
 class PhaseKind(StrEnum):
-    """What a request spends its time with."""
+    """The ways in which a request spends its time."""
 
     CONNECTING = "connecting"
     """Its backend has to be reached first."""
@@ -67,18 +67,18 @@ class PhaseKind(StrEnum):
 
 
 class SpanWatch:
-    """What an observer of all requests wants to know of one. It does not keep the span, which keeps it."""
+    """An observer's view of one request. It has no reference to the span, which references it."""
 
     __slots__ = ()
 
     def became_task(self, span: "Span") -> None:
-        """The caller is answered with a task, and the request goes on as that."""
+        """The caller received a task, and the request continues as that task."""
 
     def ended(self, span: "Span", result: JsonObject | None) -> None: ...
 
 
 class Phase:
-    """A part of a request's time; a context manager. `ended` is None while it lasts."""
+    """A part of a request's time; a context manager. `ended` is None while it is open."""
 
     __slots__ = ("_span", "began", "ended", "kind", "server")
 
@@ -96,23 +96,23 @@ class Phase:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.ended = self._span.elapsed()
         self._span.touch()
-        del self._span  # which has us among its phases: only the collector could free the two
+        del self._span  # which has us among its phases: a reference cycle would need the garbage collector
 
     def change(self, kind: PhaseKind) -> None:
-        """Show an open phase as another kind from its beginning."""
+        """Change the kind of an open phase, from its beginning."""
         if self.kind is not kind:
             self.kind = kind
             self._span.touch()
 
     def withdraw(self) -> None:
-        """Take an open phase back: it turned out to be another request's."""
+        """Remove an open phase that turned out to belong to another request."""
         self._span.phases.remove(self)
         self._span.touch()
         del self._span
 
 
 class Span:
-    """One request from its arrival to its reply, and on, if it becomes a task. Times are seconds after `at`."""
+    """One request from its arrival to its reply, or to the end of its task. Times are seconds after `at`."""
 
     __slots__ = (
         "_arguments",
@@ -161,9 +161,9 @@ class Span:
         self._result = b"null"
         self.task_id: str | None = None
         self.progress: JsonObject | None = None
-        self.span_id = ""  # given when someone looks
+        self.span_id = ""  # set on first view
         self.parent: str | None = None  # the id of the request that this one is a part of
-        self.number = self.revision = 0  # given by the journal
+        self.number = self.revision = 0  # set by the journal
         self.watches: tuple[SpanWatch, ...] = ()
         self._monotonic, self._touched = monotonic, touched
         self._zero = monotonic()
@@ -183,7 +183,7 @@ class Span:
         return self._monotonic() - self._zero
 
     def touch(self) -> None:
-        """Whoever looks will look again."""
+        """Notify readers of a change."""
         self._touched(self)
 
     def became_task(self, task_id: str) -> None:
@@ -198,7 +198,7 @@ class Span:
         self.touch()
 
     def replied(self, result: JsonObject) -> None:
-        """The result is there; one that says so is an error."""
+        """Record the result, as an error if it is marked as one."""
         if self.is_private:
             result = {"content": [{"type": "text", "text": MASK}], "isError": bool(result.get("isError"))}
         if result.get("isError"):
@@ -241,7 +241,7 @@ class Span:
 
 
 class _NoPhase:
-    """For work that belongs to no request that someone waits for."""
+    """For work outside of any request."""
 
     __slots__ = ()
 
@@ -255,18 +255,18 @@ _current: ContextVar[Span | None] = ContextVar("span", default=None)
 
 
 def current() -> Span | None:
-    """The request that is being served here."""
+    """Return the request of the current context."""
     return _current.get()
 
 
 def serve(span: Span | None) -> None:
-    """From here on, in this context and those made from it, work belongs to that request."""
+    """Assign further work in this context, and contexts copied from it, to the request."""
     _current.set(span)
 
 
 @contextmanager
 def served(span: Span | None) -> Iterator[None]:
-    """The same for a while."""
+    """Like `serve`, until the context manager exits."""
     token = _current.set(span)
     try:
         yield
@@ -275,12 +275,12 @@ def served(span: Span | None) -> Iterator[None]:
 
 
 def phase(kind: PhaseKind, server: str) -> Phase | _NoPhase:
-    """`with phase(PhaseKind.CALL, "github"): …` shows on the request that is being served, if there is one."""
+    """`with phase(PhaseKind.CALL, "github"): …` adds a phase to the current request, if any."""
     return _phase_of(_current.get(), kind, server)
 
 
 def open_phase(span: Span | None, kind: PhaseKind, server: str) -> Phase | None:
-    """Begin a phase of a request that is known to be concerned; None if it is not drawn."""
+    """Begin a phase of the given request; None if it is not recorded."""
     phase = _phase_of(span, kind, server)
     return phase.__enter__() if isinstance(phase, Phase) else None
 
@@ -292,12 +292,12 @@ def _phase_of(span: Span | None, kind: PhaseKind, server: str) -> Phase | _NoPha
 
 
 def _short(text: str, most: int = LONGEST_NAME) -> str:
-    """What is cut loses its secrets before: what is left of an address might no longer show where they are."""
+    """Cut a long text after removing its secrets: in a cut URL they might not be recognizable."""
     return text if len(text) <= most else f"{public_start(text, most - 1)}…"
 
 
 def _packed(value: JsonObject | None) -> tuple[bytes, bool]:
-    """As one piece of memory: a thousand kept requests would else be ten thousand objects, strewn all over it."""
+    """Encode as one block of memory: a thousand stored requests would otherwise be ten thousand scattered objects."""
     small, is_cut = kept(value, KEPT_BYTES)
     try:
         return encode(small), is_cut

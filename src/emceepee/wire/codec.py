@@ -1,4 +1,4 @@
-"""JSON to and from the wire: fast for what is well-formed, lenient for what real servers send, and bounded."""
+"""JSON on the wire: fast for well-formed data, lenient with the data of real servers, and bounded."""
 
 import json
 import random
@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 from orjson import dumps as _quick_encode
 
-DEEPEST = 200  # levels: far below what the encoders can write, and far above what anyone means
+DEEPEST = 200  # levels: far below what the encoders can write, and far above any real data
 MOST_VALUES = 1_000_000  # in one message: a value of two bytes takes fifty in memory
-SHORT = 4096  # bytes: orjson takes a kilobyte for anything, so what is short and may be kept moves to where it fits
-_TOO_SHORT_TO_BE_DEEP = 2 * DEEPEST  # bytes, as each level takes two
-_TOO_SHORT_FOR_OBJECTS = 5 * DEEPEST  # bytes, as each level that is an object takes five
+SHORT = 4096  # bytes: orjson allocates a kilobyte for any value, so short stored data is copied to a smaller block
+_TOO_SHORT_TO_BE_DEEP = 2 * DEEPEST  # bytes, since each level takes two
+_TOO_SHORT_FOR_OBJECTS = 5 * DEEPEST  # bytes, since each level that is an object takes five
 _TOO_SHORT_TO_BE_MANY = 2 * MOST_VALUES
 _QUICKLY_COUNTED = 1 << 16  # bytes
 _QUICKLY_READ = 4 << 20  # bytes
@@ -32,12 +32,12 @@ _STRING = re.compile(rb'"[^"]*"')
 _HEX = rb"[0-9a-fA-F]"
 _HIGH, _LOW = rb"\\u[dD][89abAB]" + _HEX + _HEX, rb"\\u[dD][c-fC-F]" + _HEX + _HEX
 _LONE_HIGH = re.compile(_HIGH + rb"(?!" + _LOW + rb")")
-_LONE_LOW = re.compile(_LOW + rb"(?<!" + _HIGH + _LOW + rb")")  # it looks behind last: so a search can leap
+_LONE_LOW = re.compile(_LOW + rb"(?<!" + _HIGH + _LOW + rb")")  # lookbehind last, so that a search can skip ahead
 _REPLACEMENT = rb"\\ufffd"
 
 
 class Unreadable(ValueError):
-    """It is JSON, and more of it than anyone means."""
+    """It is valid JSON, but exceeds a limit."""
 
 
 TOO_DEEP = f"nested deeper than {DEEPEST} levels"
@@ -46,7 +46,7 @@ TOO_MANY_DIGITS = f"JSON with a number of more than {sys.get_int_max_str_digits(
 
 
 def decode(data: bytes | bytearray) -> Any:
-    """Parse JSON. Lone surrogates, NaN and bad bytes are made clean instead of refused.
+    """Parse JSON. Lone surrogates, NaN, and invalid bytes are replaced instead of rejected.
 
     Raises:
         Unreadable: it is nested too deeply, or has too many values to be held.
@@ -70,7 +70,7 @@ def decode(data: bytes | bytearray) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """Write compact JSON. A lone surrogate leaves as the replacement character: strict readers die on it."""
+    """Write compact JSON. A lone surrogate becomes the replacement character: strict readers fail on it."""
     try:
         data = _quick_encode(value)
     except TypeError:  # an integer beyond 64 bits, deep nesting, a lone surrogate
@@ -79,7 +79,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_text(value: Any) -> str:
-    """Compact JSON as text, for a content block."""
+    """Return compact JSON as text, for a content block."""
     return encode(value).decode()
 
 
@@ -91,22 +91,22 @@ def _thorough_encode(value: Any) -> bytes:
 
 
 def _lenient_decode(data: bytes | bytearray) -> Any:
-    """In one pass of the slower parser, so that one odd byte does not make a large message many times as slow."""
+    """Parse in one pass of the slower parser, so that one invalid byte does not slow a large message many times."""
     if b"\\ud" in data or b"\\uD" in data:
         data = _without_lone_surrogates(data)
     try:
-        # The strict half of JSON has no NaN and no Infinity: they become null, as JavaScript writes them.
+        # Strict JSON has no NaN and no Infinity: they become null, as in JavaScript's output.
         return json.loads(data.decode("utf-8", "replace"), parse_constant=lambda _: None, parse_float=_finite)
     except RecursionError:
         raise Unreadable(TOO_DEEP) from None
     except json.JSONDecodeError:
         raise
-    except ValueError:  # reading such a number takes quadratic time, so Python refuses it
+    except ValueError:  # parsing such a number takes quadratic time, so Python refuses it
         raise Unreadable(TOO_MANY_DIGITS) from None
 
 
 def _finite(number: str) -> float | None:
-    value = float(number)  # of 1e999 more than a float can hold
+    value = float(number)  # infinite for 1e999
     return value if isfinite(value) else None
 
 
@@ -115,17 +115,17 @@ def _without_lone_surrogates(data: bytes | bytearray) -> bytes | bytearray:
         raise ValueError("a null byte is in it")
     if data.count(rb"\ud") + data.count(rb"\uD") > MOST_VALUES:
         raise Unreadable(TOO_MANY)
-    data = data.replace(rb"\\", b"\0\0")  # out of the way: so each backslash that is left begins an escape
+    data = data.replace(rb"\\", b"\0\0")  # out of the way, so that each remaining backslash begins an escape
     return _LONE_LOW.sub(_REPLACEMENT, _LONE_HIGH.sub(_REPLACEMENT, data)).replace(b"\0\0", rb"\\")
 
 
 def _may_be_deep(data: bytes | bytearray, value: Any) -> bool:
-    """False if that is certain for little: there are too few brackets, or too few values."""
+    """Cheap test: return False if there are certainly too few brackets or values for deep nesting."""
     size = len(data)
     if size <= _QUICKLY_COUNTED:
-        # `count` looks at every byte; `replace` leaps from one find to the next.
+        # `count` looks at every byte; `replace` skips from one match to the next.
         rest = data.replace(b"[", b"", DEEPEST + 1)
-        if size - len(rest) <= (_TOO_SHORT_FOR_OBJECTS - size) // 3:  # objects could not make up for what is missing
+        if size - len(rest) <= (_TOO_SHORT_FOR_OBJECTS - size) // 3:  # objects could not make up the difference
             return False
         return size - len(rest.replace(b"{", b"", DEEPEST + 1)) > DEEPEST
     containers, seen = [value], 0
@@ -141,17 +141,17 @@ def _may_be_deep(data: bytes | bytearray, value: Any) -> bool:
 
 
 def _is_deep(data: bytes | bytearray, value: Any) -> bool:
-    """Of JSON that was read already, so that its quotes and brackets come in pairs."""
+    """Return whether parsed JSON is nested too deeply. Its quotes and brackets are known to be balanced."""
     if len(data) > _QUICKLY_READ:
         return _has_deep_parts(value)
     brackets = b"".join(_outside_strings(data, _NO_BRACKETS)).translate(_ALIKE)
-    for _ in range(3):  # most are leaves, and this is quicker than to go over each
+    for _ in range(3):  # most containers are leaves, and this is faster than visiting each
         brackets = brackets.replace(b"[]", b"")
     return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) + 3 > DEEPEST
 
 
 def _has_deep_parts(value: Any) -> bool:
-    """Level by level, as there are not many values, and the strings of a large text take long to look through."""
+    """Check level by level: the value has few parts, and scanning the strings of a large text takes long."""
     level = [value]
     for _ in range(DEEPEST):
         level = [
@@ -166,9 +166,9 @@ def _has_deep_parts(value: Any) -> bool:
 
 
 def has_too_many_values(data: bytes | bytearray) -> bool:
-    """Whether this JSON, which need not be valid, has more than `MOST_VALUES` values.
+    """Return whether this JSON, which may be invalid, has more than `MOST_VALUES` values.
 
-    A few samples say whether it is worth a closer look. Nobody knows beforehand where they are taken.
+    A few samples decide whether a full count is needed. Their random positions cannot be predicted.
     """
     if len(data) <= _TOO_SHORT_TO_BE_MANY:
         return False
@@ -186,12 +186,12 @@ def has_too_many_values(data: bytes | bytearray) -> bool:
 
 
 def _outside_strings(data: bytes | bytearray, unwanted: bytes) -> Iterator[bytes]:
-    """What stands outside of strings, without the bytes that are unwanted: window by window, to take little memory."""
+    """Yield the bytes outside of strings, without the unwanted ones, window by window to limit memory use."""
     view, begin, is_inside = memoryview(data), 0, False
     while begin < len(data):
         window = bytes(view[begin : begin + _WINDOW])
         begin += len(window)
-        if begin < len(data) and (len(window) - len(window.rstrip(b"\\"))) % 2:  # an escape goes on in the next one
+        if begin < len(data) and (len(window) - len(window.rstrip(b"\\"))) % 2:  # an escape crosses the boundary
             begin -= 1
             window = window[:-1]
         if b"\\" in window:

@@ -1,28 +1,29 @@
-"""Lines out of a stream of bytes, in linear time however long a line is."""
+"""Splits a byte stream into lines, in linear time for any line length."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ENDS_KEPT = 256  # bytes of each end of a line that is too long
+ENDS_KEPT = 256  # bytes stored from each end of a line that is too long
 _ID = rb'"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{0,100})")'
 ANSWERED = re.compile(rb'"(?:result|error)"\s*:')
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
-# Programs write the id first or last. Only there can it be told from one inside the result without reading it all.
+# Programs write the id first or last. Only there can it be distinguished, without a full parse, from an id in the
+# result.
 _AT_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID)
 _AT_TAIL = re.compile(rb"[,{]\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class TooLongLine:
-    """The two ends of a line over the limit, which tell whose it was."""
+    """The two ends of a line over the limit, from which its message is identified."""
 
     head: bytes
     tail: bytes
 
     @classmethod
     def of(cls, line: bytes) -> "TooLongLine":
-        """Of a line that was kept, but cannot be read."""
+        """Return the ends of a line that is complete but unreadable."""
         return cls(line[:ENDS_KEPT], line[-ENDS_KEPT:])
 
     @property
@@ -38,25 +39,25 @@ class TooLongLine:
 
     @property
     def is_an_answer(self) -> bool:
-        """Whether it has an id and a result or an error, as far as its ends tell."""
+        """Return whether its ends show an id and a result or an error."""
         answered = ANSWERED.search(self.head) or ANSWERED.search(self.tail)
         return self.may_be_an_answer and self.message_id is not None and answered is not None
 
     @property
     def is_a_request(self) -> bool:
-        """Whether it names a method before any result: a request or notification, as far as its head tells."""
+        """Return whether its head names a method before any result: then it is a request or notification."""
         method, answered = self.head.find(b'"method"'), ANSWERED.search(self.head)
         return method >= 0 and (answered is None or method < answered.start())
 
 
 class LineSplitter:
-    """Feed it chunks, get whole lines without their end. Of a line over the limit only the ends are kept."""
+    """Splits chunks into lines without their line ends. Of a line over the limit, it stores only the two ends."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
         self._parts: list[bytes] = []
         self._size = 0
-        self._head: bytes | None = None  # of a line that is being skipped
+        self._head: bytes | None = None  # of a line over the limit
         self._tail = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes | TooLongLine]:
@@ -68,7 +69,7 @@ class LineSplitter:
             self._keep(chunk[start:])
 
     def rest(self) -> bytes | TooLongLine:
-        """What came after the last line end, once nothing more will come."""
+        """Return the bytes after the last line end, at the end of the stream."""
         return self._finish(b"")
 
     def _keep(self, part: bytes) -> None:

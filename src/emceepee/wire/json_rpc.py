@@ -1,4 +1,4 @@
-"""JSON-RPC messages: what one value of a caller is, decided without acting on it, and what is sent back."""
+"""JSON-RPC messages: classification of a caller's message without side effects, and construction of replies."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,19 +13,19 @@ from emceepee.wire.protocol import (
     REQUEST_TIMEOUT,
 )
 
-SERVER_ERROR = -32000  # the first of those that each program gives a meaning of its own
-REQUEST_CANCELLED = -32800  # as in the Language Server Protocol; MCP names no code for it
+SERVER_ERROR = -32000  # the first code of the range that implementations define
+REQUEST_CANCELLED = -32800  # from the Language Server Protocol; MCP defines no such code
 LONGEST_LABEL = 100
 TRACE_KEYS = ("traceparent", "tracestate", "baggage")
-LONGEST_TRACE_CONTEXT = 8192  # characters of each, as the W3C has it for the longest of them
-SHUTTING_DOWN = "The server is shutting down."  # to whoever comes while what runs has a moment to finish
+LONGEST_TRACE_CONTEXT = 8192  # characters of each field, the W3C limit for the longest one
+SHUTTING_DOWN = "The server is shutting down."  # for requests that arrive during the shutdown
 
 RequestId = int | str
 _TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timed-out", "time out", "time-out", "timeout", "deadline")
 
 
 class ProtocolError(Exception):
-    """A request that is answered with an error of JSON-RPC, in these words."""
+    """A request that is answered with a JSON-RPC error with this code and message."""
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Something to be answered."""
+    """A message that requires an answer."""
 
     request_id: RequestId
     method: str
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """A notification: nothing is answered."""
+    """A message that requires no answer."""
 
     method: str
     params: JsonObject | None
@@ -51,7 +51,7 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """The caller's answer to something emceepee asked; without an id that makes sense, to nothing."""
+    """The caller's answer to a request of emceepee. A malformed id becomes None and matches no request."""
 
     request_id: RequestId | None
     message: JsonObject
@@ -59,13 +59,13 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class InvalidMessage:
-    """Not JSON-RPC; `reply` is the error to send."""
+    """A message that is not JSON-RPC; `reply` is the error to send."""
 
     reply: JsonObject
 
 
 def classify(value: Any) -> Request | Notification | Response | InvalidMessage:
-    """Read one message; a batch is not one."""
+    """Classify one message. A batch is invalid."""
     if not isinstance(value, dict):
         return InvalidMessage(error_message(None, INVALID_REQUEST, "Invalid request: a message is a JSON object"))
     key = value.get("id")
@@ -74,7 +74,7 @@ def classify(value: Any) -> Request | Notification | Response | InvalidMessage:
         return InvalidMessage(error_message(known_key, INVALID_REQUEST, 'Invalid request: jsonrpc must be "2.0"'))
     method, params = value.get("method"), value.get("params")
     if method is None and ("result" in value or "error" in value):
-        return Response(known_key, value)  # never answered, however odd: complaints about complaints have no end
+        return Response(known_key, value)  # never answered: errors about errors would never end
     if not isinstance(method, str):
         return InvalidMessage(error_message(known_key, INVALID_REQUEST, "Invalid request: method must be a string"))
     if params is not None and not isinstance(params, dict):
@@ -111,13 +111,13 @@ def request_message(request_id: RequestId, method: str, params: JsonObject) -> J
 
 
 def cancelled_id(notice: Notification) -> RequestId | None:
-    """The request that a `notifications/cancelled` means."""
+    """Return the id of the request that a `notifications/cancelled` names."""
     key = (notice.params or {}).get("requestId")
     return key if isinstance(key, int | str) and not isinstance(key, bool) else None
 
 
 def is_client_timeout(notice: Notification) -> bool:
-    """Whether a `notifications/cancelled` says that nobody wanted the work to end: the client only stopped waiting."""
+    """Return whether a `notifications/cancelled` reports a timeout: the client only stopped waiting for the work."""
     reason = cancellation_reason(notice)
     return reason is not None and any(word in reason.lower() for word in _TIMEOUT_WORDS)
 
@@ -128,14 +128,14 @@ def cancellation_reason(notice: Notification) -> str | None:
 
 
 def progress_token(params: JsonObject | None) -> RequestId | None:
-    """The token with which the caller asked to hear of progress."""
+    """Return the token with which the caller requested progress notifications."""
     meta = params.get("_meta") if params else None
     token = meta.get("progressToken") if isinstance(meta, dict) else None
     return token if isinstance(token, int | str) and not isinstance(token, bool) else None
 
 
 def trace_context(params: JsonObject | None) -> JsonObject | None:
-    """What a caller says of the trace that its request is a part of; None if it says nothing."""
+    """Return the trace context in a request; None if it has none."""
     meta = params.get("_meta") if params else None
     if not isinstance(meta, dict) or "traceparent" not in meta:
         return None
@@ -144,7 +144,7 @@ def trace_context(params: JsonObject | None) -> JsonObject | None:
 
 
 def client_info(params: object) -> JsonObject:
-    """What a caller says of itself in the params of `initialize` or of any 2026-07-28 request; {} if nothing."""
+    """Return the client info in the params of `initialize` or of any 2026-07-28 request; {} if missing."""
     if not isinstance(params, dict):
         return {}
     meta = params.get("_meta")
@@ -153,7 +153,7 @@ def client_info(params: object) -> JsonObject:
 
 
 def modern_capabilities(params: JsonObject | None) -> JsonObject | None:
-    """What a caller of 2026-07-28 says in a request that it can do; None if the request is not of that era."""
+    """Return the client capabilities in a 2026-07-28 request; None if the request is not of that era."""
     meta = params.get("_meta") if params else None
     if not isinstance(meta, dict) or PROTOCOL_VERSION_META_KEY not in meta:
         return None
@@ -162,14 +162,14 @@ def modern_capabilities(params: JsonObject | None) -> JsonObject | None:
 
 
 def said_version(params: JsonObject | None) -> str | None:
-    """The version of the protocol that a request of 2026-07-28 says it is of."""
+    """Return the protocol version that a 2026-07-28 request declares."""
     meta = params.get("_meta") if params else None
     version = meta.get(PROTOCOL_VERSION_META_KEY) if isinstance(meta, dict) else None
     return version if isinstance(version, str) else None
 
 
 def client_label(params: object) -> str | None:
-    """What a caller calls itself, name and version."""
+    """Return the client's name and version."""
     info = client_info(params)
     said = [word for word in (info.get("name"), info.get("version")) if isinstance(word, str)]
     printable = "".join(letter for letter in " ".join(said)[:LONGEST_LABEL] if letter.isprintable())

@@ -1,4 +1,4 @@
-"""Names for JSON as it came off the wire, not yet checked by anyone."""
+"""Type names for unvalidated JSON."""
 
 from typing import Any, TypeAlias
 

@@ -1,6 +1,6 @@
-"""The facts of MCP that emceepee goes by: versions, error codes, names in `_meta` and in HTTP headers.
+"""The MCP constants that emceepee uses: versions, error codes, keys in `_meta`, and HTTP headers.
 
-The SDK has the same ones, but loading it takes half a second and 40 MB, so only tests do: they compare the two.
+The SDK has the same constants, but loading it takes half a second and 40 MB, so only tests load it and compare.
 """
 
 import base64
@@ -10,9 +10,9 @@ JSONRPC_VERSION = "2.0"
 
 HANDSHAKE_PROTOCOL_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")  # begin with `initialize`
 LATEST_HANDSHAKE_VERSION = HANDSHAKE_PROTOCOL_VERSIONS[-1]
-MODERN_PROTOCOL_VERSIONS = ("2026-07-28",)  # every request says all that is to be known of its sender
+MODERN_PROTOCOL_VERSIONS = ("2026-07-28",)  # every request carries all information about its client
 LATEST_MODERN_VERSION = MODERN_PROTOCOL_VERSIONS[-1]
-# What callers can ask for in any version, whether or not emceepee serves it.
+# Methods that callers can use in any version, whether or not emceepee serves them.
 CLIENT_METHODS = frozenset(
     (
         *("initialize", "ping", "server/discover", "subscriptions/listen", "completion/complete", "logging/setLevel"),
@@ -46,27 +46,27 @@ NAME_HEADER = "mcp-name"
 PARAM_HEADER_PREFIX = "Mcp-Param-"
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # the parameter in the name header
 
-RESOURCE_PATH = "/.well-known/oauth-protected-resource"  # says where tokens for a server are to be had
+RESOURCE_PATH = "/.well-known/oauth-protected-resource"  # the path of the metadata that names the authorization servers
 
 _PLAIN = re.compile(r"[\x20-\x7e]*")
 _WRAPPED = re.compile(r"=\?base64\?(.*)\?=")
 
 
 def header_value(text: str) -> str:
-    """The text as it may stand in a header: as it is, or wrapped if it would not arrive so."""
+    """Return the text as a header value: unchanged, or encoded if it would not survive as a header."""
     if _PLAIN.fullmatch(text) and text == text.strip() and not _WRAPPED.fullmatch(text):
         return text
     return f"=?base64?{_base64(text)}?="
 
 
 def text_of_header(value: str | None) -> str | None:
-    """What the sender meant by it; None if there is none, or it is wrapped in a way that nobody would wrap it."""
+    """Decode a header value; None if it is missing or its encoding is not canonical."""
     wrapped = None if value is None else _WRAPPED.fullmatch(value)
     if wrapped is None:
         return value
     try:
         text = base64.b64decode(wrapped[1], validate=True).decode()
-    except ValueError:  # no base64, not even ASCII, or no text in it
+    except ValueError:  # invalid base64 or UTF-8
         return None
     return text if _base64(text) == wrapped[1] else None
 

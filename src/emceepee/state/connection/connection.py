@@ -1,4 +1,4 @@
-"""The life of one connection to a backend: what it is called, the states it can be in, and how a link ends."""
+"""The life of one connection to a backend: its public status, its internal states, and how a link ends."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +9,7 @@ from emceepee.state.machine import Machine, Move
 
 
 class ConnectionStatus(StrEnum):
-    """What `list_servers` calls a connection."""
+    """The status of a connection in `list_servers`."""
 
     NOT_CONNECTED = "not_connected"
     """Known, but not needed so far, or stopped because nobody used it."""
@@ -69,7 +69,7 @@ CONNECTION = Machine(
 
 
 class LinkEndKind(StrEnum):
-    """Why a link carries nothing any more. It decides what is told, and what comes next."""
+    """Why a link ended. It decides what is reported and what happens next."""
 
     LOST = "lost"
     """The server, its process or the way to it is gone."""
@@ -83,7 +83,7 @@ class LinkEndKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkEnd:
-    """How a link ended; `reason` is for people, and nothing is decided by it."""
+    """How a link ended; `reason` is for people only and decides nothing."""
 
     kind: LinkEndKind
     reason: str
@@ -98,7 +98,7 @@ OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it is connected anew in another proto
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionView:
-    """A state as callers are shown it."""
+    """A connection's state as callers see it."""
 
     status: ConnectionStatus
     connected_at: datetime | None = None
@@ -109,20 +109,20 @@ class ConnectionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionHistory:
-    """What a connection remembers from one link to the next."""
+    """The data that a connection carries over from one link to the next."""
 
     retries: RetryCount
-    tries: int = 0  # since it was last up, including the one under way after a loss
+    tries: int = 0  # since it was last up, including the current one after a loss
     was_lost: bool = False  # it was up, and has not been since
 
     def fresh(self) -> "ConnectionHistory":
-        """As for a first connection, but a loss that was announced is still to be followed by its reconnection."""
+        """Return a new history. It keeps `was_lost`, because an announced loss must be followed by a reconnection."""
         return ConnectionHistory(retries=RetryCount(self.retries.policy), was_lost=self.was_lost)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idle:
-    """There is no link, and nobody needs one."""
+    """The connection has no link and needs none."""
 
     history: ConnectionHistory
 
@@ -133,7 +133,7 @@ class Idle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pausing:
-    """The last link was lost, or could not be opened; the next try is due at `retry_at`, or when someone needs it."""
+    """The last link was lost or could not be opened; the next attempt is at `retry_at`, or when a caller needs it."""
 
     history: ConnectionHistory
     reason: str
@@ -148,7 +148,7 @@ class Pausing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authorizing:
-    """There is no link before someone has logged in. Nothing is tried until then."""
+    """The connection has no link until a user logs in. Nothing is tried until then."""
 
     history: ConnectionHistory
     reason: str
@@ -160,11 +160,11 @@ class Authorizing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """A link is being dialed and brought up to date. Whoever needs it waits."""
+    """A link is being dialed and initialized. Callers that need it wait."""
 
     history: ConnectionHistory
     may_retry: bool = True
-    after: Pausing | None = None  # None if it is no retry
+    after: Pausing | None = None  # None if it is not a retry
 
     @property
     def view(self) -> ConnectionView:
@@ -173,12 +173,12 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Up:
-    """There is a link. While it `is_retiring`, it is replaced as soon as nothing is under way on it."""
+    """The connection has a link. If `is_retiring`, the link is replaced as soon as it has no requests in flight."""
 
     history: ConnectionHistory
     connected_at: datetime
     is_retiring: bool = False
-    holds_waiters: bool = False  # who came while it is retiring, and not too long ago
+    holds_waiters: bool = False  # holds back callers that came while it is retiring, for a limited time
 
     @property
     def view(self) -> ConnectionView:
@@ -187,7 +187,7 @@ class Up:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Down:
-    """Given up: only reconnect_server opens it again, or the next call if `tries_on_use`."""
+    """No more automatic attempts: only reconnect_server opens it again, or the next call if `tries_on_use`."""
 
     history: ConnectionHistory
     reason: str
@@ -202,7 +202,7 @@ class Down:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """For good."""
+    """Closed permanently."""
 
     reason: str
 
@@ -213,7 +213,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """A link is being closed, or an attempt to open one abandoned. `then` is what the connection becomes after it.
+    """A link is being closed, or an attempt to open one is being abandoned. `then` is the next state.
 
     It is shown as `then`: a process that takes seconds to end is no longer connected.
     """

@@ -1,4 +1,4 @@
-"""What a step of a connection asks to be done, in the order in which it is given."""
+"""The effects that a step of a connection requests, executed in their order."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class AbandonDial:
-    """Cancel the attempt under way; the outcome is Released."""
+    """Cancel the current attempt; the outcome is Released."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseLink:
-    """The outcome is Released."""
+    """Close the link; the outcome is Released."""
 
     end: LinkEnd
 
@@ -30,7 +30,7 @@ class StartTimer:
 
 @dataclass(frozen=True, slots=True)
 class StartHolding:
-    """Start the timer, with as much time as a retiring link may hold waiters back."""
+    """Start the timer for the longest time that a retiring link may hold waiters back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +40,24 @@ class StopTimer:
 
 @dataclass(frozen=True, slots=True)
 class AdmitWaiters:
-    """Everyone who waits gets the link."""
+    """Give the link to all waiters."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectWaiters:
-    """Everyone who waits learns that there is no link, and why."""
+    """Fail all waiters with the reason that no link is available."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnounceUp:
-    """`tries` is None for a first connection, else how many a reconnection took."""
+    """Announce the link. `tries` is None for a first connection, else the number of attempts of a reconnection."""
 
     tries: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class AnnounceEnd:
-    """Before the requests on the link fail."""
+    """Announce the end of the link, before its requests fail."""
 
     end: LinkEnd
 

@@ -1,4 +1,4 @@
-"""What happens to a connection, and what is to be done about it: one pure function.
+"""The state machine of a connection: one pure function from an event to the next state and its effects.
 
     event                    state before → after                    effects
     ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -13,9 +13,9 @@
     ReconnectAsked           Up → Closing(then=Opening)              AnnounceEnd, CloseLink
     CloseAsked               anything → Closing(then=Closed)         AnnounceEnd, CloseLink, RejectWaiters
 
-At any time there is at most one link, or one attempt to open one. Both end in `Closing`, and nothing else is begun
-before they are `Released`. Whoever waits for a link is admitted or rejected once: there are waiters only while a link
-is being opened, while one is closed to be opened again, and while one that is retiring holds them back.
+At any time there is at most one link or one attempt to open one. Both end in `Closing`, and nothing else begins before
+they are `Released`. Each waiter is admitted or rejected once. Waiters exist only while a link is being opened, while it
+is closed for reopening, and while a retiring link holds them back.
 """
 
 from dataclasses import dataclass, replace
@@ -61,41 +61,41 @@ from emceepee.state.connection.retry import GiveUp, Retry, RetryCount, RetryPoli
 
 @dataclass(frozen=True, slots=True)
 class StartAsked:
-    """It may be needed soon; nobody waits."""
+    """The link may be needed soon; nobody waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """Someone waits for a link. `may_retry` False: one attempt, if it is the first."""
+    """A caller waits for a link. If `may_retry` is False, a first attempt is the only one."""
 
     may_retry: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ReconnectAsked:
-    """A fresh link is wanted, whatever there is now."""
+    """A new link is requested, whatever the current state."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetireAsked:
-    """The link works, but a better one can be had: replace it when nothing is under way on it."""
+    """The link works, but a better one is available: replace it when it has no requests in flight."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestsFinished:
-    """Nothing is under way on the link."""
+    """No request is in flight on the link."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestAsked:
-    """The link is not needed for now. `end` says why."""
+    """The link is not needed for now, for the reason in `end`."""
 
     end: LinkEnd = UNUSED
 
 
 @dataclass(frozen=True, slots=True)
 class CloseAsked:
-    """The connection is not needed any more."""
+    """The connection is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +105,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DialFailed:
-    """`is_final`: trying again would change nothing. `spread` from -1 to 1 varies the next pause.
+    """An attempt failed. If `is_final`, a retry is useless. `spread` from -1 to 1 varies the next pause.
 
-    `wants_login`: nor would it before a person has logged in, who was asked to. `tries_on_use`: the next call may
-    succeed.
+    `wants_login`: a retry is useless until a person logs in; the login has been requested. `tries_on_use`: the next
+    call may succeed.
     """
 
     reason: str
@@ -121,14 +121,14 @@ class DialFailed:
 
 @dataclass(frozen=True, slots=True)
 class LoginEnded:
-    """With success, if there is no `reason` why not."""
+    """A login ended; `reason` describes its failure, None means success."""
 
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnded:
-    """By itself: the backend or the way to it is gone."""
+    """The link ended by itself: the backend or the way to it was lost."""
 
     end: LinkEnd
     at: datetime
@@ -137,14 +137,14 @@ class LinkEnded:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """Nothing is left of the last link, or of the attempt to open one."""
+    """The last link, or the attempt to open one, is completely closed."""
 
     at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class TimerFired:
-    """The pause before the next try is over, or that in which a retiring link holds waiters back."""
+    """The pause before the next attempt, or the time limit for holding waiters back, is over."""
 
 
 Event = (
@@ -172,7 +172,7 @@ def first_state(policy: RetryPolicy) -> ConnectionState:
 
 
 def step(state: ConnectionState, event: Event) -> Step:
-    """The next state, and what is to be done. An event that means nothing in a state changes nothing.
+    """Return the next state and the effects. An event without meaning in a state changes nothing.
 
     Raises:
         ForbiddenMove: never; it would be a defect of this module.
@@ -205,11 +205,11 @@ def _react(state: ConnectionState, event: Event) -> Step:
             return _fail(state, event)
         case LoginEnded() if isinstance(state, Authorizing):
             return _end_login(state, event)
-        case LoginEnded(reason=None) if isinstance(state, Down) and state.is_error:  # another had failed
+        case LoginEnded(reason=None) if isinstance(state, Down) and state.is_error:  # an earlier login had failed
             return Opening(history=state.history.fresh()), (Dial(),)
         case LinkEnded() if isinstance(state, Up):
             return _lose(state, event)
-        case Opened() if isinstance(state, Closing):  # just as it was abandoned
+        case Opened() if isinstance(state, Closing):  # it opened while it was being abandoned
             return state, (CloseLink(CLOSED),)
         case Released() | DialFailed() if isinstance(state, Closing):
             return _enter(state.then, event.at)
@@ -375,7 +375,7 @@ def _expire(state: ConnectionState) -> Step:
     match state:
         case Pausing():
             return _retry(state), (Dial(),)
-        case Up(holds_waiters=True):  # what is under way takes too long: better this link than none
+        case Up(holds_waiters=True):  # the requests in flight take too long: a retiring link is better than none
             return replace(state, holds_waiters=False), (AdmitWaiters(),)
     return state, ()
 

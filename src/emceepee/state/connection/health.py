@@ -1,4 +1,4 @@
-"""Whether a connected backend still answers, from the outcomes of its checks."""
+"""The health of a connected backend, derived from the outcomes of its checks."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -7,7 +7,7 @@ DEGRADED_AFTER = 3
 
 
 class HealthStatus(StrEnum):
-    """What `list_servers` says of a connected server."""
+    """The health of a connected server in `list_servers`."""
 
     HEALTHY = "healthy"
     """It answers."""
@@ -17,7 +17,7 @@ class HealthStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Consecutive failures, and what the last one said. A degraded backend is told of, never reconnected for it."""
+    """Consecutive failures and the last error. A degraded backend is reported, but never reconnected for it."""
 
     failures: int = 0
     last_error: str | None = None

@@ -1,4 +1,4 @@
-"""When a lost backend is tried again, decided from what is known; the waiting is done elsewhere."""
+"""Decides when to retry a lost backend; the caller does the waiting."""
 
 from dataclasses import dataclass, replace
 
@@ -7,23 +7,23 @@ JITTER = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """Delays are seconds. `most` None means for ever."""
+    """Delays are in seconds. `most` None means no limit."""
 
     base: float
     multiplier: float = 2.0
     longest: float
     most: int | None = None
-    stable_after: float  # a connection that lasted this long has earned a fresh count
+    stable_after: float  # a connection that lasted this long resets the count
 
     def delay(self, attempt: int, spread: float) -> float:
-        """Before the given attempt (the first is 1); `spread` from -1 to 1 keeps many from coming at once."""
-        grown = self.base * self.multiplier ** min(attempt - 1, 60)  # beyond that a float would overflow
+        """Return the delay before attempt 1, 2, …; `spread` from -1 to 1 keeps many clients from retrying at once."""
+        grown = self.base * self.multiplier ** min(attempt - 1, 60)  # a larger exponent would overflow a float
         return min(grown, self.longest) * (1 + JITTER * spread)
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Try again in `delay` seconds; this is the attempt of that number."""
+    """Retry in `delay` seconds, as attempt number `attempt`."""
 
     attempt: int
     delay: float
@@ -38,13 +38,13 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class RetryCount:
-    """How often it was tried since the connection was last stable."""
+    """The number of attempts since the connection was last stable."""
 
     policy: RetryPolicy
     attempts: int = 0
 
     def after_loss(self, up_for: float) -> "RetryCount":
-        """A connection was lost that had lasted `up_for` seconds. One that dies at once gets no fresh budget."""
+        """Return the count after the loss of a connection that lasted `up_for` seconds. A short one resets nothing."""
         return replace(self, attempts=0) if up_for >= self.policy.stable_after else self
 
     def next(self, spread: float) -> Retry | GiveUp:

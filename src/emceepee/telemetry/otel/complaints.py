@@ -1,4 +1,4 @@
-"""What OpenTelemetry's own parts have to say: a collector that does not answer is a line a minute, not one per try."""
+"""Log messages of the OpenTelemetry libraries: an unreachable collector logs one line a minute, not one per try."""
 
 import logging
 import re
@@ -11,12 +11,12 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("otel")
 PAUSE_SECONDS = 60.0
 LONGEST_WORDS = 400
-# They speak of what callers sent, and quote it.
+# These loggers quote data from callers.
 _ABOUT_CALLERS = re.compile(r"opentelemetry\.(baggage|trace\.propagation|trace\.span)(\.|$)")
 
 
 class Complaints(logging.Handler):
-    """Passes on the first of a minute, and says how many it has kept to itself since the last."""
+    """Passes on the first message of each minute, with the number of messages suppressed since the last one."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(logging.WARNING)

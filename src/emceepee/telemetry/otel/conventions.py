@@ -1,4 +1,4 @@
-"""The names of the semantic conventions for MCP, and what of a message they are about."""
+"""The names of the semantic conventions for MCP, and the attributes of a message."""
 
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.redaction import public_start
@@ -18,7 +18,7 @@ PROMPT = "gen_ai.prompt.name"
 TRANSPORT = "network.transport"
 APPLICATION_PROTOCOL = "network.protocol.name"
 SERVER_ADDRESS, SERVER_PORT = "server.address", "server.port"
-# For what the conventions have no name.
+# Our own names, because the conventions have none.
 BACKEND, TASK_ID = "emceepee.server", "emceepee.task.id"
 
 EXECUTE_TOOL = "execute_tool"
@@ -32,7 +32,7 @@ Attributes = dict[str, str | int]
 
 
 def known_method(method: str) -> str:
-    """Of a caller, who can name anything."""
+    """Return a caller's method if it is known: callers can send any name."""
     return method if method in CLIENT_METHODS else OTHER
 
 
@@ -41,9 +41,9 @@ def known_version(version: str) -> str:
 
 
 def subject(method: str, params: JsonObject | None, *, is_there: bool = True) -> tuple[str, Attributes]:
-    """The name of the span of a request, and the attributes that say what it is about.
+    """Return the name of a request's span and the attributes of its target.
 
-    `is_there`: whether what it names is. What callers make up is not told.
+    `is_there`: whether the target exists. Names that callers invent are not reported.
     """
     method = method[:LONGEST_NAME]
     about: Attributes = {METHOD: method}

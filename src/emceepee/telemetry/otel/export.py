@@ -1,4 +1,4 @@
-"""What is sent where: by OTLP over HTTP, as the variables of OpenTelemetry say."""
+"""Export of traces and metrics by OTLP over HTTP, configured by OpenTelemetry's environment variables."""
 
 import asyncio
 import os
@@ -26,13 +26,13 @@ from emceepee.telemetry.otel.instruments import Instruments
 from emceepee.telemetry.otel.outgoing import LinkTracer
 
 log = EventLog("otel")
-FLUSH_SECONDS = 3.0  # for what is not sent yet when emceepee stops
+FLUSH_SECONDS = 3.0  # for unsent data when emceepee stops
 _SCOPE = "emceepee"
-_NOTHING = "none"  # in the place of an exporter
+_NOTHING = "none"  # as the name of an exporter
 
 
 class Export:
-    """Observes the requests of a process, and sends what there is to tell in threads of its own."""
+    """Observes the requests of a process and exports them in its own threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._close: list[Callable[[], None]] = []
@@ -59,7 +59,7 @@ class Export:
         return provider
 
     async def close(self) -> None:
-        """Send what is left, but wait only a moment: a collector that does not answer holds nobody up."""
+        """Send the remaining data, with a short time limit: an unreachable collector must not delay the shutdown."""
         loop = asyncio.get_running_loop()
         closing = [_in_thread(close, loop) for close in self._close]
         if closing:
@@ -69,7 +69,7 @@ class Export:
 
 
 def _in_thread(work: Callable[[], None], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
-    """In one that nobody waits for at exit, as they would for one of the loop's own."""
+    """Run the work in a daemon thread: the exit would wait for a thread of the event loop's executor."""
     done: asyncio.Future[None] = loop.create_future()
 
     def settle() -> None:
@@ -88,7 +88,7 @@ def _in_thread(work: Callable[[], None], loop: asyncio.AbstractEventLoop) -> "as
 
 
 def _resource() -> Resource:
-    """What the operator says of this process comes first."""
+    """Return the resource attributes; the operator's take precedence."""
     said = OTELResourceDetector().detect().attributes
     own = {"service.name": "emceepee", "service.version": __version__, "service.instance.id": secrets.token_hex(8)}
     return Resource.create({key: value for key, value in own.items() if key not in said})

@@ -1,4 +1,4 @@
-"""A caller's request as a span: from its arrival to its reply, also if that is a task that goes on."""
+"""A caller's request as a span, from its arrival to its reply, even if the reply is a task that continues."""
 
 import sys
 
@@ -16,7 +16,7 @@ from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
 from emceepee.wire.json_types import JsonObject
 
 _UNSEEN = SpanWatch()
-_NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so that what is named need not be there
+_NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so the named target may not exist
 
 
 class RequestTracer(SpanObserver):
@@ -35,7 +35,7 @@ class RequestTracer(SpanObserver):
         self._instruments.record_session(seconds)
 
     def _begin_request(self, begun: BegunRequest) -> "TracedRequest":
-        assert begun.origin is not None  # whoever calls it looked
+        assert begun.origin is not None  # `begin` checked it
         request, version = begun.origin.request, begun.origin.protocol_version
         is_there = begun.span.kind not in _NAMED_BY_CALLER
         name, about = names.subject(names.known_method(request.method), request.params, is_there=is_there)
@@ -55,8 +55,10 @@ class RequestTracer(SpanObserver):
         return TracedRequest(span, context, about, self._instruments)
 
     def _begin_part(self, begun: Span, parent: "TracedRequest") -> "TracedRequest":
-        """Of a request that is part of another, as each call of a script is. No caller sent it, so it is not counted
-        among those that callers sent."""
+        """Begin the span of a request that is part of another, such as a script's call.
+
+        No caller sent it, so it is not counted among callers' requests.
+        """
         about: Attributes = {names.OPERATION: names.EXECUTE_TOOL}
         name = names.EXECUTE_TOOL
         if begun.kind in (SpanKind.TOOL_CALL, SpanKind.OWN_TOOL):
@@ -69,7 +71,7 @@ class RequestTracer(SpanObserver):
 
 
 class TracedRequest(SpanWatch):
-    """`context` is what is done for the request is a part of, also after it was answered."""
+    """A traced request. `context` is the trace context for its work, even after it was answered."""
 
     __slots__ = ("_about", "_instruments", "_span", "context")
 
@@ -96,7 +98,7 @@ class TracedRequest(SpanWatch):
     def _end(self, span: Span, error: str | None, code: int | None) -> None:
         ending, self._span = self._span, None
         if ending is None:
-            return  # it was answered with a task, and that is what has ended
+            return  # it was answered with a task, and now the task has ended
         failure = failure_attributes(error, code)
         end_span(ending, failure)
         if self._instruments is not None:
@@ -105,7 +107,7 @@ class TracedRequest(SpanWatch):
 
 
 def traced(span: Span | None) -> TracedRequest | None:
-    """How a request is traced, as long as it lasts."""
+    """Return the trace of a request while it lasts, if it has one."""
     watches = () if span is None else span.watches
     return next((watch for watch in watches if isinstance(watch, TracedRequest)), None)
 
@@ -116,7 +118,7 @@ def failure_attributes(error: str | None, code: int | None) -> Attributes:
 
 
 def end_span(span: trace.Span, failure: Attributes) -> None:
-    """The words of an error stay here: they may repeat what was asked for, or be part of a result."""
+    """End the span. Error messages are not exported: they may quote arguments or be part of a result."""
     if failure:
         span.set_attributes(failure)
         span.set_status(StatusCode.ERROR)
@@ -124,7 +126,7 @@ def end_span(span: trace.Span, failure: Attributes) -> None:
 
 
 def _failure(error: BaseException | None) -> tuple[str, int | None]:
-    """Of an error that is on its way to the caller: what kind it is, and its code, if it is one of JSON-RPC."""
+    """Return the type of the error on its way to the caller, and its code if it is a JSON-RPC error."""
     code = getattr(error, "code", None)
     if isinstance(code, int):
         return str(code), code

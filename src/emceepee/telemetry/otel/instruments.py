@@ -1,4 +1,4 @@
-"""What is measured: how long requests and sessions take. Whoever chooses names, the values of attributes are few."""
+"""Metrics: the durations of requests and sessions. Attribute values are bounded, whatever names others choose."""
 
 from opentelemetry.metrics import Histogram, Meter
 
@@ -6,8 +6,8 @@ from emceepee.telemetry.label_values import LabelValues
 from emceepee.telemetry.otel import conventions as names
 from emceepee.telemetry.otel.conventions import Attributes
 
-BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # as the conventions say
-# How many values each attribute has at most, of those that others choose. What is not named here is not told.
+BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)  # from the conventions
+# Maximum number of values per attribute that others choose. Unlisted attributes are not exported.
 _MOST_VALUES = {
     names.METHOD: 100,
     names.TOOL: 1000,
@@ -19,13 +19,14 @@ _MOST_VALUES = {
     names.SERVER_ADDRESS: 100,
 }
 _AS_THEY_ARE = (names.OPERATION, names.TRANSPORT, names.APPLICATION_PROTOCOL, names.SERVER_PORT)
-# Callers can name anything: what failed may not exist. Their methods and our tools are known before.
+# Callers can send any name: the target of a failed request may not exist. Methods and our own tools are known in
+# advance.
 _OF_SERVERS = (names.TOOL, names.PROMPT)
 _SERVERS = (names.BACKEND,)
 
 
 class Instruments:
-    """Those of a process."""
+    """The metrics of a process."""
 
     def __init__(self, meter: Meter) -> None:
         self._values = {key: LabelValues(most) for key, most in _MOST_VALUES.items()}
@@ -35,7 +36,7 @@ class Instruments:
         self._links = _seconds(meter, "mcp.client.session.duration", "How long connections to servers lasted.")
 
     def record_incoming(self, seconds: float, attributes: Attributes, *, was_server_asked: bool) -> None:
-        """`was_server_asked`, or at least connected: then there is one of that name."""
+        """`was_server_asked`: whether a server with that name was asked, or at least connected."""
         self._incoming.record(seconds, self._bounded(attributes, () if was_server_asked else _SERVERS))
 
     def record_outgoing(self, seconds: float, attributes: Attributes) -> None:
@@ -48,7 +49,7 @@ class Instruments:
         self._links.record(seconds, self._bounded(attributes))
 
     def _bounded(self, attributes: Attributes, need_proof: tuple[str, ...] = ()) -> Attributes:
-        """`need_proof`: those whose values are new only if the request succeeded."""
+        """Return the attributes with bounded values. A failed request adds no new values for keys in `need_proof`."""
         has_failed = names.ERROR_TYPE in attributes
         told: Attributes = {key: attributes[key] for key in _AS_THEY_ARE if key in attributes}
         for key, values in self._values.items():

@@ -1,4 +1,4 @@
-"""A request to a server as a span, whose context goes with it."""
+"""A request to a server as a span, with its trace context propagated to the server."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class LinkTracer:
-    """Observes all links of a process. What emceepee asks of its own accord is measured, and is no span."""
+    """Observes all links of a process. Requests that emceepee sends on its own are measured but have no span."""
 
     def __init__(self, tracer: Tracer, instruments: Instruments, clock: Clock) -> None:
         self._tracer, self._instruments, self._clock = tracer, instruments, clock
@@ -37,7 +37,7 @@ class LinkTracer:
 
 
 class TracedSending:
-    """One request, until it is answered."""
+    """One request until its answer."""
 
     __slots__ = ("_about", "_began", "_clock", "_instruments", "_span", "meta")
 

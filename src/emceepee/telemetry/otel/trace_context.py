@@ -1,4 +1,4 @@
-"""Trace context on the wire: in `_meta` of a request, or in the headers of HTTP."""
+"""Trace context on the wire: in `_meta` of a request, or in HTTP headers."""
 
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
@@ -12,7 +12,7 @@ _PROPAGATOR = CompositePropagator([TraceContextTextMapPropagator(), W3CBaggagePr
 
 
 def context_of(origin: RequestOrigin) -> Context:
-    """What the caller says that its request is a part of: in the message, or else in the headers it came with."""
+    """Return the caller's trace context: from the message, or else from the HTTP headers."""
     said = trace_context(origin.request.params)
     if said is None:
         found = {key: (origin.headers or {}).get(key.encode()) for key in TRACE_KEYS}
@@ -21,7 +21,7 @@ def context_of(origin: RequestOrigin) -> Context:
 
 
 def words_of(context: Context) -> dict[str, str]:
-    """How a server is told of it."""
+    """Return the fields that propagate the context to a server."""
     said: dict[str, str] = {}
     _PROPAGATOR.inject(said, context=context)
     return said
