@@ -185,7 +185,7 @@ async def test_nothing_of_the_sandbox_is_loaded_before_the_first_script(tmp_path
         assert not has_loaded_sandbox(endpoint.process.pid)
         assert (await caller.value("codemode_execute", code="1 + 1"))["result"] == 2
         assert has_loaded_sandbox(endpoint.process.pid)
-        assert sandbox_workers_of(endpoint.process.pid) == []
+        await eventually(lambda: sandbox_workers_of(endpoint.process.pid) == [], what="its worker has ended")
 
 
 @pytest.mark.parametrize("by", ["flag", "variable"])
