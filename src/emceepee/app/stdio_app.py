@@ -24,7 +24,7 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.kernel import Kernel
 from emceepee.server.stdio.endpoint import serve_stdio
 from emceepee.sessions.directory.directory import SessionDirectory
-from emceepee.sessions.directory.session_storage import SessionStorage
+from emceepee.sessions.directory.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
@@ -82,13 +82,29 @@ async def stdio_session(config: Config, store: Store, parts: SessionParts) -> As
             yield session
         return
     key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
-    # acquire the lease first: otherwise the directory would create a second session of this name
-    await take_when_free(store, key, parts.clock)
-    directory = SessionDirectory(parts, SessionStorage(store, parts.clock))
+    directory = SessionDirectory(parts, SessionStorage(store, parts.clock, is_contested=True))
     try:
-        yield await directory.find_or_open(key)
+        yield await open_when_free(directory, store, key, parts.clock)
     finally:
         await directory.close_all()
+
+
+async def open_when_free(directory: SessionDirectory, store: Store, key: SessionKey, clock: Clock) -> Session:
+    """Open the named session when no other process holds it.
+
+    Race: two processes may both find no session of this name. Only one of them can create it, and the other one waits.
+
+    Raises: HeldElsewhere after a bounded wait, SessionsUnavailable, StoreError.
+    """
+    deadline = clock.monotonic() + HELD_SECONDS
+    while True:
+        await take_when_free(store, key, clock)
+        try:
+            return await directory.find_or_open(key)
+        except SessionsUnavailable:
+            if clock.monotonic() >= deadline:
+                raise
+        await clock.sleep(HELD_LOOK_SECONDS)
 
 
 async def take_when_free(store: Store, key: SessionKey, clock: Clock) -> None:

@@ -53,6 +53,7 @@ async def an_installation(
     backend: ScriptedBackend | None = None,
     specs: dict[str, BackendSpec] | None = None,
     observers: tuple[SpanObserver, ...] = (),
+    is_contested: bool = False,
     **limits: Any,
 ) -> AsyncIterator[Installation]:
     """`others` are further servers besides "one": "other1" and so on, which only answer lists.
@@ -71,7 +72,7 @@ async def an_installation(
     if store is not None and store.replica is not None and store.replica.address:
         placement = Placement(store, clock, lease_seconds=settings.replica_lease_seconds)
         await placement.refresh()
-    storage = None if store is None else SessionStorage(store, clock, placement, settings)
+    storage = None if store is None else SessionStorage(store, clock, placement, settings, is_contested=is_contested)
     dialer = ScriptedDialer(**backends)
     parts = session_parts(registry, dialer, clock, settings, store, observers)
     directory = SessionDirectory(parts, storage)

@@ -246,7 +246,7 @@ class SessionDirectory:
                 if stored is not None and not store_fails and (loaded := await stored.load(key)) is not None:
                     return loaded
                 # Race: another replica may open the session, even if none is known yet. One may have started just now.
-                is_shared = storage is not None and storage.is_shared and not store_fails
+                is_shared = storage is not None and storage.creates_atomically and not store_fails
                 with suppress(_KeyTaken):
                     _, session = await self._open(key, is_shared=is_shared)
                     session.update_profile(connects_on_use=True)

@@ -46,10 +46,20 @@ class SessionStorage:
     """Wrap a `store` whose state outlives the process."""
 
     def __init__(
-        self, store: Store, clock: Clock, placement: Placement | None = None, limits: Limits | None = None
+        self,
+        store: Store,
+        clock: Clock,
+        placement: Placement | None = None,
+        limits: Limits | None = None,
+        *,
+        is_contested: bool = False,
     ) -> None:
-        """Without `placement`, sessions held by another process count as missing."""
+        """Without `placement`, sessions held by another process count as missing.
+
+        With `is_contested`, processes that are no replicas of each other may open the same names at once.
+        """
         self._store, self._clock, self._placement = store, clock, placement
+        self._is_contested = is_contested
         self._limits = limits or Limits()
         self._asks_again_at = 0.0  # while the store fails, requests before this time fail at once instead of waiting
         self._confirming = asyncio.Lock()
@@ -65,6 +75,11 @@ class SessionStorage:
     def is_shared(self) -> bool:
         """Whether other replicas may serve the same callers."""
         return self._placement is not None
+
+    @property
+    def creates_atomically(self) -> bool:
+        """Whether a new session exists only once the store confirms that its keys are free."""
+        return self.is_shared or self._is_contested
 
     @property
     def may_have_others(self) -> bool:
