@@ -140,8 +140,9 @@ async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> Non
     async with home({"one": stdio_server()}) as user, user.attached() as caller:
         await caller.initialize()
         timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
-        await caller.value("list_tools")  # the server is connected: its events end no wait below
-        await caller.value("await_activity", timeout_ms=100)
+        await caller.value("list_tools")  # connects the server, whose events would end the wait below
+        while (await caller.value("await_activity", timeout_ms=500))["triggers"] != [{"type": "timeout"}]:
+            pass
         waiting = asyncio.ensure_future(caller.request("tools/call", {"name": "await_activity", "arguments": {}}))
         await caller.value("list_servers")  # so the one before it has arrived
         killed = user.kill_daemon()
