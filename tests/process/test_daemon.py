@@ -144,7 +144,9 @@ async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> Non
         while (await caller.value("await_activity", timeout_ms=500))["triggers"] != [{"type": "timeout"}]:
             pass
         waiting = asyncio.ensure_future(caller.request("tools/call", {"name": "await_activity", "arguments": {}}))
-        await caller.value("list_servers")  # so the one before it has arrived
+        # The first is sent before the task above runs. The answer to the second shows that the wait has arrived.
+        for _ in range(2):
+            await caller.value("list_servers")
         killed = user.kill_daemon()
         answer = await waiting
         assert "daemon has ended while this request was under way" in answer["error"]["message"]
