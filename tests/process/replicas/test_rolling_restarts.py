@@ -50,18 +50,17 @@ async def test_a_call_that_a_stopping_replica_passed_on_gets_its_answer(begun: s
             async def call() -> None:
                 calls.append(asyncio.create_task(here.call("execute_tool", server="web", tool="wait")))
 
-            if begun == "before it is told to":
+            await call()
+            held = [await backend.next_call()]
+            stopping.process.terminate()
+            if begun == "while it stops":
+                await eventually(lambda: is_stopping(stopping))  # the call before keeps it running
                 await call()
-                held = await backend.next_call()
-                stopping.process.terminate()
-            else:
-                stopping.process.terminate()
-                await eventually(lambda: is_stopping(stopping))
-                await call()
-                held = await backend.next_call()
+                held.append(await backend.next_call())
             await eventually(has_given_up_its_own_calls(here), what="it waits only for the other replica", within=10)
-            held.finish("answered")
-            result = await calls[0]
-            assert result["content"][0]["text"] == "answered", result
+            for each in held:
+                each.finish("answered")
+            for result in await asyncio.gather(*calls):
+                assert result["content"][0]["text"] == "answered", result
             assert await asyncio.wait_for(stopping.process.wait(), 20) == 0
             assert (await there.value("list_tasks", include_completed=True))["tasks"] == []
