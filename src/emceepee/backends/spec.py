@@ -78,7 +78,7 @@ class HttpTarget:
     is_public: bool = field(default=False, compare=False)  # connect only to public internet addresses
     is_guarded: bool = field(default=False, compare=False)  # the operator's policy applies, also to logins
     owner: str = field(default="", compare=False, repr=False)  # whose connections are used; the dialer sets it
-    oauth: OAuthSettings | None = None  # configured login settings; None: use those that the server asks for
+    oauth: OAuthSettings | None = None  # configured login settings; None: use the settings that the server requests
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
-"""The requests of a script: those that need no call are answered at once; others queue until the whole script waits."""
+"""The requests of a script. A request without a call is answered at once; others queue until the whole script waits."""
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta

@@ -72,7 +72,7 @@ def _idle_seconds(seconds: float) -> float:
 
 
 class ConfiguredEntry(ServerEntry):
-    """An entry with all settings of add_server and those that only the file supports."""
+    """An entry with all settings of add_server, plus the settings that only the file supports."""
 
     tls: TlsEntry | None = None
     tags: list[Tag] | None = Field(None, max_length=MOST_TAGS)

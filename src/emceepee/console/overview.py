@@ -43,7 +43,7 @@ class Sample(NamedTuple):
 
 @dataclass(slots=True)
 class _Tally:
-    """The requests of one interval: how many began, and the outcomes of those that ended in it."""
+    """The requests of one interval: how many began, and the outcomes of the requests that ended."""
 
     begun: int = 0
     errors: int = 0

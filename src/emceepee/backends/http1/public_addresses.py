@@ -1,4 +1,4 @@
-"""Distinguishes public internet addresses from those that only this machine or its network can reach."""
+"""Distinguishes public internet addresses from addresses that only this machine or its network can reach."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 

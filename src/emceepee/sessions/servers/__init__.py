@@ -1,4 +1,4 @@
-"""The server configurations of a principal: the operator's, and those that callers add.
+"""The server configurations of a principal: the operator's, and the ones that callers add.
 
 May import the modules of `sessions`. Read `registry.py` first. `server_repository.py` stores added servers,
 `server_trial.py` connects a new server before it is added, and `server_changes.py` compares two configurations.

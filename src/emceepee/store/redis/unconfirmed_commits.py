@@ -39,7 +39,7 @@ class UnconfirmedCommits:
         return unconfirmed.count if unconfirmed is not None and unconfirmed.lease == commit.lease else 0
 
     def deletes(self, commit: Commit) -> frozenset[RecordKey]:
-        """Return the records to delete with this commit: its own, and those that unconfirmed commits may have put."""
+        """Return the records to delete with this commit: its own, and records that unconfirmed commits may have put."""
         unconfirmed = self._unconfirmed_commits.get(commit.head.session_id)
         if unconfirmed is None or unconfirmed.lease != commit.lease:
             return commit.deletes

@@ -158,7 +158,7 @@ class _Node:
         self.text, self.kind = text, kind_of(text)
         self._read: list[tuple[str, _Node]] = []
         self._unread: Iterator[Member] = iter(())
-        self._budget: Budget | None = None  # of those that are unread
+        self._budget: Budget | None = None  # of the members that are not read yet
         self._is_whole = False
         self._count: Count | None = None
 
