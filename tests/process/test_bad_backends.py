@@ -267,9 +267,9 @@ async def backend(request: pytest.FixtureRequest, caller: EmceepeeProcess) -> As
         assert running.sessions == set()  # the last one was ended with a DELETE
 
 
-async def test_a_failing_call_never_hurts_its_neighbour(backend: HttpBackend, caller: EmceepeeProcess) -> None:
+async def test_a_failing_call_never_hurts_its_neighbor(backend: HttpBackend, caller: EmceepeeProcess) -> None:
     """A refused POST, a page instead of an answer and a cut connection each fail one call, and no other."""
-    neighbour = asyncio.create_task(execute(caller, "web", "wait"))
+    neighbor = asyncio.create_task(execute(caller, "web", "wait"))
     await asyncio.wait_for(backend.arrived.wait(), AT_ONCE)
     refused = await execution_error(caller, "web", "refuse", status=500)
     assert (refused["code"], "HTTP 500" in refused["message"]) == ("TOOL_ERR_EXECUTION_FAILED", True)
@@ -278,9 +278,9 @@ async def test_a_failing_call_never_hurts_its_neighbour(backend: HttpBackend, ca
     cut = await execution_error(caller, "web", "cut")
     assert cut["code"] in ("TOOL_ERR_SERVER_DISCONNECTED", "TOOL_ERR_EXECUTION_FAILED")
     assert await status_of(caller, "web") == "connected"
-    assert not neighbour.done()
+    assert not neighbor.done()
     backend.release.set()
-    assert text_of(await neighbour) == "waited"
+    assert text_of(await neighbor) == "waited"
     assert text_of(await execute(caller, "web", "echo", text="fine")) == "fine"
 
 
