@@ -1,1 +1,1 @@
-"""What the tests stand on: a clock that only they move, backends they script, and real processes they talk to."""
+"""Test helpers: a fake clock, scripted backends, and real processes to talk to. README.md is the index."""

@@ -1,4 +1,4 @@
-"""The same bytes in any number of pieces."""
+"""Split bytes into any number of pieces."""
 
 from itertools import pairwise
 

@@ -45,7 +45,7 @@ class Page:
         return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
     def commands(self) -> list[str]:
-        """What stands in the text, outside of blocks, as a command of emceepee."""
+        """Return the commands of emceepee in the text outside of code blocks."""
         return [" ".join(found[1].split()) for found in _COMMAND.finditer(_FENCE.sub("", self.text))]
 
     def blocks(self) -> Iterator[Block]:

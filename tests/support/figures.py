@@ -15,14 +15,14 @@ def record_figure(text: str) -> None:
 
 
 def take_figures() -> list[str]:
-    """What was recorded since this was called last."""
+    """Return the figures recorded since the last call."""
     taken = _recorded[:]
     _recorded.clear()
     return taken
 
 
 def write_figures(figures: Iterable[tuple[str, str]], file: Path, *, tests: set[str]) -> None:
-    """Those of the `tests` that ran now replace their earlier ones; those of others stay."""
+    """Write figures. Those of `tests` that ran now replace their earlier ones; the rest of the file stays."""
     earlier = file.read_text("utf-8").splitlines() if file.exists() else []
     others = {line for line in earlier if line.partition(_SEPARATOR)[0] not in tests}
     lines = others | {test + _SEPARATOR + text for test, text in figures}

@@ -94,7 +94,7 @@ class ReplayClient:
         return dict((await self.ask("initialize", hello))["result"])
 
     def methods(self) -> list[str]:
-        """What the server said of its own accord."""
+        """Return the methods of messages that the server sent unasked."""
         return [message["method"] for message in self.heard if "method" in message]
 
     async def settle(self) -> None:

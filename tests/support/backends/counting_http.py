@@ -19,7 +19,7 @@ SPELLINGS: dict[str, tuple[int, Any, int, str]] = {
     "the reference server": (400, OURS, -32000, "Bad Request: No valid session ID provided"),
     "the TypeScript examples": (400, None, -32000, "Bad Request: No valid session ID provided"),
     "their other words": (400, None, 0, "Invalid or missing session ID"),
-    "a TypeScript transport that began anew": (400, None, -32000, "Bad Request: Server not initialized"),
+    "a restarted TypeScript transport": (400, None, -32000, "Bad Request: Server not initialized"),
     "the Python SDK": (404, "server-error", -32600, "Not Found: Session has been terminated"),
     "the Python SDK behind a proxy": (200, "server-error", -32600, "Session not found"),
     "nobody in particular": (200, None, -32600, "Session not found"),
@@ -114,7 +114,7 @@ class CountingBackend:
             await _event(stream, message)
 
     def let_go(self, call_id: str) -> None:
-        """Let a call of `hold` end, whether it has come or not."""
+        """Finish a call of `hold`, even if it has not arrived yet."""
         self._held.setdefault(call_id, asyncio.Event()).set()
 
     # Serving.

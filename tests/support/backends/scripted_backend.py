@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Dialled:
-    """What one try to connect was made with."""
+    """The arguments of one attempt to connect."""
 
     caller_id: str | None
     resumption: object | None
@@ -203,7 +203,7 @@ class ScriptedLink:
         self.break_off(f"exited with code {code}")
 
     def acknowledge(self, listen: Asked) -> None:
-        """What a 2026-07-28 backend says when a listen is in force."""
+        """Send what a 2026-07-28 backend sends once a listen is in force."""
         self.listener.handle_notification(ACKNOWLEDGED, {}, listen.origin)
 
     def break_off(self, reason: str) -> None:
@@ -237,7 +237,7 @@ class ScriptedDialer:
         resumption: object | None = None,
         authorizer: Authorizer | None = None,
         recorder: Recorder | None = None,
-        occupant: object | None = None,  # no process runs here, so none gives way
+        occupant: object | None = None,  # no process runs here, so none is evicted
     ) -> Link:
         if recorder is not None:
             return await dial_recorded(partial(self._open, spec, caller_id, resumption), listener, [recorder])

@@ -91,7 +91,7 @@ class ScriptedLogin:
 
     @property
     def asked(self) -> dict[str, str]:
-        """What the address that the person was last shown asks for."""
+        """Return the parameters of the address that the person was shown last."""
         shown = [effect for effect in self.effects if isinstance(effect, AskPerson)][-1]
         return {name: value for name, (value,) in parse_qs(urlsplit(shown.url).query).items()}
 
@@ -101,7 +101,7 @@ class ScriptedLogin:
 
     @property
     def form(self) -> dict[str, str]:
-        """What was last sent in a form."""
+        """Return the form that was sent last."""
         return dict(self.sent[-1].form)
 
     def pass_time(self, seconds: float) -> datetime:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-BOUND = 60.0  # seconds until a call arrives on a busy machine: those who make it may have to start first
+BOUND = 60.0  # seconds until a call arrives on a busy machine: its caller may have to start first
 TOOLS = [
     {"name": name, "description": f"{name}s", "inputSchema": {"type": "object"}} for name in ("echo", "wait", "env")
 ]

@@ -105,7 +105,7 @@ class AuthCommand:
         )
 
     async def run(self, *words: str) -> tuple[int | None, str, str]:
-        """The exit code, and what it said."""
+        """Return the exit code, the output, and the error output."""
         process = await self.start(*words)
         out, err = await asyncio.wait_for(process.communicate(), BOUND)
         return process.returncode, out.decode(), err.decode()
@@ -122,7 +122,7 @@ class AuthCommand:
 
 
 def _take_terminal() -> None:
-    """So that Ctrl-C reaches it, also if whoever runs the tests does not hear of it, as a job in the background."""
+    """Make Ctrl-C reach the command even where the tests run as a background job, which ignores SIGINT."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 

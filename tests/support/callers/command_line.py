@@ -43,7 +43,7 @@ class CommandLine:
         return {**kept, "HOME": str(self.home), "TERM": "xterm", "COLUMNS": "120", **dict(self.env)}
 
     async def run(self, *words: str, typed: str = "") -> tuple[int | None, str, str]:
-        """The exit code, and what it said; `typed` is on its standard input, which is no terminal."""
+        """Return the exit code, the output, and the error output. `typed` is its standard input, which is no terminal."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "emceepee", *words),
             cwd=self.home,
@@ -60,7 +60,7 @@ class CommandLine:
         return process.returncode, out.decode(), err.decode()
 
     async def says(self, *words: str) -> str:
-        """What one says that ends well, and complains of nothing."""
+        """Return the output of a command that must succeed without an error message."""
         code, out, err = await self.run(*words)
         assert (code, err) == (0, ""), (code, out, err)
         return out

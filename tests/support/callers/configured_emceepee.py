@@ -15,7 +15,7 @@ from support.system.forward_proxies import PASSWORD, USER
 async def configured_emceepee(
     folder: Path, *arguments: str, proxy: str = "", **server: Any
 ) -> AsyncIterator[EmceepeeProcess]:
-    """With one server in a file, and perhaps a proxy. What it logs must not have a password in it."""
+    """Run emceepee with one server in a file, and optionally a proxy. Its log must not contain a password."""
     file, log = folder / "servers.json", folder / "log"
     file.write_text(json.dumps({"mcpServers": {"tracker": server}}))
     env = {"HTTPS_PROXY": proxy, "HTTP_PROXY": proxy, "NO_PROXY": "", "https_proxy": proxy, "http_proxy": proxy}

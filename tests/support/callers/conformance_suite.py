@@ -36,7 +36,7 @@ def checks(folder: Path) -> list[dict[str, Any]]:
 
 
 def verdicts(folder: Path) -> Verdicts:
-    """What was checked in each scenario, and how it came out; not what else the suite noted on the way."""
+    """Return the verdict of each check in each scenario, without the suite's other notes."""
     return {
         scenario: [(check["id"], check["status"]) for check in found if check["status"] != "INFO"]
         for scenario, found in _by_scenario(folder).items()

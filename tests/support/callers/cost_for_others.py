@@ -1,4 +1,4 @@
-"""What a costly request costs everyone else: how long they wait, and memory."""
+"""The price of a costly request for all other callers: waiting time, and memory."""
 
 import http.client
 import re
@@ -20,7 +20,7 @@ PAUSE = 0.01
 
 @dataclass(slots=True)
 class Cost:
-    """What everyone else notices of it."""
+    """The effect of the request on all other callers."""
 
     longest_wait: float = 0.0
     growth: int = 0  # bytes, at the highest

@@ -17,7 +17,7 @@ HELLO = DaemonHello(version="1", configuration="mine", session="one", is_kept=Fa
 
 
 class Refusing:
-    """Lets nobody in, and so is asked only by those who come so far."""
+    """A check that admits nobody. Only callers who pass the earlier checks reach it."""
 
     notice = None
 

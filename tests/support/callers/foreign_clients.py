@@ -21,7 +21,7 @@ BLOCKS, STRUCTURED = "blocks", "structured content"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What starts it, and what is known of the library in it.
+    """The command of a program, and the facts about its library.
 
     `version`: the protocol version it must end up with; None if the library does not tell.
     `shows`: which parts of a result that has both.
@@ -38,7 +38,7 @@ MCP1, AGENT_LIBRARIES = ".tools/mcp1/bin/python", ".tools/agents/bin/python"
 
 
 def _sdk2(interpreter: str, script: str) -> dict[str, Program]:
-    """A client that can be told how to find the protocol version."""
+    """Return a client whose way to find the protocol version is an argument."""
     modes = {"auto": MODERN, "legacy": HANDSHAKE, MODERN: MODERN}
     return {mode: Program(interpreter, script, (mode,), version) for mode, version in modes.items()}
 
@@ -86,7 +86,7 @@ class ForeignClient:
         self.stderr: list[str] = []
 
     async def call(self, tool: str, /, **arguments: Any) -> Any:
-        """What the program says after this call."""
+        """Return the program's answer to this call."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"tool": tool, "arguments": arguments}).encode() + b"\n")
         return await self.next_line()

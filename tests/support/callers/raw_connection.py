@@ -62,7 +62,7 @@ class RawConnection:
         return bool(data)
 
     async def until_closed(self, *, within: float = 20.0) -> bytes:
-        """What came until the other side closed."""
+        """Return the bytes that arrive until the other side closes."""
         await eventually(lambda: not self.read_some(), what="the connection is closed", within=within)
         self.cut()
         return self.received

@@ -58,7 +58,7 @@ class RestartableProcess(HttpProcess):
         assert await self._wait() == 0, self.log
 
     def pause(self) -> None:
-        """It stands still, with all its connections open. What it started goes on."""
+        """Stop the process with all its connections open. Its children continue."""
         self.process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:

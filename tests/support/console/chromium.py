@@ -33,7 +33,7 @@ ARGUMENTS = [
     "--disable-dev-shm-usage",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 ]
-# A violation is reported on the page's console, too, but not every kind of it.
+# The page's console reports some violations as well, but not every kind.
 REPORT_VIOLATIONS = """
 document.addEventListener("securitypolicyviolation", (event) =>
   console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`));
@@ -55,7 +55,7 @@ async def a_browser() -> AsyncIterator[Browser]:
 
 
 class Watch:
-    """Notes whatever a page of ours must never do, in one line each."""
+    """A list of everything that a page of the console must never do, one line per finding."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -72,7 +72,7 @@ class Watch:
         context.on("response", self._response)
 
     def end(self, context: BrowserContext) -> None:
-        """What breaks because the test is over is no problem."""
+        """Ignore failures from now on: the test is over, and its pages close."""
         context.remove_listener("console", self._console)
         context.remove_listener("requestfailed", self._failed)
 

@@ -1,4 +1,4 @@
-"""What a page is told by the feed of a real emceepee, kept as a page keeps it."""
+"""The feed of a real emceepee, and its content as a page stores it."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 
 class FeedReader:
-    """`gone` has the sessions that were removed, each as often as that was told."""
+    """The content of a feed. `gone` lists removed sessions, once per message about it."""
 
     def __init__(self) -> None:
         self.is_ready = False
@@ -61,7 +61,7 @@ class FeedReader:
 
 @asynccontextmanager
 async def an_open_feed(http: aiohttp.ClientSession, browser: Browser) -> AsyncIterator[FeedReader]:
-    """Of whoever is logged in; complete at the beginning."""
+    """Open the feed of the logged-in person, and wait for its complete beginning."""
     reader, headers = FeedReader(), OWN | {"cookie": browser.cookie or ""}
     timeout = aiohttp.ClientTimeout(total=None)
     async with http.get(

@@ -41,7 +41,7 @@ class Browser:
         self.cookie: str | None = None
 
     async def open(self, address: str) -> Seen:
-        """What someone sees who types an address or clicks on a link in a terminal; redirects are not followed."""
+        """Open an address as a person who types it or clicks a link in a terminal. Redirects are not followed."""
         return await self.send("GET", address.removeprefix(self.origin), headers=OPENING)
 
     async def log_in(self, link: str) -> Seen:
@@ -59,7 +59,7 @@ class Browser:
         return await self.send("POST", "/console/login", data={"token": token}, headers=OWN)
 
     async def fetch(self, method: str, path: str, **options: Any) -> Seen:
-        """What a script of the page gets."""
+        """Send the request of a script on the page."""
         return await self.send(method, path, headers=OWN | options.pop("headers", {}), **options)
 
     async def send(self, method: str, path: str, *, headers: dict[str, str], **options: Any) -> Seen:

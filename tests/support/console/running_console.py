@@ -58,7 +58,7 @@ class Console:
 
     @asynccontextmanager
     async def profile(self, browser: Browser, watch: Watch, **options: Any) -> AsyncIterator[BrowserContext]:
-        """That person's browser. Whatever goes wrong in any of its pages fails the test."""
+        """Return that person's browser. A problem in any of its pages fails the test."""
         context = await browser.new_context(**{"storage_state": self._login, "viewport": DESKTOP, **options})
         await watch.over(context)
         try:
@@ -116,7 +116,7 @@ def bars(row: Locator, kind: str) -> Locator:
 
 
 def puppet(folder: Path, offer: dict[str, Any] | None = None, *words: str) -> dict[str, Any]:
-    """The entry of a server that says what it is told to; see server_programs/puppet.py."""
+    """Return the entry of a server whose messages the test dictates; see server_programs/puppet.py."""
     file = folder / "offer.json"
     tool = {"name": "speak", "description": "Says what it is told", "inputSchema": {"type": "object"}}
     file.write_text(json.dumps({"tools/list": {"tools": [tool]}} | (offer or {})))

@@ -1,4 +1,4 @@
-"""What a person does on the page's view of servers."""
+"""Actions of a person in the page's view of servers."""
 
 from playwright.async_api import Locator, Page, expect
 

@@ -12,13 +12,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def settle(rounds: int = 50) -> None:
-    """Let every task run that can run without time passing."""
+    """Run every task that can run before time passes."""
     for _ in range(rounds):
         await asyncio.sleep(0)
 
 
 class FakeHandle:
-    """What falls due happens in the context in which it was planned, as on a loop's own clock."""
+    """A planned callback. It runs in the context in which it was planned, as on a real event loop."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = partial(copy_context().run, callback)
@@ -88,6 +88,6 @@ class FakeClock:
         self._elapsed = end
 
     def sleep_through(self, seconds: float) -> None:
-        """The machine sleeps: afterwards it is later, and what fell due meanwhile happens only now."""
+        """Suspend the machine: time jumps, and callbacks that fell due during the sleep run only now."""
         self._elapsed += seconds
         self.jump(0)

@@ -40,7 +40,7 @@ class MemoryKeyring(KeyringBackend):
 
 
 class FileKeyring(KeyringBackend):
-    """What the file that a variable names holds. For processes that follow each other."""
+    """A keyring in the file that a variable names, for processes that follow each other."""
 
     priority: ClassVar[float] = 1
 

@@ -28,7 +28,7 @@ class OtelRecorder:
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
-        """Those that have ended, in that order."""
+        """Return the spans that have ended, in the order of their ends."""
         return self._exporter.get_finished_spans()
 
     def span(self, name: str) -> ReadableSpan:

@@ -11,7 +11,7 @@ Answers = Callable[[PeerRequest], PeerAnswer | None]
 
 
 class FakePeer:
-    """One other replica: what it tells, once it is asked for its feed, and what it answers."""
+    """Another replica: the content of its feed, and its answers."""
 
     def __init__(self, name: str) -> None:
         self.name = Peer(name)
@@ -30,7 +30,7 @@ class FakePeer:
         self.write(make_frame(name, data).encoded)
 
     def tell_all(self, *session_ids: str) -> None:
-        """What a feed begins with."""
+        """Send the beginning of a feed: all sessions."""
         self.tell("hello", version="0")
         for session_id in session_ids:
             self.tell("session", id=session_id, of=self.name)
@@ -51,7 +51,7 @@ class FakePeer:
 
 
 class FakePeers:
-    """All others. Those that come or go are told to whoever watches."""
+    """All other replicas. Watchers are notified when one joins or leaves."""
 
     def __init__(self, *peers: FakePeer) -> None:
         self.by_name = {peer.name: peer for peer in peers}

@@ -1,1 +1,1 @@
-"""What goes wrong, and what it costs: broken networks, load, restarts."""
+"""Faults and their price: broken networks, load, and restarts."""

@@ -37,7 +37,7 @@ class Answer:
 async def send(
     world: World, replica: RestartableProcess, caller: HttpCaller, params: dict[str, Any], *, own: float
 ) -> Answer:
-    """Call a tool there. `own` seconds are those that the call itself may take. Raises: Unanswered."""
+    """Call a tool of that process. The call itself may take `own` seconds. Raises: Unanswered."""
     began, number = moment(), world.number_of(replica)
     what = f"{params['name']} {params['arguments']}"
     try:
@@ -70,9 +70,9 @@ async def within_bound(
     what: str,
     is_resumed: bool = False,
 ) -> Got:
-    """Its answer. A request to a process that stands still may be given up. Raises: Unanswered.
+    """Return the answer. A request to a paused process may be abandoned. Raises: Unanswered.
 
-    A stream that `is_resumed` ends with whoever has the session, and is taken up again.
+    A stream with `is_resumed` ends when the session moves to another process, and is then resumed.
     """
     began, number = moment(), world.number_of(replica)
     sending = asyncio.create_task(request)
@@ -136,7 +136,7 @@ async def open_connection(world: World, process: RestartableProcess, *, client: 
 
 
 async def refuse(world: World, process: RestartableProcess, response: aiohttp.ClientResponse, began: float) -> None:
-    """Raises: Unanswered if it is told to come again, that its process was lost, or that there is no such session."""
+    """Check a refusal. Raises: Unanswered if it asks for a retry, or reports a lost process or an unknown session."""
     if response.status in (404, 502, 503):
         said, number = await response.text(), world.number_of(process)
         _hear_refusal(world, number, response.status, dict(response.headers), said, Span(began, moment()))
@@ -153,7 +153,7 @@ def _hear_refusal(world: World, number: int, status: int, headers: dict[str, str
     else:
         has_advice = "retry-after" in {name.lower() for name in headers}
         world.findings.require(has_advice, Rule.RIGHT_ANSWERS, f"no Retry-After: {text}")
-        world.counts["requests that are told to come again"] += 1
+        world.counts["requests that are asked to retry"] += 1
         _require_faults(world, number, asked, text)
     raise Unanswered(text)
 

@@ -28,7 +28,7 @@ from support.system.redis_server import RedisServer, redis_server
 
 CALLERS = 16
 STEP_PAUSE = 0.25  # seconds, so that two cores are busy with faults and not with load
-SLACK_SECONDS = 7.0  # beyond two leases: for whoever has the session to be found, and for a store that hangs
+SLACK_SECONDS = 7.0  # beyond two leases: time to find the holder of a session, and for a store that hangs
 AT_ONCE_SECONDS = 3.0  # for an answer where nothing is wrong
 STORE_AFTERMATH = 3.0  # seconds after its return, until everyone has heard of it and has written what waited
 SEED_VARIABLE = "EMCEEPEE_CHAOS_SEED"
@@ -42,7 +42,7 @@ class Chaos:
     seed: int
     replicas: int = 3
     has_redis: bool = True
-    """If not, they share a file, and nobody may be paused: whoever holds a session must end before another has it."""
+    """Without Redis they share a file, and no replica may be paused: a holder must end before another takes its session."""
     lease: float = 2.0
     module: str = "emceepee"
     ends_with_first_finding: bool = False
@@ -50,7 +50,7 @@ class Chaos:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done and heard, counted, and which rules were broken."""
+    """Counts of actions and answers, and the broken rules."""
 
     counts: Counter[str]
     findings: Findings

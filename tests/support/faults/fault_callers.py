@@ -1,4 +1,4 @@
-"""What callers do while the processes that they ask are killed, stopped and paused."""
+"""Callers whose processes are killed, stopped, and paused."""
 
 import asyncio
 import random
@@ -23,7 +23,7 @@ class UnknownStream(Exception):
 
 
 class FaultCaller(SessionCaller):
-    """What it does is chance."""
+    """A caller that chooses its actions at random."""
 
     def __init__(self, world: World, kind: str, name: str, chance: random.Random) -> None:
         super().__init__(world, kind, name, chance)
@@ -184,7 +184,7 @@ class FaultCaller(SessionCaller):
                 return
             except Unanswered:
                 self.world.progress()
-                await asyncio.sleep(self.world.pause)  # who is told to come again waits a little
+                await asyncio.sleep(self.world.pause)  # a caller that is asked to retry waits first
                 continue
             asked = self.ledger.cuts[cut] = Span(began, moment())
             self._hear_end(call_id, message, asked, process)
@@ -220,7 +220,7 @@ class FaultCaller(SessionCaller):
             return await last_message(EventReader(response))
 
     def _hear_at_once(self, message: Json, asked: Span, process: RestartableProcess) -> None:
-        """An answer that was there before anything could be cut: what it tells counts."""
+        """Record the events of an answer that arrived before anything could cut it."""
         self.world.counts["answers that came before the cut"] += 1
         if "error" in message:
             assert MAY_HAVE_RUN.search(message["error"]["message"]), message

@@ -1,4 +1,4 @@
-"""What a test under faults has found wrong: each finding names the rule that was broken."""
+"""Findings of a test under faults. Each one names the broken rule."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -6,12 +6,12 @@ from enum import StrEnum
 
 
 class Rule(StrEnum):
-    """What must hold, whatever is killed."""
+    """A rule that must hold under every fault."""
 
-    PROMISES_KEPT = "what a reply promised happens, and is told"
-    EVENTS_TOLD = "every event that is kept was told"
-    EVENTS_KEPT = "what was told is not forgotten"
-    TOLD_ONCE = "an event is told twice only after a fault"
+    PROMISES_KEPT = "every promise of a reply is carried out and reported"
+    EVENTS_TOLD = "every stored event is reported"
+    EVENTS_KEPT = "every reported event stays stored"
+    TOLD_ONCE = "an event is reported twice only after a fault"
     TIMERS_ONCE = "a timer fires once"
     TASKS_ONCE = "a task ends once"
     CALLS_ONCE = "a call runs once at most"

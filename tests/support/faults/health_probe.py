@@ -1,4 +1,4 @@
-"""Somebody else who uses the same emceepee meanwhile, and how long they had to wait."""
+"""Another caller of the same emceepee, and its longest wait."""
 
 import asyncio
 import time

@@ -35,7 +35,7 @@ LIMITS = {
 
 
 async def kills_under_load(state: Path, kills: int) -> Counter[str]:
-    """Kill it so often while everyone calls. What was done and heard, counted.
+    """Kill emceepee `kills` times while callers use it. Return counts of actions and answers.
 
     SEED in the environment repeats a run, as far as chance is to blame.
     """

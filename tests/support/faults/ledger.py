@@ -1,4 +1,4 @@
-"""What one caller was promised by an emceepee under faults, and what it heard of it."""
+"""Promises of emceepee to one caller under faults, and the events that this caller received."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from support.faults.timeline import Span, Timeline
 from support.sessions.replies import told_events
 
 TASK_ENDS = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
-SAVED_AFTER = 1.0  # seconds: that an event was told is in the store a tenth of a second later, or a little more
+SAVED_AFTER = 1.0  # seconds: a delivery mark is committed a tenth of a second after its reply, or a little later
 READ_AFTER = 4.0  # seconds: until a process that passed a reply back has found out that it was read, and has said so
 
 
@@ -28,7 +28,7 @@ class Ledger:
     events: dict[str, dict[str, Any]] = field(default_factory=dict)
     heard: dict[str, list[Span]] = field(default_factory=lambda: defaultdict(list))
     cuts: list[Span] = field(default_factory=list)  # streams that the caller itself cut, until it had the rest
-    saved: dict[str, float] = field(default_factory=dict)  # that it was told is in the store, and since when
+    saved: dict[str, float] = field(default_factory=dict)  # events whose delivery mark is committed, and since when
     _fresh: list[tuple[str, int | None]] = field(default_factory=list)  # since it was last known what is in the store
     _tellers: dict[tuple[str, Span], int | None] = field(default_factory=dict)
 
@@ -43,7 +43,7 @@ class Ledger:
             self._tellers[event["id"], asked] = teller
 
     def hear_of_a_commit(self, asked: Span, teller: int | None = None) -> None:
-        """What this reply says is in the store, and so is whatever the same process told before."""
+        """Record that the events of this reply, and all earlier ones from the same process, are in the store."""
         for event_id, told_by in self._fresh:
             span = Span(self.heard[event_id][0].began, asked.ended)
             if told_by == teller and not self._disturbances(span):
@@ -60,7 +60,7 @@ class Ledger:
 
     @property
     def missing(self) -> dict[str, Span]:
-        """What was promised to be told, and was not yet."""
+        """Return the promised events that have not arrived yet."""
         ended = {event["data"]["taskId"] for event in self.of_type(*TASK_ENDS)}
         fired = {event["data"]["timerId"] for event in self.of_type("timer_expired")}
         told = {event["data"].get("params", {}).get("uri") for event in self.of_type("notification")}
@@ -69,7 +69,7 @@ class Ledger:
 
     @property
     def lost(self) -> dict[str, Span]:
-        """What is missing, and no fault explains that."""
+        """Return the missing events that no fault explains."""
         return {name: span for name, span in self.missing.items() if not self.timeline.explains_loss(span)}
 
     @property
@@ -84,7 +84,7 @@ class Ledger:
         for name, span in self.lost.items():
             findings.add(Rule.PROMISES_KEPT, f"{name}, promised at {span.ended:.3f}")
         untold = sorted(known - self.heard.keys())
-        findings.require(not untold, Rule.EVENTS_TOLD, f"happened, and was told to nobody: {untold}")
+        findings.require(not untold, Rule.EVENTS_TOLD, f"happened, and was reported to no caller: {untold}")
         for event_id in sorted(self.heard.keys() - known):
             if not self.may_be_lost(event_id):
                 findings.add(Rule.EVENTS_KEPT, f"{self._told(event_id)}")
@@ -94,14 +94,14 @@ class Ledger:
         self._check_tasks(findings)
 
     def may_be_lost(self, event_id: str) -> bool:
-        """Whether it was told only when it could not be saved."""
+        """Return whether the event was delivered only while it could not be saved."""
         return all(map(self.timeline.explains_loss, self.heard[event_id]))
 
     def _check_repeated(self, event_id: str, findings: Findings) -> None:
         """Between two replies that carried an event lies a fault, soon after the first, and nothing was saved.
 
-        But for one of the process that passed the first one back: if it falls before it has said that the reply was
-        read, nobody knows that, and so it is told again.
+        A fault of the process that relayed the first delivery also explains it: if that process dies before it
+        confirms that the reply was read, the event is delivered again.
         """
         for one, other in pairwise(sorted(self.heard[event_id])):
             if self._fell_before_it_was_read(event_id, one):
@@ -111,7 +111,7 @@ class Ledger:
             findings.require(between and soon, Rule.TOLD_ONCE, f"without a fault: {self._told(event_id)}")
             saved = self.saved.get(event_id)
             is_saved = saved is not None and saved <= other.began
-            findings.require(not is_saved, Rule.TOLD_ONCE, f"though it was known to be told: {self._told(event_id)}")
+            findings.require(not is_saved, Rule.TOLD_ONCE, f"although its delivery was known: {self._told(event_id)}")
 
     def _fell_before_it_was_read(self, event_id: str, told: Span) -> bool:
         teller = self._tellers[event_id, told]
@@ -141,7 +141,7 @@ class Ledger:
             self._require_one(events, Rule.TASKS_ONCE, findings)
 
     def _require_one(self, events: list[dict[str, Any]], rule: Rule, findings: Findings) -> None:
-        """More than one of what happens once: only if those that were told first could not be saved."""
+        """Require one event of this kind. A repetition is allowed only if earlier ones could not be saved."""
         told = sorted((span, event["id"]) for event in events for span in self.heard[event["id"]])
         for first, event_id in told:
             if event_id != told[-1][1] and not self.timeline.explains_loss(first):
@@ -157,7 +157,7 @@ class Ledger:
 
 
 def count(ledgers: Iterable[Ledger]) -> Counter[str]:
-    """What all of them heard and were promised."""
+    """Count the promises and events of all ledgers."""
     told: Counter[str] = Counter()
     for ledger in ledgers:
         told["events"] += len(ledger.events)

@@ -25,9 +25,9 @@ WORKERS = 2  # of each kind
 PAUSE_SECONDS = 3.0  # between two rounds of a worker: most start a program, and what the cores cannot start piles up
 REST_SECONDS = 240.0  # for sessions that nobody ended to be forgotten
 FEW_TASKS = 30  # of the loop, when nobody is there
-FEW_SESSIONS = 2  # the one that counts, and the one that counted before
+FEW_SESSIONS = 2  # the session of this count, and the session of the count before
 QUIET_ROUNDS = 35  # of two seconds in which no descriptor was closed
-# What is kept for a while is kept shortly, so that it levels off within the warm-up.
+# Retention is short, so that it levels off within the warm-up.
 LIMITS = {
     "session_idle_seconds": 5,
     "session_kept_seconds": 10,
@@ -49,14 +49,14 @@ CLEAR = {
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """What a process holds."""
+    """The tasks, sessions, and memory of a process."""
 
     resident_kb: int
     descriptors: int
     processes: int
     asyncio_tasks: int
     sessions: int
-    memory_blocks: int  # objects that are alive, whatever the allocator keeps for the next ones
+    memory_blocks: int  # live objects, without the reserves of the allocator
 
 
 class MixedLoad:
@@ -199,7 +199,7 @@ class MixedLoad:
             await caller.end()
 
     async def _cutting(self) -> None:
-        """Hang up in the middle of a call."""
+        """Hang up during calls."""
         caller: HttpCaller = await self.endpoint.caller() if self._random.random() < 0.5 else self.endpoint.modern()
         call = asyncio.ensure_future(
             caller.call("execute_tool", server="demo", tool="dig", args={"seconds": 0.3, "steps": 3})

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 class SessionCaller:
-    """What it was promised and what it heard is in its ledger."""
+    """A caller with one session. Its ledger has the promises to it, and the events it received."""
 
     def __init__(self, world: World, kind: str, name: str, chance: random.Random) -> None:
         self.world, self.kind, self.name, self.chance = world, kind, name, chance
@@ -47,7 +47,7 @@ class SessionCaller:
             self.session = {"session": (await self.caller.value("open_session"))["session"]}
 
     def at(self, process: RestartableProcess) -> HttpCaller:
-        """The same caller, whose connection leads there."""
+        """Return this caller with a connection to that process."""
         moved = copy.copy(self.caller)
         moved.endpoint = process
         return moved

@@ -70,7 +70,7 @@ async def sessions_abandoned_at_start() -> None:
 
 
 def _servers(before: set[int]) -> list[int]:
-    """Those below ourselves that were not there before, and are no guardians."""
+    """Return descendants that were not running before and are no guardians."""
     others = {found for pid in before for found in (pid, *below(pid))}
     return [pid for pid in servers_of(os.getpid()) if pid not in others]
 

@@ -38,7 +38,7 @@ async def _works(caller: FaultCaller, process: RestartableProcess) -> bool:
 
 
 async def settle(caller: FaultCaller) -> None:
-    """What was promised comes, and then nothing more."""
+    """Wait until every promise to the caller is kept, and nothing more arrives."""
     for timer in caller.ledger.intervals:
         await caller.call("delete_timer", timer_id=timer)
     try:
@@ -54,7 +54,7 @@ async def settle(caller: FaultCaller) -> None:
 
 
 async def _answer_questions(caller: FaultCaller) -> None:
-    """Those whose answer was lost on the way, or of which the reply that told of them was."""
+    """Answer questions again whose answer was lost, and those whose announcement was lost."""
     began = moment()
     result, _ = await caller.call("get_elicitations")
     for question in result["structuredContent"]["requests"]:

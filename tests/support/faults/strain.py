@@ -1,4 +1,4 @@
-"""What an attack costs everyone else: how long an unrelated request waits meanwhile, and what the process takes."""
+"""The price of an attack for all others: how long an unrelated request waits, and the memory of the process."""
 
 import asyncio
 import os

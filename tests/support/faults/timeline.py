@@ -12,7 +12,7 @@ STORE = -1  # in place of the number of a process
 
 
 class FaultKind(StrEnum):
-    """What is done to a process, in the words of the counts."""
+    """A kind of fault. Its value is the name of its count."""
 
     KILL = "kills"
     PAUSE = "pauses"

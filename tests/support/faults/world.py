@@ -1,4 +1,4 @@
-"""What callers under faults have in common: the processes, the backends, and what was found wrong."""
+"""The shared state of callers under faults: processes, backends, and findings."""
 
 import asyncio
 import itertools
@@ -19,9 +19,9 @@ NOTICED_AFTER = 1.5  # seconds: then the checks of a balancer have found out tha
 class World:
     """Callers ask any of its processes, as if a balancer had chosen it.
 
-    Times are seconds: `bound` is what an answer may take besides its call's own time, `at_once` the same while nothing
-    is wrong, `felt` how long a fault is felt after it; `patience` is that of callers with a process that stands still;
-    after `recovery` whatever was disturbed by faults works, though they may come one after the other.
+    Times are seconds. `bound` limits an answer in addition to its call's own time, `at_once` does so while nothing
+    is wrong, and `felt` is how long a fault has effects. `patience` limits a request to a paused process. After
+    `recovery`, everything works again, even if several faults came one after the other.
     """
 
     bound = 60.0
@@ -42,14 +42,14 @@ class World:
         self.progressed = asyncio.Event()  # set with each step that a caller has made
         self.is_over = False
         self.slowest = 0.0  # seconds that an answer took, besides its call's own time
-        self.requests: list[str] = []  # what became of each, for whoever looks for the cause of a finding
+        self.requests: list[str] = []  # the outcome of each, to find the cause of a finding
         self._numbers = itertools.count(1)
 
     def new_id(self) -> str:
         return f"c{next(self._numbers)}"
 
     def note(self, number: int, asked: Span, what: str, outcome: str) -> None:
-        """What a request to that process came to."""
+        """Record the outcome of a request to that process."""
         self.requests.append(f"{asked.began:.3f}-{asked.ended:.3f} at {number}: {what} -> {outcome}")
 
     def progress(self) -> None:
@@ -57,7 +57,7 @@ class World:
         self.progressed.set()
 
     def teller(self, number: int) -> int | None:
-        """The process, if what it says may be what another has told it."""
+        """Return the process, or None if its events may come from another process."""
         return number if len(self.processes) > 1 else None
 
     def number_of(self, process: RestartableProcess) -> int:

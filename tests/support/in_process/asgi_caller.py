@@ -24,7 +24,7 @@ from support.sessions.request_contexts import ALL_TOOLS
 
 
 class AsgiRequest:
-    """One request and its response, while it is being served. It is the connection that the request came by, too."""
+    """One request and its response while it is served. Also stands for the connection of the request."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class AsgiRequest:
         return self._gone.is_set()
 
     def give_up_response(self) -> None:
-        assert self._gone.is_set(), "whoever is there gets a response"
+        assert self._gone.is_set(), "a connected caller gets a response"
 
     def abort_response(self) -> None:
         self.hang_up()
@@ -107,7 +107,7 @@ class AsgiRequest:
 
     @property
     def events(self) -> list[SentEvent]:
-        """What came so far as a stream."""
+        """Return the events of the stream so far."""
         assert self.answered.headers["content-type"] == "text/event-stream"
         found = []
         for frame in self.answered.body.decode().split("\n\n"):
@@ -161,7 +161,7 @@ class AsgiCaller:
         await self.call("list_timers")  # takes what happened so far
 
     def moved_to(self, installation: Installation, endpoint: HttpEndpoint) -> "AsgiCaller":
-        """The same caller, who speaks to another process now."""
+        """Return this caller with a connection to another process."""
         moved = AsgiCaller(installation, endpoint, is_modern=self.is_modern, capabilities=self._capabilities)
         moved._words, moved._number = self._words, 0
         return moved
@@ -206,7 +206,7 @@ class AsgiCaller:
         assert (await line.served()).answered.status == 202
 
     def come_back(self, last_event_id: str | None) -> AsgiRequest:
-        """Take a stream up again."""
+        """Resume a stream."""
         headers = self._words.headers | {"last-event-id": str(last_event_id)}
         return AsgiRequest(self._endpoint, "GET", headers, b"")
 

@@ -42,9 +42,9 @@ class ScriptedHolder:
     requests: list[HttpRequest] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
-    """What nobody read, of what `keep_if_unread` was asked for."""
+    """Replies that were not read, of all passed to `keep_if_unread`."""
     written: list[str] = field(default_factory=list)
-    """What is on its way to its callers, of what `serve_carrying` was asked for."""
+    """Replies on their way to callers, of all passed to `serve_carrying`."""
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
         self.requests.append(request)
@@ -88,7 +88,7 @@ class HeldStream:
 
 @dataclass(kw_only=True)
 class Replicas:
-    """The one that is asked, the one that holds everything, and what became of each request."""
+    """Two replicas: the first receives requests, the second holds all sessions. Records the outcome of each request."""
 
     url: str
     clock: FakeClock
@@ -107,7 +107,7 @@ class Replicas:
     callers: list[RawConnection] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The endpoint of the one that is asked."""
+        """Serve a request at the replica that receives requests."""
         body = await read_body(receive, BODY_BYTES)
         request = HttpRequest(scope, dict(scope["headers"]), receive, send, self.identity)
         self.asked.append(request)

@@ -42,7 +42,7 @@ class OpenConnection:
         return False
 
     def give_up_response(self) -> None:
-        raise AssertionError("whoever is there gets a response")
+        raise AssertionError("a connected caller gets a response")
 
     def abort_response(self) -> None: ...
 

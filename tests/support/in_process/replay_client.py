@@ -18,7 +18,7 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 
 
 class HttpReplayClient:
-    """`capabilities` are what it says that it can do."""
+    """A client that declares these `capabilities`."""
 
     def __init__(self, endpoint: ReplayEndpoint, *, is_modern: bool = False, **capabilities: Any) -> None:
         self._endpoint, self._is_modern, self._capabilities = endpoint, is_modern, capabilities
@@ -49,7 +49,7 @@ class HttpReplayClient:
         return self.post("tools/call", {"name": tool, "arguments": arguments, **meta}, key=key)
 
     async def text(self, tool: str, /, **arguments: Any) -> str:
-        """What a call returns."""
+        """Return the text of a call's result."""
         message = (await self.call(tool, **arguments).served()).message
         return str(message["result"]["content"][0]["text"])
 

@@ -1,6 +1,6 @@
-"""What the conformance suite's tools change is heard by the callers of every replica.
+"""Notify callers of every replica of changes that the conformance suite's tools make.
 
-emceepee's own lists never change, so there is nothing in the product that would carry it.
+emceepee's own lists never change, so the product has no such channel.
 """
 
 import asyncio

@@ -40,7 +40,7 @@ class Driver:
         await self._read_everything()
 
     async def _execute(self, tool: str, arguments: dict[str, Any]) -> None:
-        """Call it, and answer whatever it asks with the barest answer, until it has a result."""
+        """Call the tool, and give each question a minimal answer until the call has a result."""
         result = await self._caller.call("execute_tool", server=BACKEND, tool=tool, args=arguments)
         while task := (result.get("structuredContent") or {}).get("proxy_task"):
             await self._answer_questions()

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def settings_for(scenario: str, context: Json) -> Json:
-    """What a user would have configured for a server of that kind."""
+    """Return the settings that a user would configure for a server of that kind."""
     found = {name: context[name] for name in ("client_id", "client_secret") if context.get(name)}
     if "cimd" in scenario:
         found["client_metadata_url"] = CLIENT_DOCUMENT

@@ -1,4 +1,4 @@
-"""An emceepee whose list_servers says what it holds (tasks, sessions, memory), so that a test sees what piles up."""
+"""An emceepee whose list_servers counts its tasks, sessions, and memory, so that a test sees a leak."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""An emceepee of another version than the one that is installed."""
+"""An emceepee with another version than the installed one."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""An emceepee with a planted bug: it takes its lease to last for ever, however long it stood still."""
+"""An emceepee with a planted bug: after a pause of any length, it believes that its lease is still valid."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A process that refreshes a token again and again, beside others that do the same. What it saw is written as JSON.
+"""A process that refreshes a token again and again, beside others that do the same. It prints its tokens as JSON.
 
 Arguments: where state is, the address of the server, and the number of the token to stop at.
 """

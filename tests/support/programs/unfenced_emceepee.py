@@ -1,4 +1,4 @@
-"""An emceepee with a planted bug: what it writes to Redis counts, whoever has taken the session from it meanwhile."""
+"""An emceepee with a planted bug: Redis accepts its writes even after another replica took over the session."""
 
 import sys
 
@@ -13,7 +13,7 @@ HOLDER_CHECK = "h[2] == fence and epoch(h[1]) == mine"
 
 def leave_out(script: LuaScript, check: str, rest: str) -> None:
     assert check in script.text
-    LuaScript.__init__(script, script.text.replace(check, rest))  # whoever has imported it has the changed one
+    LuaScript.__init__(script, script.text.replace(check, rest))  # importers of the script see the change
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python -m support.programs.write_golden_state FOLDER
 
-What was committed once is never written again: it is what a user of that version has.
+Never overwrite a committed file: users of that version have this state.
 """
 
 import asyncio

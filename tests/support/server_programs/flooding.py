@@ -1,7 +1,7 @@
 """A server on standard input and output that says far too much when asked to. The standard library only: start with -S.
 
-A call of the tool `flood` with {"what": …, "seconds": …} or {"what": …, "count": …} floods, and reads nothing meanwhile
-unless it has {"reads": true}; `echo` tells how many of its requests were refused.
+A call of the tool `flood` with {"what": …, "seconds": …} or {"what": …, "count": …} floods. It reads nothing during
+the flood unless it has {"reads": true}. `echo` returns how many of its requests were refused.
 """
 
 import json

@@ -30,7 +30,7 @@ def text(words: object) -> dict[str, Any]:
 
 
 def fork(*, away: bool = False, stubborn: bool = False) -> int:
-    """A child that does nothing for ever, with our pipes open."""
+    """Start a child that does nothing forever and holds our pipes open."""
     pid = os.fork()
     if pid == 0:
         if away:

@@ -35,7 +35,7 @@ def said(**facts: Any) -> types.CallToolResult:
 
 
 def answers(params: types.CallToolRequestParams) -> dict[str, Any]:
-    """What the client answered, in plain words."""
+    """Return the client's answers in plain words."""
     found: dict[str, Any] = {}
     for key, given in (params.input_responses or {}).items():
         if isinstance(given, types.ElicitResult):
@@ -64,7 +64,7 @@ async def ask_three(params: types.CallToolRequestParams) -> Reply:
     if params.input_responses is None:
         questions = {
             "from": form("From where?", "place"),
-            "poem": wish("A line, please."),
+            "poem": wish("Write a line."),
             "to": form("Where to?", "place"),
         }
         return types.InputRequiredResult(input_requests=questions)

@@ -60,7 +60,7 @@ def _fastmcp(program: Path, *arguments: str, port: int | None = None) -> Iterato
 
 @contextmanager
 def everything_on_a_port(transport: str) -> Iterator[int]:
-    """The same over `streamableHttp` or `sse`, on 127.0.0.1; gives the port as soon as it is open."""
+    """Run server-everything over `streamableHttp` or `sse` on 127.0.0.1. Yield its port once it is open."""
     command = ["node", "--import", str(NODE / "loopback.mjs"), str(EVERYTHING), transport]
     for _ in range(ATTEMPTS):
         port = free_port()

@@ -128,7 +128,7 @@ def put(data: bytes) -> None:
 
 
 def write_pid(path: str) -> None:
-    """All or nothing: whoever sees the file can read the id in it."""
+    """Write the process id atomically: a reader never sees an empty file."""
     with open(f"{path}.part", "w") as file:
         file.write(str(os.getpid()))
     os.rename(f"{path}.part", path)

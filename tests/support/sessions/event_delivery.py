@@ -5,7 +5,7 @@ from emceepee.state.events import Delivery, Outbox
 
 
 def take(source: Outbox | Activity, *, after: str | None = None, most: int | None = None) -> Delivery:
-    """What is not delivered yet, or came after an event; from now on it is delivered."""
+    """Take undelivered events, or all events after one, and mark them as delivered."""
     found = source.undelivered() if after is None else source.after(after)
     count = len(found.events) if most is None else min(most, len(found.events))
     source.deliver(found, count)

@@ -1,4 +1,4 @@
-"""What stays when processes are killed or stopped: a clock, and a store that only the test calls durable."""
+"""A clock and a store that outlive the processes of a test."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ class Machine:
 
     @asynccontextmanager
     async def process(self, *, dies: bool = True, **settings: Any) -> AsyncIterator[Installation]:
-        """One that is killed at the end, with whatever is not saved by then; or stopped in order."""
+        """Run a process that is killed at the end and loses unsaved changes, or that shuts down gracefully."""
         self.store = store = self.store.another_process()
         async with an_installation(store=store, clock=self.clock, **settings) as place:
             yield place

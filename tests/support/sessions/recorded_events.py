@@ -1,4 +1,4 @@
-"""What happens in a scene, told from a moment on."""
+"""Events of a scene from a chosen point on."""
 
 from emceepee.wire.json_types import JsonObject
 from support.sessions.event_delivery import take
@@ -6,7 +6,7 @@ from support.sessions.scene import Scene
 
 
 class RecordedEvents:
-    """What happens in a scene from now on, also what replies have told of already."""
+    """All events of a scene from now on, including those that replies delivered."""
 
     def __init__(self, scene: Scene) -> None:
         self._activity = scene.session.activity

@@ -21,7 +21,7 @@ async def call_tool(params: JsonObject | None, session: Session, context: Reques
 
 
 class _Progress:
-    """A channel that passes on what it is told of progress."""
+    """A channel that passes on progress."""
 
     is_gone = False
 

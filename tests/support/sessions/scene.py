@@ -51,19 +51,19 @@ class Scene:
         return without_help(result["structuredContent"]["error"])
 
     def quiet(self) -> "Scene":
-        """Let everything so far be told, so that the next reply carries no news."""
+        """Deliver all events so far, so that the next reply carries no news."""
         take(self.session.activity)
         return self
 
     def events(self) -> list[tuple[str, JsonObject]]:
-        """What happened since the last look, in order: type and data. Looking delivers it."""
+        """Return type and data of the events since the last call, and mark them as delivered."""
         return [(str(event.type), event.data) for event in take(self.session.activity).events]
 
     def event_types(self) -> list[str]:
         return [kind for kind, _ in self.events()]
 
     def status(self, server: str) -> str:
-        """What list_servers calls the state of a server."""
+        """Return the state of a server in list_servers."""
         return str(self.session.connection(server).state.status)
 
     def start(

@@ -38,7 +38,7 @@ def issue_tracker() -> ScriptedBackend:
 
 
 async def run(scene: Scene, code: str, **arguments: Any) -> JsonObject:
-    """What the script came to, whether it succeeded or not."""
+    """Run a script, and return its result or its failure."""
     result = await scene.call("codemode_execute", code=code, **arguments)
     value = own_part(cast(JsonObject, result["structuredContent"]))
     assert set(value) == {"success", "result" if value["success"] else "error", "logs", "stats"}

@@ -1,4 +1,4 @@
-"""What sessions of tests are built from: the one place that knows all the parts."""
+"""The parts of a test's session, assembled in one place."""
 
 from typing import cast
 

@@ -87,7 +87,7 @@ class RedisEngine:
         return store
 
     async def kill(self, store: Store) -> None:
-        """Its lease lapses, and those who live have waited long enough to take over from it."""
+        """Kill the store, and wait until its lease has expired and others may take over."""
         assert isinstance(store, RedisStore)
         self._opened.remove(store)
         await vanish(store)
@@ -99,7 +99,7 @@ class RedisEngine:
             await store.close()
 
     async def _let_leases_go_on(self) -> None:
-        """So long that everybody may take over from whoever is gone."""
+        """Advance time until every lease of a killed store can be taken over."""
         for _ in range(2):
             self.clock.jump(LEASE_SECONDS / 3)
             for each in self._opened:

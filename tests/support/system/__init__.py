@@ -1,1 +1,1 @@
-"""What the machine has: ports, processes, certificates, an issuer of tokens."""
+"""Resources of the machine: ports, processes, certificates, and issuers of tokens."""

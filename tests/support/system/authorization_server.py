@@ -1,7 +1,7 @@
 """An authorization server on this machine, and the MCP server at `/mcp` that wants its tokens.
 
-Whoever opens the address of a login agrees to it. Refresh tokens rotate, and one that is used twice costs all tokens of
-its login. Nothing here knows emceepee.
+Opening the address of a login grants it. Refresh tokens rotate, and using one twice revokes all tokens of its
+login. Nothing here knows emceepee.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass
 class Form:
-    """What a token endpoint was asked, and the headers that came with it."""
+    """A request to the token endpoint, and its headers."""
 
     fields: dict[str, str]
     headers: dict[str, str]
@@ -40,7 +40,7 @@ class AuthorizationServer:
     port: int = 0
     lives: int = 3600
     holds_calls: bool = False  # while it is set, calls that ran are not answered
-    uses: int | None = None  # after so many calls, an access token is no good any more, whatever was said of its life
+    uses: int | None = None  # calls after which an access token is rejected, even before it expires
     status: int = 200  # of the token endpoint, while it is in trouble
     broken: int | None = None  # the status of all endpoints of the authorization server, while it is in trouble
     is_silent: bool = False  # while it is set, none of them answers
@@ -58,7 +58,7 @@ class AuthorizationServer:
     needed: dict[str, str] = field(default_factory=dict)  # the scope that a tool wants
     scopes: dict[str, set[str]] = field(default_factory=dict)  # by access token
     calls: list[tuple[str, str]] = field(default_factory=list)  # of tools that ran: the token, the name
-    arrived: list[str] = field(default_factory=list)  # the tokens of all calls of tools, whatever became of them
+    arrived: list[str] = field(default_factory=list)  # the tokens of all tool calls, with any outcome
     verdict: Callable[[str], web.Response | None] = lambda _: None  # an answer to a call with that token, if no result
     peers: dict[str, set[tuple[str, int]]] = field(default_factory=dict)  # by token: the connections it came over
     asked: int = 0  # how often someone was shown the page to agree on
@@ -106,7 +106,7 @@ class AuthorizationServer:
 
     @web.middleware
     async def be_in_trouble(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Not the server behind, and what it says of itself."""
+        """Fail requests as planned, except those to the MCP server and its metadata."""
         if not request.path.startswith(OF_THE_SERVER):
             if self.is_silent:
                 await asyncio.wait_for(self.go_on.wait(), PATIENCE)
@@ -135,7 +135,7 @@ class AuthorizationServer:
         raise web.HTTPFound(f"{request.query['redirect_uri']}?{urlencode(told)}")
 
     def _stolen(self, request: web.Request) -> dict[str, str]:
-        """What another authorization server has to be asked for its answer to fit this login."""
+        """Return the parameters with which another authorization server's answer fits this login."""
         names = ("response_type", "state", "code_challenge", "code_challenge_method", "resource")
         return {name: request.query[name] for name in names}
 
@@ -228,7 +228,7 @@ class AuthorizationServer:
                 if self._used[token] == self.uses:
                     self.valid.discard(token)
                 if self.holds_calls:
-                    await asyncio.sleep(PATIENCE)  # or until whoever called is gone
+                    await asyncio.sleep(PATIENCE)  # or until the caller has left
                 result = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}
@@ -238,7 +238,7 @@ class AuthorizationServer:
         return web.json_response({"jsonrpc": "2.0", "id": message["id"], "result": result})
 
     async def sse(self, request: web.Request) -> web.StreamResponse:
-        """The same over the older transport: what is posted to `/messages` is answered here."""
+        """Serve the older transport: answers to messages posted to `/messages` arrive in this stream."""
         if request.headers.get("authorization", "").partition(" ")[2] not in self.valid:
             return self.not_let_in(401, "", path="sse")
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})

@@ -1,7 +1,7 @@
-"""Proxies on the way out: a small one in the test's own process, and a real tinyproxy before it.
+"""Forward proxies: a small one in the test's own process, and a real tinyproxy before it.
 
-Whatever host the small one is asked for is this machine, under the port that was asked for. So servers under names of
-the internet can be reached through it, and nothing leaves the machine.
+The small proxy resolves every host name to this machine and keeps the port. So tests reach servers under internet
+names, and nothing leaves the machine.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _PLACE = re.compile(r"(?:CONNECT |[A-Z]+ http://)(?P<host>\[[^\]]*\]|[^:/ ]+)(?:
 
 
 class ForwardProxy:
-    """`asked` are the heads of requests that it got, `answer` is what it says instead of connecting."""
+    """`asked` has the heads of its requests. `answer` replaces a connection."""
 
     def __init__(self, port: int, *, password: str | None) -> None:
         self.port, self.asked = port, list[str]()

@@ -23,7 +23,7 @@ class Issuer:
         self.redirects = False  # whether the keys are elsewhere
         self.padding = 0  # bytes besides the key
         self.about_key: dict[str, Any] = {"use": "sig", "alg": "ES256"}
-        self.is_slow = asyncio.Event()  # while it is set, whoever fetches keys waits
+        self.is_slow = asyncio.Event()  # while it is set, requests for keys wait
         self.go_on = asyncio.Event()
         self._numbers = itertools.count(1)
         self.rotate()

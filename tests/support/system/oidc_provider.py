@@ -24,7 +24,7 @@ SCOPE = "notes:read"
 
 @dataclass
 class ProtectedServer:
-    """An MCP server of 2025-11-25 at `url`. `tokens` are those that it let in, `calls` the tools that ran."""
+    """An MCP server of 2025-11-25 at `url`. `tokens` were accepted, `calls` are the tools that ran."""
 
     url: str = ""
     issuer: str = ""

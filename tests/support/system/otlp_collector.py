@@ -85,7 +85,7 @@ class OtlpCollector:
         return only
 
     def of_metric(self, name: str) -> list[CollectedPoint]:
-        """Its series as they were told last."""
+        """Return the latest points of a metric."""
         latest: dict[str, CollectedPoint] = {}
         for point in self.points:
             if point.metric == name:

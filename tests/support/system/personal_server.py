@@ -1,6 +1,6 @@
-"""The server that wants tokens, as one that is another to each who logs in: its lists, its resource, its messages.
+"""A server that wants tokens and shows each person other lists, resources, and messages.
 
-Whoever logged in is a number here. What came with whose token is kept in `seen`.
+A logged-in person is a number here. `seen` lists each request with the person of its token.
 """
 
 import asyncio

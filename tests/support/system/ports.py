@@ -1,11 +1,11 @@
-"""Ports for those who must be told one: no other test takes it meanwhile."""
+"""Ports for programs that need a fixed one. No other test takes them."""
 
 import itertools
 import os
 import random
 import socket
 
-FIRST, PER_WORKER = 20_000, 1_000  # below those that the system gives to whoever asks for any: on Linux from 32768 on
+FIRST, PER_WORKER = 20_000, 1_000  # below the ephemeral range, which begins at 32768 on Linux
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 _OWN = range(FIRST + _WORKER * PER_WORKER, FIRST + (_WORKER + 1) * PER_WORKER)
 _candidates = itertools.cycle(random.Random(os.getpid()).sample(_OWN, PER_WORKER))

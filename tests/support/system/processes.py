@@ -18,8 +18,8 @@ async def until(holds: Callable[[], bool], *, within: float = 20.0, what: str = 
 def is_alive(pid: int) -> bool:
     """Whether it runs; one that has ended and was not collected does not.
 
-    Nor does one that has no memory any more. It first gives up its memory, then its descriptors, and only then is it a
-    zombie: whoever hears of its end by a socket that closes finds it between these.
+    A process without memory does not run either. An exiting process frees its memory, then its descriptors, and only
+    then is a zombie: a test that waits for a socket to close finds it between the last two.
     """
     fields = _stat_of(pid)
     return bool(fields) and fields[STATE] != "Z" and fields[VIRTUAL_BYTES] != "0"
@@ -30,7 +30,7 @@ def state_of(pid: int) -> str | None:
 
 
 def _stat_of(pid: int) -> list[str]:
-    """What the kernel tells of it after its name; nothing if it is gone."""
+    """Return the kernel's fields after the process name; nothing if the process is gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -46,12 +46,12 @@ def below(pid: int) -> list[int]:
 
 
 def guardians_of(pid: int) -> list[int]:
-    """Those below an emceepee that start and end others: a guardian, and a keeper per server."""
+    """Return the guardian processes of an emceepee: one that starts others, and a keeper per server."""
     return [found for found in below(pid) if is_guardian(found)]
 
 
 def servers_of(pid: int) -> list[int]:
-    """The processes of an emceepee's servers, and whatever they started, wherever it stands now."""
+    """Return the processes of an emceepee's servers with all their descendants, even reparented ones."""
     found = [each for each in below(pid) if not is_guardian(each)]
     return [each for each in found if is_alive(each)]  # still: a guardian that ends is not known as one any more
 
@@ -71,7 +71,7 @@ def is_guardian(pid: int) -> bool:
 
 
 def sandbox_workers_of(pid: int) -> list[int]:
-    """Those below an emceepee in which scripts run."""
+    """Return the worker processes in which an emceepee runs scripts."""
     return [found for found in below(pid) if _name_of(found) == "monty"]
 
 
@@ -86,7 +86,7 @@ def children_of(pid: int) -> list[int]:
     """Direct children, zombies included."""
     found: list[int] = []
     for listed in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):  # gone meanwhile
+        with suppress(OSError):  # it has just exited
             found += map(int, listed.read_text().split())
     return found
 

@@ -23,7 +23,7 @@ _prefixes = count()
 
 
 class RedisServer:
-    """It keeps its port and its folder when it is killed and started again; what it keeps besides is `appendonly`'s."""
+    """A Redis that keeps its port and folder across restarts. Its data survive only with `appendonly`."""
 
     def __init__(self, folder: Path, *settings: str, appendonly: bool = False, password: str | None = None) -> None:
         self.folder, self.password = folder, password
@@ -147,7 +147,7 @@ def new_prefix() -> str:
 
 
 def wait_until(holds: Callable[[], bool], *, what: str) -> None:
-    """For those who have no loop."""
+    """Wait for a condition in code without an event loop."""
     deadline = time.monotonic() + BOUND
     while not holds():
         assert time.monotonic() < deadline, f"waited {BOUND:g} s in vain until {what}"
