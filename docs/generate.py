@@ -23,20 +23,20 @@ from emceepee.backends.oauth.entry import OAuthEntry
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
-from emceepee.cli.keep.state import PROBLEM
+from emceepee.cli.keep.state_command import PROBLEM
 from emceepee.cli.setup.auth_outcome import DONE, FAILED, USAGE
 from emceepee.cli.setup.config_file import SCHEMA_FILE
 from emceepee.cli.setup.diagnosis import FindingCode
-from emceepee.clients.catalogue import CLIENTS
-from emceepee.clients.client import ClientProgram, Format
-from emceepee.clients.documents import ClientFile
-from emceepee.clients.writing import Launch, entry_for
-from emceepee.config import file_reading as config_reading
+from emceepee.clients.client_file import ClientFile
+from emceepee.clients.client_program import ClientProgram, Format
+from emceepee.clients.entry_writer import Launch, entry_for
+from emceepee.clients.known_clients import CLIENTS
+from emceepee.config import file_reader as config_reading
 from emceepee.config.server_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
 from emceepee.paths import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS
 from emceepee.sessions.views import Described
-from emceepee.state.call import CALL
-from emceepee.state.connection.connection import CONNECTION
+from emceepee.state.call_step import CALL
+from emceepee.state.connection.connection_state import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
 from emceepee.state.limits import LIVE, LONGEST, Limits, range_of
@@ -49,7 +49,7 @@ from emceepee.telemetry import logs
 from emceepee.tools import catalogue
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.declaration import OwnResult, Tool
-from emceepee.tools.declaration.schema import compact_schema
+from emceepee.tools.declaration.parameter_schema import compact_schema
 from emceepee.tools.replies.promotion import Promotion
 
 REFERENCE = Path(__file__).parent / "reference"

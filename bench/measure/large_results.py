@@ -12,7 +12,7 @@ from bench.settings import Settings, progress
 from emceepee.bounds.budget import Budget
 from emceepee.clock import SystemClock
 from emceepee.sessions.results.kept_results import KeptResults, ResultStorage
-from emceepee.sessions.results.results import ResultBudget
+from emceepee.sessions.results.result_budget import ResultBudget
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits
 from emceepee.state.regex import LineRegex

@@ -8,7 +8,7 @@ from bench.simulation.scheduler import Scheduler, Signal
 from emceepee.backends.http1.pool import IDLE_SECONDS
 from emceepee.replicas.forwarder import CONNECT_SECONDS
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome, LostReply
+from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
 

@@ -8,7 +8,7 @@ from bench.simulation.scheduler import Scheduler
 from bench.simulation.tally import Tally
 from emceepee.state.replica import LeaseWatch, Replica
 from emceepee.state.session_key import SessionKey
-from emceepee.store.memory import MemoryStore, _Memory, _Row
+from emceepee.store.memory_store import MemoryStore, _Memory, _Row
 from emceepee.store.store import Commit, Lease, SessionHead, StoredSession
 
 

@@ -13,8 +13,8 @@ from bench.simulation.request import SimulatedRequest
 from bench.simulation.scheduler import Scheduler, Signal
 from bench.simulation.tally import Tally, Way
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.request_reading import RequestBody
-from emceepee.server.http.routing import ReplicaParts, RequestRouter
+from emceepee.server.http.request_reader import RequestBody
+from emceepee.server.http.request_router import ReplicaParts, RequestRouter
 from emceepee.sessions.directory.directory import SWEEP_SECONDS, SessionDirectory
 from emceepee.sessions.directory.placement import READERS, Placement
 from emceepee.sessions.directory.session_storage import SessionElsewhere, SessionStorage

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.simulation.tally import Way
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.state.session_key import SessionKey
 from emceepee.web.asgi import CONNECTION

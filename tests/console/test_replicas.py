@@ -9,7 +9,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from emceepee.replay.reading import read_recording
+from emceepee.replay.recording_reader import read_recording
 from support.backends.web_backend import WebBackend, a_web_backend
 from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpCaller, HttpProcess, http_process

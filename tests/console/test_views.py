@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from emceepee.replay.reading import read_recording
+from emceepee.replay.recording_reader import read_recording
 from support.callers.http_process import HttpCaller
 from support.console.running_console import Console, live, puppet, show
 

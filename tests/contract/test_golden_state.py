@@ -15,7 +15,7 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.secret_records import SecretRecords
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventType
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store

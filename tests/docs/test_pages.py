@@ -13,10 +13,10 @@ import pytest
 
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.cli.main import build_parser
-from emceepee.config import file_reading as config_reading
+from emceepee.config import file_reader as config_reading
 from emceepee.config.secret_references import References
 from emceepee.paths import CONFIG_VARIABLE
-from emceepee.server.http.request_reading import MCP_PATH
+from emceepee.server.http.request_reader import MCP_PATH
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
 from support.system.certificates import Authority, split

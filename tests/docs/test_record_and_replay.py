@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from emceepee.replay.reading import parse_recording
+from emceepee.replay.recording_reader import parse_recording
 from support.callers.command_line import CommandLine
 from support.callers.replay_process import replaying
 from support.documentation import ROOT, Block, Page

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.clients.catalogue import CLIENTS
+from emceepee.clients.known_clients import CLIENTS
 from support.callers.emceepee_process import emceepee
 from support.server_programs.stdio_entries import stdio_server
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.eras import KEPT_SECONDS
+from emceepee.backends.era_memory import KEPT_SECONDS
 from emceepee.backends.link import Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits

@@ -15,7 +15,7 @@ from emceepee.app.http_app import http_parts
 from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
 from emceepee.config.settings import Config, HttpConfig
-from emceepee.server.http.endpoint import HttpEndpoint
+from emceepee.server.http.http_endpoint import HttpEndpoint
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.sessions.directory.directory import SessionDirectory
 from support.callers.http_process import HttpProcess
@@ -31,7 +31,7 @@ GROUND = (
     "state/",
     "clock.py",
     "wire/codec.py",
-    "wire/framing.py",
+    "wire/line_splitter.py",
     "wire/json_rpc.py",
     "wire/protocol.py",
     "lifecycle.py",

@@ -10,7 +10,7 @@ from emceepee.app.session_parts import open_session, session_parts
 from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
 from emceepee.errors import ExecutionFailed
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from support.callers.recorder import hostile, recorded
 from support.faults.session_waves import SESSIONS, forking, sessions_abandoned_at_start, waves_of_sessions
 from support.system.processes import below, children_of, guardians_of, is_alive, is_guardian, servers_of, until

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emceepee import __file__ as emceepee_file
-from emceepee.replay.reading import read_recording
+from emceepee.replay.recording_reader import read_recording
 from support.callers.command_line import DEMO, CommandLine
 from support.callers.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
 from support.callers.foreign_clients import CLIENTS, a_foreign_client, emceepee_on_stdio

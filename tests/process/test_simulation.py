@@ -9,7 +9,7 @@ from bench.simulation.scenario import Balancing, Scenario
 from bench.simulation.tally import Phase, Tally, Way
 from bench.simulation.world import World
 from emceepee.replicas.forwarder import CONNECT_SECONDS
-from emceepee.server.http.routing import LONGEST_PAUSE
+from emceepee.server.http.request_router import LONGEST_PAUSE
 from emceepee.sessions.directory.directory import SWEEP_SECONDS
 from emceepee.sessions.directory.placement import READERS, TURN_SECONDS
 from emceepee.state.replica import GRACE_SHARE, RENEWALS_PER_LEASE

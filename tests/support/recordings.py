@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.replay.conversation import ReplayedConversation
-from emceepee.replay.reading import parse_recording
 from emceepee.replay.recording import Recording
+from emceepee.replay.recording_reader import parse_recording
+from emceepee.replay.replayed_conversation import ReplayedConversation
 from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from emceepee.app.reloading import Reloader, follow_file
+from emceepee.app.reloader import Reloader, follow_file
 from emceepee.app.session_parts import (
     Invite,
     follow_changes,
@@ -22,9 +22,9 @@ from emceepee.clock import Clock, SystemClock
 from emceepee.config.settings import Config, HttpConfig
 from emceepee.config.source import ConfigSource
 from emceepee.console.api import ConsoleApi
-from emceepee.console.app import ConsoleApp
 from emceepee.console.assets import Assets, package_files
-from emceepee.console.login import LOGIN_PATH
+from emceepee.console.console_app import ConsoleApp
+from emceepee.console.console_login import LOGIN_PATH
 from emceepee.console.peers import PeerConsoles
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.login_throttle import LoginThrottle
@@ -33,7 +33,7 @@ from emceepee.guard.policy import AddServerPolicy
 from emceepee.lifecycle import TaskOwner
 from emceepee.replicas.replication import Replication
 from emceepee.server.dispatch import Tools
-from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
+from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.metrics_app import MetricsApp, metrics_listener
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.kernel import Kernel
@@ -46,7 +46,7 @@ from emceepee.store.store import Store
 from emceepee.surface import use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.loop_lag import LoopLag
-from emceepee.telemetry.memory import resident_bytes
+from emceepee.telemetry.process_memory import resident_bytes
 from emceepee.telemetry.request_metrics import RequestMetrics
 from emceepee.web.callback import CALLBACK_PATH
 

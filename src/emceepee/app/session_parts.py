@@ -18,13 +18,13 @@ from emceepee.paths import KEYRING
 from emceepee.sessions.logins.server_logins import FixedCallback, ServerLogins
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.results.kept_results import ResultStorage
-from emceepee.sessions.results.results import ResultBudget
-from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.sealing_key import Sealing
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.state.events import EventBudget
 from emceepee.state.notice_options import NoticeOptions
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
@@ -34,14 +34,14 @@ from emceepee.telemetry.observers import NO_OBSERVERS, Observers
 from emceepee.tools.catalogue import CODE_MODE, TOOLS
 from emceepee.tools.declaration.declaration import Tool
 from emceepee.tools.declaration.limited import fit_tools
-from emceepee.tools.inner_calls import ToolsForScripts
+from emceepee.tools.tools_for_scripts import ToolsForScripts
 from emceepee.web.callback import CLIENT_PATH, LoopbackCallback
 
 if TYPE_CHECKING:
     from emceepee.guard.logins import Logins
     from emceepee.sessions.lists.entry_search import SharedVectors
     from emceepee.telemetry.audit_log import AuditLog
-    from emceepee.telemetry.otel.export import Export
+    from emceepee.telemetry.otel.otlp_export import Export
     from emceepee.telemetry.request_metrics import RequestMetrics
 
 Invite = Callable[[str], object]  # called with the link to the console
@@ -244,7 +244,7 @@ async def otel_export(config: Config, clock: Clock) -> "AsyncIterator[Export | N
         yield None
         return
     from emceepee.telemetry.otel.complaints import complaints_heard
-    from emceepee.telemetry.otel.export import Export
+    from emceepee.telemetry.otel.otlp_export import Export
 
     with complaints_heard(clock):
         export = Export(clock)

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from emceepee.app.reloading import Reloader, follow_file
+from emceepee.app.reloader import Reloader, follow_file
 from emceepee.app.session_parts import (
     Invite,
     follow_changes,
@@ -18,11 +18,11 @@ from emceepee.app.session_parts import (
 from emceepee.clock import Clock, SystemClock, milliseconds
 from emceepee.config.settings import Config
 from emceepee.config.source import ConfigSource
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.ids import Ulids
 from emceepee.server.dispatch import Tools
 from emceepee.server.kernel import Kernel
-from emceepee.server.stdio.endpoint import serve_stdio
+from emceepee.server.stdio.stdio_endpoint import serve_stdio
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.session_storage import SessionStorage, SessionsUnavailable
 from emceepee.sessions.parts import SessionParts

@@ -3,7 +3,7 @@
 from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
 from emceepee.backends.required_links import links_needed, required_links
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LoginNeeded, TimedOut
-from emceepee.state.connection.connection import ConnectionStatus, ConnectionView
+from emceepee.state.connection.connection_state import ConnectionStatus, ConnectionView
 from emceepee.surface import call_to
 from emceepee.wire.json_types import JsonObject
 

@@ -12,7 +12,7 @@ from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.connection_login import ConnectionLogin, wants_person
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.era_choice import EraChanged, EraChoice
-from emceepee.backends.health import HealthCheck
+from emceepee.backends.health_check import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
@@ -26,11 +26,11 @@ from emceepee.backends.side_link import SideListener
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import NO_PLAN, BackendTasks, CallPlan
-from emceepee.backends.tasks.wire import CreatedTask, is_created
+from emceepee.backends.tasks.task_messages import CreatedTask, is_created
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import LoginNeeded
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection.connection import GAVE_WAY, ConnectionStatus, ConnectionView
+from emceepee.state.connection.connection_state import GAVE_WAY, ConnectionStatus, ConnectionView
 from emceepee.state.connection.health import Health
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import PhaseKind, phase

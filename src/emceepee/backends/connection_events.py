@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from emceepee.state.connection.retry import Retry
 from emceepee.state.events import EventType
 from emceepee.telemetry.logs import EventLog

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from emceepee import __version__
 from emceepee.backends.backend_metrics import BackendMetrics
-from emceepee.backends.eras import EraMemory
+from emceepee.backends.era_memory import EraMemory
 from emceepee.backends.http.http_link import HttpLink
+from emceepee.backends.http.http_wire import unsendable
 from emceepee.backends.http.sse_link import SseLink
-from emceepee.backends.http.wire import unsendable
-from emceepee.backends.http1.client import HttpClient
 from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
+from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.links.link_view import SharedResumption
@@ -31,7 +31,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget, Unusabl
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.state.limits import Limits
-from emceepee.telemetry.outgoing import LinkObserver
+from emceepee.telemetry.link_observer import LinkObserver
 from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ handshake, but a tool needs a task      a 2026-07-28 link replaces this one, and
 from collections.abc import Awaitable, Callable, Mapping
 
 from emceepee.backends.caller_errors import needs_handshake_era, request_failed
-from emceepee.backends.eras import EraMemory, cannot_ask
+from emceepee.backends.era_memory import EraMemory, cannot_ask
 from emceepee.backends.link import Link, LinkError, RpcError, ServerFacts
 from emceepee.backends.side_link import SideLink
 from emceepee.backends.spec import BackendSpec
-from emceepee.backends.tasks.wire import TASKS_EXTENSION
+from emceepee.backends.tasks.task_messages import TASKS_EXTENSION
 from emceepee.errors import ExecutionFailed
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import MISSING_CLIENT_CAPABILITY, NAMED_BY

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.state.connection.connection import LinkEnd
+from emceepee.state.connection.connection_state import LinkEnd
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 

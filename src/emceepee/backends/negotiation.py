@@ -8,7 +8,7 @@ from typing import Any
 from emceepee import __version__
 from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
 from emceepee.backends.spec import Mode
-from emceepee.backends.tasks.wire import TASK_METHODS, TASKS_EXTENSION
+from emceepee.backends.tasks.task_messages import TASK_METHODS, TASKS_EXTENSION
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import (
     CLIENT_CAPABILITIES_META_KEY,

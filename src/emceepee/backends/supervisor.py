@@ -28,16 +28,6 @@ from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.errors import BackendDisconnected
 from emceepee.futures import reject, resolve
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection.connection import (
-    UNUSED,
-    Closing,
-    ConnectionHistory,
-    ConnectionState,
-    Down,
-    LinkEnd,
-    LinkEndKind,
-    Up,
-)
 from emceepee.state.connection.connection_effects import (
     AbandonDial,
     AdmitWaiters,
@@ -53,6 +43,16 @@ from emceepee.state.connection.connection_effects import (
     StartHolding,
     StartTimer,
     StopTimer,
+)
+from emceepee.state.connection.connection_state import (
+    UNUSED,
+    Closing,
+    ConnectionHistory,
+    ConnectionState,
+    Down,
+    LinkEnd,
+    LinkEndKind,
+    Up,
 )
 from emceepee.state.connection.connection_step import (
     CloseAsked,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from emceepee.clients.catalogue import CLIENTS
+from emceepee.clients.known_clients import CLIENTS
 from emceepee.paths import OWN_NAME
 
 PATIENCE_SECONDS = 60.0  # a first start may download a package

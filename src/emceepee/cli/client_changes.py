@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.cli.terminal import DONE, FAILED, USAGE, Paint, agrees, can_ask, complain, say
+from emceepee.clients.change_journal import ChangeJournal
 from emceepee.clients.changes import FileChange
-from emceepee.clients.journal import ChangeJournal
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import state_folder
 from emceepee.terminal_text import printable_json

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from emceepee.backends.http1.egress import EgressSettings
 from emceepee.backends.http1.proxies import BadProxy, ProxyRules
-from emceepee.backends.http1.tls import BadTlsFile
+from emceepee.backends.http1.tls_contexts import BadTlsFile
 from emceepee.config.settings import ConfigError
 
 

@@ -16,12 +16,12 @@ from emceepee.cli.client_arguments import (
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
 from emceepee.cli.config_arguments import add_config_command
 from emceepee.cli.help_text import GroupedHelp, SafeParser
-from emceepee.cli.keep.state import add_state_command, run_state
+from emceepee.cli.keep.state_command import add_state_command, run_state
 from emceepee.cli.serve.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.serving_arguments import add_serving_commands, add_stdio_options, login_options, place_options
-from emceepee.cli.setup.auth import add_auth_command, run_auth
+from emceepee.cli.setup.auth_command import add_auth_command, run_auth
 from emceepee.paths import ATTACH_NEVER
 
 USAGE_ERROR = CANNOT_START
@@ -53,19 +53,19 @@ def _run(
         case "auth":
             return run_auth(options)
         case "import":
-            from emceepee.cli.setup.importing import run_import
+            from emceepee.cli.setup.import_command import run_import
 
             return run_import(options)
         case "install":
-            from emceepee.cli.setup.installing import run_install
+            from emceepee.cli.setup.install_command import run_install
 
             return run_install(options)
         case "undo":
-            from emceepee.cli.setup.undoing import run_undo
+            from emceepee.cli.setup.undo_command import run_undo
 
             return run_undo(options)
         case "doctor":
-            from emceepee.cli.setup.doctor import run_doctor
+            from emceepee.cli.setup.doctor_command import run_doctor
 
             return run_doctor(options)
         case "config":
@@ -73,7 +73,7 @@ def _run(
 
             return run_config(options)
         case "daemon":
-            from emceepee.cli.serve.daemon import run_daemon_command
+            from emceepee.cli.serve.daemon_command import run_daemon_command
 
             return run_daemon_command(options)
         case "servers":
@@ -81,7 +81,7 @@ def _run(
 
             return run_servers(options)
         case "call":
-            from emceepee.cli.use.calling import run_call
+            from emceepee.cli.use.call_command import run_call
 
             return run_call(options)
         case "tools" | "read" | "prompt" | "search":
@@ -89,7 +89,7 @@ def _run(
 
             return run_query(options)
         case "replay":
-            from emceepee.cli.watch.replaying import run_replay
+            from emceepee.cli.watch.replay_command import run_replay
 
             return run_replay(options, closed)
         case "logs":
@@ -110,14 +110,14 @@ def _run(
             return run_completion(options.shell, parser)
         case _:
             if options.command is None and options.attach != ATTACH_NEVER and not closed & {STDIN, STDOUT}:
-                from emceepee.cli.serve.attaching import attach
+                from emceepee.cli.serve.attach_command import attach
 
                 if (code := attach(options, arguments)) is not None:
                     return code
-            from emceepee.server.gc_tuning import collect_less_while_loading
+            from emceepee.server.garbage_collector import collect_less_while_loading
 
             with collect_less_while_loading():
-                from emceepee.cli.serve.serving import serve
+                from emceepee.cli.serve.serve_command import serve
             return serve(options, arguments, closed)
 
 

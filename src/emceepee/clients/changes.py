@@ -11,7 +11,7 @@ from io import StringIO
 from pathlib import Path
 
 from emceepee.bounds.files import read_file
-from emceepee.clients.masking import masked
+from emceepee.clients.file_mask import masked
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.clients.changes import FileChange
-from emceepee.clients.client import Format
-from emceepee.clients.documents import editor_of, format_of, value_at
+from emceepee.clients.client_file import editor_of, format_of, value_at
+from emceepee.clients.client_program import Format
 from emceepee.clients.plain_values import TooDeep, plain
 from emceepee.config.document_errors import BadDocument
 from emceepee.wire.json_types import JsonObject

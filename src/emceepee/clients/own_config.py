@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from emceepee.clients.changes import FileChange
-from emceepee.clients.documents import read_bytes
+from emceepee.clients.client_file import read_bytes
 from emceepee.config import jsonc
 from emceepee.config.document_errors import BadDocument, ClientError
 from emceepee.paths import CONFIG_VARIABLE, usual_config

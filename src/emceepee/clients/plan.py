@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from emceepee.clients.reading import FoundServer
-from emceepee.clients.sharing import why_shareable
-from emceepee.clients.writing import is_own
+from emceepee.clients.entry_reader import FoundServer
+from emceepee.clients.entry_writer import is_own
+from emceepee.clients.sharing_rules import why_shareable
 from emceepee.config.secret_references import literal_secrets
 from emceepee.wire.json_types import JsonObject
 

@@ -22,7 +22,7 @@ from emceepee.futures import resolve
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
-from emceepee.state.call import CallStage
+from emceepee.state.call_step import CallStage
 from emceepee.state.question import Question
 from emceepee.state.task import Task
 from emceepee.telemetry.logs import EventLog

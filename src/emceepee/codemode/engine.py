@@ -8,7 +8,7 @@ from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
 from emceepee.codemode.privacy import gives_answers
 from emceepee.codemode.script import Script, ScriptParts
-from emceepee.codemode.workers import ScriptWorkers, sandbox_version
+from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.sessions.call import Call, OnProgress, time_to_live
 from emceepee.sessions.records import RecordKind, UnreadableRecord

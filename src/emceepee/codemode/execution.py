@@ -8,7 +8,7 @@ from emceepee.codemode.bindings import MODULE
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.failures import ScriptFailure, failure_of, line_at, only_returns, problems_of, with_awaits
 from emceepee.codemode.script_log import ScriptLog
-from emceepee.codemode.workers import GRACE_SECONDS, ScriptWorker, ScriptWorkers
+from emceepee.codemode.script_workers import GRACE_SECONDS, ScriptWorker, ScriptWorkers
 from emceepee.state.limits import Limits
 
 if TYPE_CHECKING:

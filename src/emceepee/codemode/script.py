@@ -31,15 +31,15 @@ from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
 from emceepee.codemode.privacy import gives_answers, without_literals
 from emceepee.codemode.script_log import ScriptLog
+from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
 from emceepee.codemode.server_modules import ServerModules, modules_for
 from emceepee.codemode.values import Conversions, NotJson, as_json, budget_of, excess
-from emceepee.codemode.workers import ScriptWorkers, sandbox_version
 from emceepee.errors import EmceepeeError
 from emceepee.futures import resolve
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
-from emceepee.state.call import CallStage
+from emceepee.state.call_step import CallStage
 from emceepee.state.limits import Limits
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from emceepee.backends.http1.tls import BadTlsFile, TlsContexts, TlsSettings
+from emceepee.backends.http1.tls_contexts import BadTlsFile, TlsContexts, TlsSettings
 from emceepee.backends.spec import (
     DESCRIPTION_CHARS,
     BackendSpec,

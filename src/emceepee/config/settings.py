@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.http1.egress import EgressSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.guard.gate import LOOPBACK_NAMES
-from emceepee.guard.identity import LOCAL
 from emceepee.paths import KEYRING, NATIVE_ELICITATION, NOTICES, SECRETS, STATE_VARIABLE, SYNCS, TOKEN_VARIABLE
 from emceepee.state.limits import Limits
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location
 from emceepee.store.platform_keyring import NoKeyring, check_keyring
 from emceepee.surface import Surface
-from emceepee.telemetry.settings import TelemetrySettings
+from emceepee.telemetry.telemetry_settings import TelemetrySettings
 
 
 class ConfigError(Exception):

@@ -7,7 +7,7 @@ from typing import Protocol
 from emceepee import __version__
 from emceepee.backends.connection import Connection
 from emceepee.clock import Clock, epoch_milliseconds, iso, within
-from emceepee.console.frames import Frame, gone_frame, make_frame
+from emceepee.console.feed_frames import Frame, gone_frame, make_frame
 from emceepee.console.peer_feeds import PeerFeeds
 from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
 from emceepee.console.rows import SHOWN_LINE_BYTES, log_view, row

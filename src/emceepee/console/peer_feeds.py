@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import aclosing
 
 from emceepee.clock import Clock, Handle, epoch_milliseconds, give_up_after
-from emceepee.console.frames import Frame, FrameSplitter, gone_frame, make_frame, parse_frame
+from emceepee.console.feed_frames import Frame, FrameSplitter, gone_frame, make_frame, parse_frame
 from emceepee.console.peers import Peer, PeerConsoles, PeerLost
 from emceepee.console.tellers import Tellers
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner

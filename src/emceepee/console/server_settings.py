@@ -3,7 +3,7 @@
 from emceepee.backends.spec import BackendSpec, entry_of
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.session import Session
-from emceepee.telemetry.argument_masking import masked_arguments
+from emceepee.telemetry.argument_mask import masked_arguments
 from emceepee.telemetry.redaction import MASK, masked_url, redacted
 from emceepee.wire.json_types import JsonObject
 

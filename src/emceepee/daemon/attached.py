@@ -11,13 +11,13 @@ from emceepee.clock import Clock, give_up_after
 from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello, Welcome, read_hello, write_greeting
 from emceepee.daemon.place import UnsafePlace, check_peer
 from emceepee.errors import EmceepeeError
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.kernel import Kernel
-from emceepee.server.stdio.conversation import StdioConversation
-from emceepee.server.stdio.endpoint import END_GRACE, FLUSH_SECONDS
 from emceepee.server.stdio.socket_lines import SocketLines
+from emceepee.server.stdio.stdio_conversation import StdioConversation
+from emceepee.server.stdio.stdio_endpoint import END_GRACE, FLUSH_SECONDS
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.session import Session

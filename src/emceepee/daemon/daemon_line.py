@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from emceepee.daemon.messages import MessageId, answers_in, error_line, is_not_begun
-from emceepee.wire.framing import LineSplitter, TooLongLine
+from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
 ANSWER_GROWTH = 8  # times the longest line: an answer may contain a line twice, as text in JSON with its escapes

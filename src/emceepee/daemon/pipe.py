@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from emceepee.daemon.daemon_line import ANSWER_GROWTH, READ_BYTES, DaemonLine, Loss, Sent
+from emceepee.daemon.launcher import Attached, NoDaemon
 from emceepee.daemon.messages import (
     INVALID_REQUEST,
     MessageId,
@@ -21,9 +22,8 @@ from emceepee.daemon.messages import (
     parse,
     requests_in,
 )
-from emceepee.daemon.starting import Attached, NoDaemon
 from emceepee.terminal_text import printable
-from emceepee.wire.framing import LineSplitter, TooLongLine
+from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 END_SECONDS = 5.0  # for the last answers, after the caller's input or the daemon has ended
 GONE = (

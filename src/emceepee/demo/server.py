@@ -6,8 +6,8 @@ import msgspec
 
 from emceepee import __version__
 from emceepee.demo.tools import TOOLS, CannotAsk, DemoCall, NotAnsweredYet, World, note_uri, said
-from emceepee.miniserver.conversation import Channel, ServerConversation
-from emceepee.miniserver.eras import ServerHello
+from emceepee.miniserver.server_conversation import Channel, ServerConversation
+from emceepee.miniserver.server_hello import ServerHello
 from emceepee.wire.json_rpc import ProtocolError, Request
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, LATEST_HANDSHAKE_VERSION, METHOD_NOT_FOUND

@@ -10,8 +10,8 @@ from msgspec import Meta, Struct
 from msgspec.json import schema_components
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.miniserver.conversation import LOGGED, PROGRESS, UPDATED, Channel, ServerConversation
-from emceepee.miniserver.eras import CAPABILITY_OF, log_level
+from emceepee.miniserver.server_conversation import LOGGED, PROGRESS, UPDATED, Channel, ServerConversation
+from emceepee.miniserver.server_hello import CAPABILITY_OF, log_level
 from emceepee.wire.json_rpc import ProtocolError, Request, modern_capabilities
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INTERNAL_ERROR

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Protocol
 
-from emceepee.guard.forwarding import is_forwarded
-from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
+from emceepee.guard.caller_identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.login_throttle import LoginThrottle
 from emceepee.guard.logins import Logins, cookies
+from emceepee.guard.proxy_headers import is_forwarded
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 LAST_PORT = 65_535

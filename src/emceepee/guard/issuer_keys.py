@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import jwt
 
-from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.clock import Clock, give_up_after

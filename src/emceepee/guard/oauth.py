@@ -4,7 +4,7 @@ import jwt
 
 from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.clock import Clock
-from emceepee.guard.identity import Rejection
+from emceepee.guard.caller_identity import Rejection
 from emceepee.guard.issuer_keys import IssuerKeys, KeysUnavailable, fetch_keys
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import RESOURCE_PATH

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.address import is_unix_url
+from emceepee.backends.http1.origin import is_unix_url
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Lookup, ask_system
 from emceepee.backends.spec import ROOT_SCHEME, BackendSpec, HttpTarget, ServerEntry

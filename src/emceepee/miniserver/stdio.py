@@ -3,13 +3,13 @@
 import asyncio
 
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import ServerConversation
+from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stop_signals import on_stop_signals
 from emceepee.wire.codec import Unreadable, decode, encode
-from emceepee.wire.framing import TooLongLine
 from emceepee.wire.json_rpc import error_message
 from emceepee.wire.json_types import JsonObject
+from emceepee.wire.line_splitter import TooLongLine
 from emceepee.wire.protocol import PARSE_ERROR
 
 LONGEST_LINE = 64 << 20

@@ -1,6 +1,6 @@
 """Serves a recording as an MCP server: `emceepee replay FILE` answers as the recorded server did, in both eras.
 
-May import miniserver and below. Read `reading.py` first: it reads an untrusted file into a `Recording`. `script.py`
-finds the answer to a request, and `conversation.py` is the server. No module here connects to a server, starts a
-program, or opens another file.
+May import miniserver and below. Read `recording_reader.py` first: it reads an untrusted file into a `Recording`.
+`replay_script.py` finds the answer to a request, and `replayed_conversation.py` is the server. No module here connects
+to a server, starts a program, or opens another file.
 """

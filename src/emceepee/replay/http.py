@@ -8,17 +8,17 @@ import asyncio
 from collections.abc import Callable
 
 from emceepee.clock import Clock, milliseconds
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.guard.gate import Gate, GateRules
-from emceepee.guard.identity import CallerIdentity
 from emceepee.ids import Ulids
-from emceepee.miniserver.conversation import ServerConversation
-from emceepee.replay.conversation import ReplayedConversation
+from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.replay.http_session import ReplaySession
 from emceepee.replay.http_stateless import StatelessReplay
 from emceepee.replay.recording import Recording
+from emceepee.replay.replayed_conversation import ReplayedConversation
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
-from emceepee.server.http.request_reading import MCP_PATH, find_misdirection, read_message, send_rejection
+from emceepee.server.http.request_reader import MCP_PATH, find_misdirection, read_message, send_rejection
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.stop_signals import FINISH_SECONDS
 from emceepee.state.limits import Limits

@@ -4,7 +4,7 @@ import asyncio
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import ServerConversation
+from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, send_rpc_error
 from emceepee.server.http.replay.message_log import PUSH

@@ -2,7 +2,7 @@
 
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.miniserver.conversation import ServerConversation
+from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange
 from emceepee.server.http.stateless_requests import accept_request, http_status

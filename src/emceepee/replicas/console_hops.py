@@ -4,13 +4,13 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
 
 from emceepee.clock import Clock, give_up_after
-from emceepee.console.app import ConsoleApp
+from emceepee.console.console_app import ConsoleApp
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.replicas.forwarder import Forwarder, NotAnswered
 from emceepee.replicas.signature import SignedMessage
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome
+from emceepee.server.http.request_forwarder import ForwardOutcome
 from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica

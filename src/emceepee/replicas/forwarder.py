@@ -5,18 +5,18 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from emceepee.backends.http1.errors import HttpFailure, NotConnected
+from emceepee.backends.http1.http_failures import HttpFailure, NotConnected
 from emceepee.backends.http1.pool import ConnectionPool, most_descriptors
 from emceepee.clock import Clock
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
+from emceepee.replicas.hop_messages import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.replicas.passage import FAILED_STATUS, Passage
 from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.signature import SignedMessage, Signer
-from emceepee.replicas.wire import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome, LostReply
+from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
 CONNECT_SECONDS = 2.0  # to a nearby machine; at this point, the caller's request waits for nothing else

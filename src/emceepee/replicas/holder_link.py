@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
-from emceepee.backends.http1.address import Address, Origin
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_failures import HttpFailure
+from emceepee.backends.http1.origin import Address, Origin
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.clock import Handle, epoch_milliseconds
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
+from emceepee.replicas.hop_messages import LEAVING_STATUS, SETTLE_PATH, settlement
 from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, SignedMessage, Signer
-from emceepee.replicas.wire import LEAVING_STATUS, SETTLE_PATH, settlement
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection

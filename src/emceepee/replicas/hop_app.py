@@ -6,10 +6,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 from emceepee.clock import Clock, epoch_milliseconds
-from emceepee.replicas.proven_answer import ProvenAnswer
-from emceepee.replicas.senders import HopExchange, Senders
-from emceepee.replicas.signature import HOP_HEADER, Hop, SignedMessage, Verifier
-from emceepee.replicas.wire import (
+from emceepee.replicas.hop_messages import (
     LEAVING_STATUS,
     LINE_HEADER,
     NOT_HELD_STATUS,
@@ -18,9 +15,12 @@ from emceepee.replicas.wire import (
     request_target,
     signed,
 )
-from emceepee.server.http.connection import ServerConnection
+from emceepee.replicas.proven_answer import ProvenAnswer
+from emceepee.replicas.senders import HopExchange, Senders
+from emceepee.replicas.signature import HOP_HEADER, Hop, SignedMessage, Verifier
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.request_reading import MCP_PATH
+from emceepee.server.http.request_reader import MCP_PATH
+from emceepee.server.http.server_connection import ServerConnection
 from emceepee.state.client_line import ClientLine
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import CONNECTION, BodyTooLarge, CallerLeft, Receive, Scope, Send, read_body

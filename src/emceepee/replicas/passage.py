@@ -8,13 +8,13 @@ sent ──▶ head ──▶ a short response: read whole, then written at once
 
 import asyncio
 
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.clock import Handle
 from emceepee.replicas.holder_link import HolderLink, SentHop
-from emceepee.replicas.wire import NOT_HELD_STATUS
-from emceepee.server import listening
+from emceepee.replicas.hop_messages import NOT_HELD_STATUS
+from emceepee.server import listen_requests as listening
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome, LostReply
+from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
 from emceepee.web.asgi import until_gone
 from emceepee.web.streams import END_SECONDS
 from emceepee.wire import protocol

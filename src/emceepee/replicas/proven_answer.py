@@ -1,9 +1,6 @@
 """A response to the replica that forwarded the request: the application's output, with its proof."""
 
-from emceepee.replicas.frames import FrameWriter, framed_length
-from emceepee.replicas.senders import HopExchange
-from emceepee.replicas.signature import HOP_HEADER, ResponseProof
-from emceepee.replicas.wire import (
+from emceepee.replicas.hop_messages import (
     CONTENT_LENGTH,
     FRAMED,
     LENGTH_HEADER,
@@ -14,6 +11,9 @@ from emceepee.replicas.wire import (
     proof_value,
     response_head,
 )
+from emceepee.replicas.response_frames import FrameWriter, framed_length
+from emceepee.replicas.senders import HopExchange
+from emceepee.replicas.signature import HOP_HEADER, ResponseProof
 from emceepee.web.asgi import Send
 from emceepee.wire.json_types import JsonObject
 

@@ -3,11 +3,9 @@
 import hmac
 from collections.abc import Callable
 
-from emceepee.backends.http1.errors import ResponseTooLarge
+from emceepee.backends.http1.http_failures import ResponseTooLarge
 from emceepee.backends.http1.response import HttpResponse
-from emceepee.replicas.frames import FrameReader, ResponseChanged
-from emceepee.replicas.signature import ResponseProof
-from emceepee.replicas.wire import (
+from emceepee.replicas.hop_messages import (
     CONTENT_LENGTH,
     FRAMED,
     LENGTH_HEADER,
@@ -18,6 +16,8 @@ from emceepee.replicas.wire import (
     proof_in,
     response_head,
 )
+from emceepee.replicas.response_frames import FrameReader, ResponseChanged
+from emceepee.replicas.signature import ResponseProof
 from emceepee.web.asgi import Header
 
 

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from emceepee.clock import Clock
-from emceepee.console.app import ConsoleApp
+from emceepee.console.console_app import ConsoleApp
 from emceepee.console.peers import PeerConsoles
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.replicas.console_hops import ConsoleHops, ReplicaConsoles
@@ -18,8 +18,8 @@ from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import BoundListener, bind
 from emceepee.replicas.tls import ReplicaTls, tls_contexts
-from emceepee.server.http.endpoint import HttpEndpoint
-from emceepee.server.http.routing import ReplicaParts
+from emceepee.server.http.http_endpoint import HttpEndpoint
+from emceepee.server.http.request_router import ReplicaParts
 from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica

@@ -20,7 +20,7 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import NamedTuple
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.replicas.settlement import NO_NEWS, News
 from emceepee.state.replica import Replica
 

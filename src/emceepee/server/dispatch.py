@@ -13,7 +13,7 @@ from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.catalogue import CODE_MODE
 from emceepee.tools.declaration.aliases import SESSION_ARGUMENT, own_call
 from emceepee.tools.declaration.declaration import BACKEND_REQUESTS, BackendResult, Outcome, Tool
-from emceepee.tools.replies.input_rounds import RESPONSES, STATE, BadRound, read_round
+from emceepee.tools.replies.input_required import RESPONSES, STATE, BadRound, read_round
 from emceepee.tools.replies.replies import error_reply, promises_durably, reply, with_move, with_notices, with_unsaved
 from emceepee.tools.request_context import InputRound, RequestContext
 from emceepee.wire.json_rpc import ProtocolError

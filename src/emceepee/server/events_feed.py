@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from emceepee.server.listening import ListChange, resource_updated
+from emceepee.server.listen_requests import ListChange, resource_updated
 from emceepee.sessions.session import Session
 from emceepee.tools.own_resources import EVENTS_URI
 from emceepee.wire.json_rpc import notification_message

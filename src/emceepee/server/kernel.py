@@ -12,7 +12,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.server.events_feed import EventsFeed
 from emceepee.server.instructions import instructions
-from emceepee.server.listening import LISTEN, listen
+from emceepee.server.listen_requests import LISTEN, listen
 from emceepee.server.params import (
     InitializeParams,
     ListenParams,

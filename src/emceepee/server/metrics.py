@@ -11,7 +11,7 @@ from emceepee import __version__
 from emceepee.backends.backend_metrics import BackendMetrics
 from emceepee.clock import Clock
 from emceepee.sessions.directory.directory import SessionDirectory
-from emceepee.state.connection.connection import ConnectionStatus
+from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.state.task import TaskStatus
 from emceepee.store.commit_statistics import CommitStatistics
 from emceepee.store.store import Store

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.eras import Era

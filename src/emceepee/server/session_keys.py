@@ -4,7 +4,7 @@ from hashlib import sha256
 from urllib.parse import parse_qs
 
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.surface import Surface, parse_surface
 from emceepee.web.asgi import Headers

@@ -1,4 +1,4 @@
-"""One request to a backend, with the objects that carry out its state's effects. `state/call.py` has the rules."""
+"""One request to a backend, with the objects that carry out its state's effects. `state/call_step.py` has the rules."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.records import RecordKind
-from emceepee.state.call import WAITING, CallStage, CallState
+from emceepee.state.call_step import WAITING, CallStage, CallState
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
 from emceepee.wire.json_types import JsonObject

@@ -1,7 +1,7 @@
 """Calls in flight. A call belongs to the session: the tool that started it only waits, and a slow one becomes a task.
 
-`step` decides what an event means for a call (see the timelines in `state/call.py`). This module receives events and
-carries out effects. Each call has a runner, the asyncio task that asks the backend. The tool waits for the future
+`step` decides what an event means for a call (see the timelines in `state/call_step.py`). This module receives events
+and carries out effects. Each call has a runner, the asyncio task that asks the backend. The tool waits for the future
 `released`:
 
     tool    start ── wait ────────┐ released         get_task_result ──┐ finished
@@ -27,7 +27,7 @@ from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.questions.required_links import ask_to_open
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.tasks import Tasks
-from emceepee.state.call import (
+from emceepee.state.call_step import (
     BareEvent,
     CallEffect,
     CallEvent,

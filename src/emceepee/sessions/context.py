@@ -7,8 +7,8 @@ from datetime import datetime
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
 from emceepee.sessions.events.activity import Activity
-from emceepee.sessions.results.results import ResultBudget
-from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.sealing_key import Sealing
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from emceepee.clock import Clock
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import NoKey, SecretPlace, StoredSecret
 from emceepee.telemetry.logs import EventLog
 

@@ -36,7 +36,7 @@ from emceepee.sessions.session_servers import SessionServers
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
 from emceepee.sessions.unsaved import Unsaved
-from emceepee.state.call import WAITING, WAITING_FOR_ANSWERS
+from emceepee.state.call_step import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.events import EventType
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey

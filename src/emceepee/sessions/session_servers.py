@@ -28,7 +28,7 @@ from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.records import ServerRecord, SessionProfile
 from emceepee.sessions.secret_records import ServerKey
-from emceepee.state.connection.connection import ConnectionStatus
+from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import SessionKey

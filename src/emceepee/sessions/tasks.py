@@ -1,6 +1,6 @@
 """The records of calls that became tasks: their visible state, retention, and events.
 
-The call decides which record comes next (`state/call.py`). This module only enforces the time to live.
+The call decides which record comes next (`state/call_step.py`). This module only enforces the time to live.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, Timed
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.records import RecordKind
-from emceepee.sessions.results.results import weight_of
+from emceepee.sessions.results.result_budget import weight_of
 from emceepee.state.events import EventType
 from emceepee.state.question import Question
 from emceepee.state.task import Task, TaskStatus

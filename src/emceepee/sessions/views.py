@@ -7,7 +7,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import iso
-from emceepee.state.connection.connection import ConnectionStatus
+from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.state.events import Event
 from emceepee.state.question import Question, QuestionKind
 from emceepee.state.task import Task

@@ -1,7 +1,7 @@
 """Every state machine as a diagram, drawn from the table that guards the code."""
 
-from emceepee.state.call import CALL
-from emceepee.state.connection.connection import CONNECTION
+from emceepee.state.call_step import CALL
+from emceepee.state.connection.connection_state import CONNECTION
 from emceepee.state.question import ELICITATION, SAMPLING
 from emceepee.state.task import TASK
 from emceepee.state.timer import TIMER

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from emceepee.paths import SYNCS, state_folder
-from emceepee.store.redis.connection.address import BadAddress, RedisAddress, is_redis_url, parse_address
+from emceepee.store.redis.connection.redis_address import BadAddress, RedisAddress, is_redis_url, parse_address
 
 KEY_VARIABLE = "EMCEEPEE_STATE_KEY"
 MEMORY, SQLITE = "memory", "sqlite"

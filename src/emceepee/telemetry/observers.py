@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from emceepee.telemetry.journal import SpanObserver
-from emceepee.telemetry.outgoing import LinkObserver
+from emceepee.telemetry.link_observer import LinkObserver
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.sqlite.checkpoints import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
 from emceepee.store.sqlite.inline_commits import (
     FEW_SESSIONS,
     LEFT_TO_THREAD_SECONDS,
@@ -15,6 +14,7 @@ from emceepee.store.sqlite.inline_commits import (
     InlineCommits,
 )
 from emceepee.store.sqlite.sqlite_store import SqliteStore
+from emceepee.store.sqlite.write_ahead_log import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
 from emceepee.store.store import Lease, Store
 from support.fakes.clock import FakeClock
 from support.store.stored_sessions import NOT_STORED, change, head, key, store_session

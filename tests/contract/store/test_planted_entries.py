@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.store.redis.connection.address import parse_address
-from emceepee.store.redis.connection.link import RedisLink
-from emceepee.store.redis.connection.wire import COMMAND_SECONDS
+from emceepee.store.redis.connection.redis_address import parse_address
+from emceepee.store.redis.connection.redis_link import RedisLink
+from emceepee.store.redis.connection.redis_wire import COMMAND_SECONDS
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import Commit, Lease, SessionHead, StoreUnavailable
 from support.figures import record_figure

@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.state.replica import GRACE_SHARE, SURE_SHARE
-from emceepee.store.redis.connection.link import LONGEST_PAUSE
+from emceepee.store.redis.connection.redis_link import LONGEST_PAUSE
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import HeldElsewhere, Lease, Store, StoreUnavailable, StoreUnusable
 from support.store.store_engines import LEASE_SECONDS, RedisEngine, vanish

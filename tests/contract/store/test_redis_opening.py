@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnusable
 from support.fakes.clock import FakeClock

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import NoKey, Store, StoreUnavailable

@@ -14,8 +14,8 @@ import pytest
 
 from emceepee.daemon.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
 from emceepee.daemon.greeting import Welcome
+from emceepee.daemon.launcher import Attached, NoDaemon
 from emceepee.daemon.pipe import DaemonPipe
-from emceepee.daemon.starting import Attached, NoDaemon
 from emceepee.wire.codec import encode
 from emceepee.wire.json_rpc import SHUTTING_DOWN, error_message
 from emceepee.wire.protocol import INVALID_REQUEST

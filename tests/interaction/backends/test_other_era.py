@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.eras import cannot_ask
+from emceepee.backends.era_memory import cannot_ask
 from emceepee.backends.link import RpcError
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from emceepee.backends.link import RpcError
-from emceepee.backends.tasks.wire import RELATED_TASK
+from emceepee.backends.tasks.task_messages import RELATED_TASK
 from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 from support.backends.task_backend import DONE, FORM, INTERVAL, TaskBackend

@@ -13,7 +13,7 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.feed import session_view
 from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
-from emceepee.replay.reading import parse_recording
+from emceepee.replay.recording_reader import parse_recording
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle

@@ -11,10 +11,10 @@ from time import process_time
 
 import pytest
 
-from emceepee.replicas.frames import HEAD_BYTES
-from emceepee.replicas.wire import SHORT_BYTES
+from emceepee.replicas.hop_messages import SHORT_BYTES
+from emceepee.replicas.response_frames import HEAD_BYTES
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome
+from emceepee.server.http.request_forwarder import ForwardOutcome
 from emceepee.web.asgi import STREAM_HEADERS, respond
 from support.figures import record_figure
 from support.in_process.hops import KEY, Replicas, Serve, post, two_replicas

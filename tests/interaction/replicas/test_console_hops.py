@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.replicas import console_hops
 from emceepee.replicas.console_hops import ReplicaConsoles
 from emceepee.replicas.forwarder import Forwarder

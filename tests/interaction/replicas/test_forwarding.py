@@ -10,7 +10,7 @@ import pytest
 from emceepee.replicas.listener import bind
 from emceepee.replicas.tls import tls_contexts
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome
+from emceepee.server.http.request_forwarder import ForwardOutcome
 from emceepee.state.replica import Replica
 from emceepee.web.asgi import respond
 from support.callers.raw_connection import RawConnection

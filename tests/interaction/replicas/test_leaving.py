@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
-from emceepee.backends.http1.address import Origin
-from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.client_connection import ClientConnection
+from emceepee.backends.http1.origin import Origin
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.hop_app import HopConnection
@@ -15,9 +15,9 @@ from emceepee.replicas.senders import GONE_SECONDS
 from emceepee.replicas.settlement import News
 from emceepee.replicas.signature import Hop
 from emceepee.server.http.acknowledgement import is_unread
-from emceepee.server.http.connection import CONFIRMED_TICKS, ServerConnection
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome
+from emceepee.server.http.request_forwarder import ForwardOutcome
+from emceepee.server.http.server_connection import CONFIRMED_TICKS, ServerConnection
 from emceepee.web.asgi import respond_json
 from support.callers.raw_connection import RawConnection
 from support.in_process.hops import HeldStream, Replicas, post, two_replicas

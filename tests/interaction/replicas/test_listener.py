@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
+from emceepee.replicas.hop_messages import SETTLE_PATH
 from emceepee.replicas.listener import HEADER_ROOM, bind
 from emceepee.replicas.signature import SignedMessage, Signer
-from emceepee.replicas.wire import SETTLE_PATH
 from emceepee.state.limits import Limits
 from support.callers.raw_connection import RawConnection
 from support.in_process.hops import BODY_BYTES, KEY, Replicas, post, two_replicas

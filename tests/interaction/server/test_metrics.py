@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from emceepee.server.metrics import SHORTEST_SECONDS, Metrics, MetricSources
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.loop_lag import LoopLag
 from emceepee.telemetry.request_metrics import RequestMetrics

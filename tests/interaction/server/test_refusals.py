@@ -11,7 +11,7 @@ import pytest
 
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import StoreUnavailable
 from emceepee.telemetry.audit_log import AuditLog
 from emceepee.telemetry.label_values import OTHER

@@ -14,7 +14,7 @@ from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
 from emceepee.sessions.logins import server_logins
 from emceepee.sessions.parts import SessionParts
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

@@ -7,7 +7,7 @@ import pytest
 from emceepee.app.stdio_app import HELD_SECONDS, open_when_free
 from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.fakes.clock import FakeClock
 from support.sessions.installation import an_installation
 from support.sessions.request_contexts import call_tool

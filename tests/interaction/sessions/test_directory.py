@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.sessions.directory.open_sessions import TooManySessions
 from emceepee.sessions.session import Session
-from emceepee.state.connection.connection import ConnectionStatus
+from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.state.session_key import KeyKind, SessionKey
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle

@@ -13,7 +13,7 @@ from emceepee.backends.link import ServerFacts
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Sealer
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
 from support.fakes.clock import settle

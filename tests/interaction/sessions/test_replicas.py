@@ -16,7 +16,7 @@ from emceepee.sessions.session import Session
 from emceepee.state.events import EventType
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Commit, HeldElsewhere, Lease, StoredSession, StoreUnavailable
 from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import settle

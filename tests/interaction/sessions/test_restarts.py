@@ -11,7 +11,7 @@ from emceepee.sessions.directory.saver import SAVE_SECONDS
 from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Commit, Lease, StoredSession, StoreUnavailable
 from emceepee.tools.request_context import RequestContext
 from support.fakes.clock import FakeClock, settle

@@ -16,7 +16,7 @@ from emceepee.sessions.logins.server_logins import CHANGES, FixedCallback
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.state.question import Question
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_types import JsonObject

@@ -12,7 +12,7 @@ from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.spec import BackendSpec, HttpKind, HttpTarget
 from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from emceepee.wire.json_types import JsonObject
 from support.backends.web_backend import WebBackend, WebCall, a_web_backend
 from support.fakes.clock import FakeClock

@@ -9,7 +9,7 @@ import pytest
 
 from emceepee.sessions.results.kept_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
-from emceepee.tools import results
+from emceepee.tools import result_tools as results
 from emceepee.tools.excerpts import large_results
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend

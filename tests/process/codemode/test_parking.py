@@ -14,7 +14,7 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Sealer
 from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import text_result

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.clock import SystemClock
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.sessions import records
 from emceepee.sessions.records import ONLY, RecordKind, SessionProfile, event_record_id
 from emceepee.state.events import Event, EventType, OutboxMark

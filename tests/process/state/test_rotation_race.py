@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.backends.oauth.client import OAuthClient
+from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
 from emceepee.sessions.logins.token_repository import TokenRepository

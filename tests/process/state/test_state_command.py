@@ -13,7 +13,7 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.store.location import KEY_VARIABLE
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import ServerConfiguration
 from support.callers.emceepee_process import BOUND, emceepee

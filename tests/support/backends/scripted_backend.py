@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from emceepee.backends.backend_metrics import BackendMetrics
-from emceepee.backends.eras import EraMemory
+from emceepee.backends.era_memory import EraMemory
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
 from emceepee.backends.links.link_view import SharedResumption
 from emceepee.backends.links.shared_links import SharedLinks
@@ -19,7 +19,7 @@ from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.recording.recordings import Recordings
 from emceepee.backends.spec import BackendSpec
 from emceepee.clock import SystemClock
-from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 

@@ -8,7 +8,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.flow import (
     AskPerson,
     BrowserReturned,
@@ -22,7 +21,8 @@ from emceepee.backends.oauth.flow import (
 )
 from emceepee.backends.oauth.flow_step import step
 from emceepee.backends.oauth.metadata.challenge import Demand
-from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest
+from emceepee.backends.oauth.oauth_settings import OAuthSettings
 from emceepee.wire.codec import encode
 from support.fakes.clock import START
 

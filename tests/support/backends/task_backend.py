@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emceepee.backends.link import RpcError
-from emceepee.backends.tasks.wire import RELATED_TASK
+from emceepee.backends.tasks.task_messages import RELATED_TASK
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS
 from support.backends.scripted_backend import ScriptedBackend

@@ -43,7 +43,7 @@ class CommandLine:
         return {**kept, "HOME": str(self.home), "TERM": "xterm", "COLUMNS": "120", **dict(self.env)}
 
     async def run(self, *words: str, typed: str = "") -> tuple[int | None, str, str]:
-        """Return the exit code, the output, and the error output. `typed` is its standard input, which is no terminal."""
+        """Return the exit code, the output, and the error output. `typed` is its standard input, not a terminal."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "emceepee", *words),
             cwd=self.home,

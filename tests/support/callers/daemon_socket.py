@@ -10,8 +10,8 @@ from typing import Any, cast
 
 from emceepee.clock import Clock, SystemClock
 from emceepee.daemon.attached import AttachedCallers
+from emceepee.daemon.daemon_socket import listening_socket
 from emceepee.daemon.greeting import DaemonHello
-from emceepee.daemon.listening import listening_socket
 
 HELLO = DaemonHello(version="1", configuration="mine", session="one", is_kept=False)
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.clock import Handle
 from support.fakes.clock import FakeClock

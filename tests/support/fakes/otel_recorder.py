@@ -9,9 +9,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from emceepee.clock import Clock
-from emceepee.telemetry.otel.incoming import RequestTracer
 from emceepee.telemetry.otel.instruments import Instruments
-from emceepee.telemetry.otel.outgoing import LinkTracer
+from emceepee.telemetry.otel.link_tracer import LinkTracer
+from emceepee.telemetry.otel.request_tracer import RequestTracer
 
 
 class OtelRecorder:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
-from emceepee.console.frames import make_frame
+from emceepee.console.feed_frames import make_frame
 from emceepee.console.peers import Peer, PeerAnswer, PeerLost, PeerRequest
 
 Answers = Callable[[PeerRequest], PeerAnswer | None]

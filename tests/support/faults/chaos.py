@@ -42,7 +42,7 @@ class Chaos:
     seed: int
     replicas: int = 3
     has_redis: bool = True
-    """Without Redis they share a file, and no replica may be paused: a holder must end before another takes its session."""
+    """Without Redis they share a file. No replica may be paused: a holder must end before another takes its session."""
     lease: float = 2.0
     module: str = "emceepee"
     ends_with_first_finding: bool = False

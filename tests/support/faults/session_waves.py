@@ -8,7 +8,7 @@ from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from support.callers.recorder import HOSTILE
 from support.system.processes import below, children_of, is_alive, servers_of, until
 from support.waiting import eventually

@@ -8,8 +8,8 @@ from typing import Any
 
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.handshake_connection import HandshakeConnection
+from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.uvicorn_server import DrainingApp
 from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session

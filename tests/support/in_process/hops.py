@@ -7,15 +7,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
 from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import BoundListener, HopListener, bind
-from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.http.exchange import HttpRequest
-from emceepee.server.http.forwarding import ForwardOutcome, LostReply
+from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
+from emceepee.server.http.server_connection import ServerConnection
 from emceepee.server.http.uvicorn_server import ListeningServer, listen_on, server_config, url_of
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica

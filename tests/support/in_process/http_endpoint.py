@@ -9,9 +9,9 @@ from typing import Any
 
 from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.policy import AddServerPolicy
-from emceepee.server.http.endpoint import FallbackApp, HttpEndpoint, HttpParts
-from emceepee.server.http.forwarding import RequestForwarder
-from emceepee.server.http.routing import ReplicaParts
+from emceepee.server.http.http_endpoint import FallbackApp, HttpEndpoint, HttpParts
+from emceepee.server.http.request_forwarder import RequestForwarder
+from emceepee.server.http.request_router import ReplicaParts
 from emceepee.server.kernel import Kernel
 from emceepee.sessions.session import Session
 from emceepee.state.client_line import ClientLine

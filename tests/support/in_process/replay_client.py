@@ -7,9 +7,9 @@ from typing import Any
 
 from emceepee.clock import Clock, SystemClock
 from emceepee.guard.gate import Gate, GateRules
-from emceepee.replay.conversation import ReplayedConversation
 from emceepee.replay.http import ReplayEndpoint
 from emceepee.replay.recording import Recording
+from emceepee.replay.replayed_conversation import ReplayedConversation
 from emceepee.wire.json_types import JsonObject
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller
 from support.in_process.asgi_caller import AsgiRequest

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from emceepee.server.kernel import Kernel
-from emceepee.server.stdio.conversation import StdioConversation
+from emceepee.server.stdio.stdio_conversation import StdioConversation
 from emceepee.telemetry.journal import SpanObserver
 from emceepee.wire.codec import encode
-from emceepee.wire.framing import TooLongLine
 from emceepee.wire.json_types import JsonObject
+from emceepee.wire.line_splitter import TooLongLine
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.request_contexts import ALL_TOOLS
 from support.sessions.scene import Scene, a_scene

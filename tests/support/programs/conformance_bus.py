@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange
+from emceepee.server.listen_requests import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange
 
 BUS_VARIABLE = "CONFORMANCE_BUS"  # a folder in which each replica has a socket
 LONGEST = 64  # bytes of the name of a change

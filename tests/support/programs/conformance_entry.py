@@ -16,10 +16,10 @@ from mcp.shared.inbound import validate_mcp_param_headers
 from emceepee.app import http_app
 from emceepee.cli.main import main
 from emceepee.server.dispatch import Tools
-from emceepee.server.http.endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.exchange import Exchange
+from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.kernel import Asked, Kernel, Method
-from emceepee.server.listening import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange, listen
+from emceepee.server.listen_requests import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange, listen
 from emceepee.server.params import ListenParams, PageParams, RequestParams
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS

@@ -9,7 +9,7 @@ from emceepee.cli.main import main
 from emceepee.sessions.session import Session
 from emceepee.tools.declaration.declaration import Outcome
 from emceepee.tools.request_context import RequestContext
-from emceepee.tools.servers import list_servers
+from emceepee.tools.server_tools import list_servers
 
 
 async def count(params: Any, session: Session, caller: RequestContext) -> Outcome:

@@ -16,7 +16,7 @@ from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
 from emceepee.sessions.logins.token_repository import TokenRepository
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store

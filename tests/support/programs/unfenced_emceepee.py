@@ -3,7 +3,7 @@
 import sys
 
 from emceepee.cli.main import main
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.scripts.lua_script import LuaScript
 from emceepee.store.redis.scripts.session_scripts import COMMIT, HAND_TO
 
 COMMIT_CHECK = """epoch(h[1]) == mine and (h[2] == fence or (was == 0 and h[2] == '1')) and had >= was

@@ -15,7 +15,7 @@ import uvicorn.protocols.http.httptools_impl
 
 import emceepee.app.http_app
 import emceepee.app.session_parts
-import emceepee.cli.serve.serving
+import emceepee.cli.serve.serve_command
 import emceepee.store.sqlite.sqlite_store
 from emceepee.backends.process import guardian
 from emceepee.cli.main import main
@@ -25,7 +25,7 @@ _PR_SET_DUMPABLE = 4
 LOADED = (
     *(
         emceepee.app.session_parts,
-        emceepee.cli.serve.serving,
+        emceepee.cli.serve.serve_command,
         emceepee.app.http_app,
         emceepee.store.sqlite.sqlite_store,
     ),

@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.kept_logins import write_tokens
+from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import ServerEntry
 from emceepee.clock import SystemClock
@@ -32,14 +32,14 @@ from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.records import ONLY, RecordKind, ServerRecord, SessionProfile, event_record_id
 from emceepee.sessions.results.kept_results import CHUNK_BYTES
 from emceepee.sessions.secret_records import TOKENS, ServerKey
-from emceepee.sessions.servers.server_settings import write_configuration
+from emceepee.sessions.servers.stored_configuration import write_configuration
 from emceepee.state.events import Event, EventType, OutboxMark
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import ElicitationStatus, Question, QuestionKind
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.state.task import Task
 from emceepee.state.timer import Timer
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Commit, Lease, RecordKey, Sealer, SessionHead, Store, StoredLogin

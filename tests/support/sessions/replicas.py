@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.fakes.clock import FakeClock
 from support.sessions.installation import Installation, an_installation
 

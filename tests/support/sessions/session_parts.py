@@ -7,15 +7,15 @@ from emceepee.clock import Clock
 from emceepee.codemode.engine import CodeMode
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.results.kept_results import ResultStorage
-from emceepee.sessions.results.results import ResultBudget
-from emceepee.sessions.sealing import Sealing
+from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.sealing_key import Sealing
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventBudget
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import SpanBudget, SpanObserver
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.inner_calls import ToolsForScripts
+from emceepee.tools.tools_for_scripts import ToolsForScripts
 from support.backends.scripted_backend import ScriptedDialer
 
 

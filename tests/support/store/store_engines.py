@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Protocol
 
 from emceepee.clock import SystemClock
-from emceepee.store.memory import MemoryStore
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.memory_store import MemoryStore
+from emceepee.store.redis.connection.redis_address import parse_address
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store

@@ -6,7 +6,7 @@ from typing import cast
 import pytest
 
 from emceepee.app.stdio_app import HELD_SECONDS, take_when_free
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import HeldElsewhere, Store
 from support.fakes.clock import FakeClock

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from emceepee.cli.main import main
-from emceepee.cli.setup import installing
+from emceepee.cli.setup import install_command as installing
 from emceepee.cli.terminal import Paint
-from emceepee.clients.catalogue import CLIENTS
-from emceepee.clients.client import ClientProgram
-from emceepee.clients.documents import ClientFile
+from emceepee.clients.client_file import ClientFile
+from emceepee.clients.client_program import ClientProgram
+from emceepee.clients.known_clients import CLIENTS
 from emceepee.paths import CONFIG_VARIABLE
 
 COMMAND = ("/opt/emceepee",)
@@ -88,7 +88,7 @@ def test_someone_at_a_terminal_is_asked(
     answer: str, code: int, is_written: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
-    monkeypatch.setattr("emceepee.cli.setup.importing.can_ask", lambda: True)
+    monkeypatch.setattr("emceepee.cli.setup.import_command.can_ask", lambda: True)
     monkeypatch.setattr("emceepee.cli.client_changes.can_ask", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["import"]) == code

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from emceepee.clients.catalogue import CLIENTS, client_called
-from emceepee.clients.client import ClientProgram, Format
-from emceepee.clients.documents import ClientFile
+from emceepee.clients.change_journal import ChangeJournal, JournalEntry
+from emceepee.clients.client_file import ClientFile
+from emceepee.clients.client_program import ClientProgram, Format
 from emceepee.clients.entry_changes import MOST_VALUES
-from emceepee.clients.journal import ChangeJournal, JournalEntry
+from emceepee.clients.entry_writer import Launch, entry_for
+from emceepee.clients.known_clients import CLIENTS, client_called
 from emceepee.clients.own_config import OwnConfig
-from emceepee.clients.writing import Launch, entry_for
 from emceepee.config.document_errors import ClientError
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)

@@ -16,7 +16,7 @@ from emceepee.codemode.server_modules import ModuleFunction, ServerModules
 from emceepee.codemode.values import Conversions, Size
 from emceepee.state.limits import Limits
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.inner_calls import ToolsForScripts
+from emceepee.tools.tools_for_scripts import ToolsForScripts
 from support.sessions.scene import Scene, a_scene
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from emceepee.backends.http1.tls import BadTlsFile, TlsSettings
+from emceepee.backends.http1.tls_contexts import BadTlsFile, TlsSettings
 from emceepee.backends.spec import HttpTarget
 from emceepee.config.server_entry import ConfiguredEntry
-from emceepee.tools.servers import AddServer
+from emceepee.tools.server_tools import AddServer
 from support.system.certificates import Authority, split
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.config.file_reading import parse
+from emceepee.config.file_reader import parse
 from emceepee.config.secret_references import References
 from emceepee.config.settings import ConfigError, HttpConfig, ReplicaConfig, locate_state
 from emceepee.paths import STATE_VARIABLE

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from emceepee.guard.caller_identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.gate import Gate, GateRules, is_same_origin
-from emceepee.guard.identity import LOCAL, CallerIdentity, Rejection
 from emceepee.guard.logins import Logins
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 

@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.guard.login_codes import is_code
 from emceepee.guard.logins import Logins
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store, StoredLogin, StoreUnavailable
 from support.fakes.clock import FakeClock
 

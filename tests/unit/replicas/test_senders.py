@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.replicas import senders as senders_module
 from emceepee.replicas.senders import GONE_SECONDS, HopExchange, Senders
 from emceepee.replicas.settlement import News

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.guard.identity import LOCAL, CallerIdentity
+from emceepee.guard.caller_identity import LOCAL, CallerIdentity
 from emceepee.replicas.settlement import NO_NEWS, News
 from emceepee.replicas.signature import (
     NUMBERS_KEPT,

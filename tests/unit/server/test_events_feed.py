@@ -6,7 +6,7 @@ from typing import cast
 
 from emceepee.ids import Ulids
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.listening import ListChange, resource_updated
+from emceepee.server.listen_requests import ListChange, resource_updated
 from emceepee.sessions.events.activity import Activity
 from emceepee.sessions.session import Session
 from emceepee.sessions.unsaved import Unsaved

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp_types import CLIENT_INFO_META_KEY
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.server.session_keys import LONGEST_NAME, NameTooLong, default_key, named_key, pinned_name
 from emceepee.state.session_key import KeyKind, SessionKey
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.state.call import CALL, CallStage
-from emceepee.state.connection.connection import CONNECTION
+from emceepee.state.call_step import CALL, CallStage
+from emceepee.state.connection.connection_state import CONNECTION
 from emceepee.state.diagrams import diagrams
 from emceepee.state.machine import Machine
 from emceepee.state.question import ELICITATION, SAMPLING

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location, usual_path
-from emceepee.store.redis.connection.address import parse_address
+from emceepee.store.redis.connection.redis_address import parse_address
 
 HOME = {"HOME": "/home/anna"}
 

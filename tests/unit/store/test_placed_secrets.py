@@ -9,7 +9,7 @@ import pytest
 from keyring.backends import fail
 
 from emceepee.clock import SystemClock
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.placed_secrets import MARK, PlacedSecrets
 from emceepee.store.platform_keyring import KEYRING_SECONDS, NoKeyring, PlatformKeyring, check_keyring
 from emceepee.store.store import StoreUnavailable

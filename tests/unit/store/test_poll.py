@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.poll import POLL_SECONDS, SharedChanges
 from emceepee.store.store import StoredLogin, StoreUnavailable
 from support.fakes.clock import FakeClock, settle

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from emceepee.backends.http1.errors import ResponseTooLarge
+from emceepee.backends.http1.http_failures import ResponseTooLarge
 
 TURN_BYTES = 32 << 10  # handled in one turn of the event loop: a flood must not delay timers and other callers
 _LINE_BYTES = 8  # overhead of a line of data

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
-from emceepee.backends.http.resumption import Resumption
-from emceepee.backends.http.session_loss import BAD_REQUEST, NOT_FOUND, says_session_lost
-from emceepee.backends.http.wire import (
+from emceepee.backends.http.http_wire import (
     BEST_EFFORT_SECONDS,
     HttpWire,
     best_effort,
@@ -19,13 +17,14 @@ from emceepee.backends.http.wire import (
     misdirected,
     session_lost,
 )
-from emceepee.backends.http1.address import place_of
-from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http.resumption import Resumption
+from emceepee.backends.http.session_loss import BAD_REQUEST, NOT_FOUND, says_session_lost
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.http_failures import HttpFailure
+from emceepee.backends.http1.origin import place_of
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
-from emceepee.backends.links.inbound import Inbound
-from emceepee.backends.links.json_rpc import (
+from emceepee.backends.links.client_messages import (
     NEVER_CANCELLED,
     cancel_message,
     names_none,
@@ -33,12 +32,13 @@ from emceepee.backends.links.json_rpc import (
     outcome,
     request_message,
 )
+from emceepee.backends.links.inbound import Inbound
 from emceepee.backends.negotiation import Envelopes, Terms, envelope, has_ended, negotiate
-from emceepee.backends.tasks.wire import TASK_METHODS
+from emceepee.backends.tasks.task_messages import TASK_METHODS
 from emceepee.clock import Clock
 from emceepee.ids import request_numbers
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.codec import Unreadable, decode, encode
 from emceepee.wire.json_rpc import notification_message
 from emceepee.wire.json_types import JsonObject

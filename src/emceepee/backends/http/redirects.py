@@ -6,8 +6,8 @@ A request may carry a credential, which is valid for one origin only.
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.address import join
-from emceepee.backends.http1.client import HttpClient
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.origin import join
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.telemetry.redaction import public_place
 

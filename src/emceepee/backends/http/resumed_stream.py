@@ -11,7 +11,7 @@ stream is opened beside it, and a server with pending messages replays them ther
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.clock import Clock, within
 

@@ -5,7 +5,7 @@ nothing: a tool may well mention sessions. Only two signals count: the status th
 exact messages that known servers send before they look at the request.
 """
 
-from emceepee.backends.links.json_rpc import names_none
+from emceepee.backends.links.client_messages import names_none
 from emceepee.wire.json_types import JsonObject
 
 NOT_FOUND = 404

@@ -4,16 +4,16 @@ import asyncio
 from contextlib import closing
 
 from emceepee.backends.http.event_stream import Cursor, EventParser, turns
+from emceepee.backends.http.http_wire import BEST_EFFORT_SECONDS, best_effort, broken, refused, through_proxy
 from emceepee.backends.http.redirects import redirect_words, send
-from emceepee.backends.http.wire import BEST_EFFORT_SECONDS, best_effort, broken, refused, through_proxy
-from emceepee.backends.http1.address import place_of
-from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.http_failures import HttpFailure
+from emceepee.backends.http1.origin import place_of
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.links.duplex_link import DuplexLink
 from emceepee.backends.negotiation import Terms
 from emceepee.futures import let_others_run
-from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 

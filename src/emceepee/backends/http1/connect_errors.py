@@ -5,7 +5,7 @@ import ssl
 from socket import gaierror
 
 from emceepee.backends.http1.proxies import Proxy
-from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.http1.tls_contexts import TlsSettings
 
 # OpenSSL's codes.
 UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # this machine trusts no issuer of the certificate

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_failures import NotConnected
 from emceepee.clock import Clock, within
 
 WAIT_SECONDS = 10.0

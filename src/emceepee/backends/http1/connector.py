@@ -13,15 +13,15 @@ from contextlib import contextmanager
 from socket import socket
 from typing import NamedTuple, TypeVar
 
-from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.connect_errors import describe
-from emceepee.backends.http1.connection import ClientConnection
-from emceepee.backends.http1.errors import NotConnected
 from emceepee.backends.http1.happy_eyeballs import open_socket, open_unix_socket
+from emceepee.backends.http1.http_failures import NotConnected
+from emceepee.backends.http1.origin import Origin
 from emceepee.backends.http1.proxies import Proxy, ProxyRules
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
-from emceepee.backends.http1.tls import BadTlsFile, TlsContexts, TlsSettings
+from emceepee.backends.http1.tls_contexts import BadTlsFile, TlsContexts, TlsSettings
 from emceepee.backends.http1.tunnel import TunnelRefused, TunnelRequest
 
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"

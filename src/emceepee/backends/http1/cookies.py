@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.origin import Origin
 from emceepee.clock import Clock
 
 MOST_COOKIES = 50

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from emceepee.backends.http1.proxies import DIRECT, ProxyRules
-from emceepee.backends.http1.tls import TlsContexts
+from emceepee.backends.http1.tls_contexts import TlsContexts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 import zlib
 
-from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
+from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
 
 INPUT_BYTES, PIECE_BYTES = 64 << 10, 1 << 20  # pieces of a whole body; larger ones would be copied repeatedly
 _ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS

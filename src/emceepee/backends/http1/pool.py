@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from weakref import WeakValueDictionary
 
-from emceepee.backends.http1.address import Origin
+from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.connect_errors import describe
-from emceepee.backends.http1.connection import ClientConnection
 from emceepee.backends.http1.connection_slots import ConnectionSlots
 from emceepee.backends.http1.connector import Connector, PoolKey
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_failures import NotConnected
+from emceepee.backends.http1.origin import Origin
 from emceepee.backends.http1.proxies import DIRECT, Proxy, ProxyRules
 from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import HttpResponse
-from emceepee.backends.http1.tls import TlsContexts, TlsSettings
+from emceepee.backends.http1.tls_contexts import TlsContexts, TlsSettings
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS
 

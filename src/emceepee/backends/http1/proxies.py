@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from socket import inet_aton
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.address import Origin, authority, basic_credentials
+from emceepee.backends.http1.origin import Origin, authority, basic_credentials
 
 HTTP_VARIABLE, HTTPS_VARIABLE, BYPASS_VARIABLE = "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"
 EXPECTED = "expected http://[USER:PASSWORD@]HOST[:PORT], or https:// for a proxy that speaks TLS itself"

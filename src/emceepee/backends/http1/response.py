@@ -3,7 +3,7 @@
 import asyncio
 from typing import Protocol
 
-from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
+from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.inflate import Inflater
 from emceepee.clock import Handle
 

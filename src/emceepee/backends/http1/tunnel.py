@@ -4,8 +4,8 @@ import asyncio
 import re
 from typing import cast
 
-from emceepee.backends.http1.address import authority
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_failures import NotConnected
+from emceepee.backends.http1.origin import authority
 from emceepee.backends.http1.proxies import Proxy
 
 HEAD_BYTES = 64 << 10  # maximum size of a proxy's answer

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, ServerFacts
-from emceepee.backends.links.inbound import Inbound
-from emceepee.backends.links.json_rpc import (
+from emceepee.backends.links.client_messages import (
     NEVER_CANCELLED,
     NOT_JSON,
     cancel_message,
@@ -21,6 +20,7 @@ from emceepee.backends.links.json_rpc import (
     request_message,
     unreadable,
 )
+from emceepee.backends.links.inbound import Inbound
 from emceepee.backends.negotiation import Envelopes, Terms, envelope, negotiate
 from emceepee.futures import reject
 from emceepee.ids import request_numbers

@@ -9,7 +9,7 @@ from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Liste
 from emceepee.backends.links.shared_access import ASKING
 from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.tasks.own_tasks import OwnTasks
-from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.json_types import JsonObject
 
 LISTEN = "subscriptions/listen"

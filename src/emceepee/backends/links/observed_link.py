@@ -4,15 +4,15 @@ import asyncio
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.address import is_unix_url, place_of
+from emceepee.backends.http1.origin import is_unix_url, place_of
 from emceepee.backends.link import Link, LinkError, RpcError
-from emceepee.backends.links.json_rpc import NumberedParams
+from emceepee.backends.links.client_messages import NumberedParams
 from emceepee.backends.links.link_view import LISTEN
 from emceepee.backends.links.wrapped_link import WrappedLink
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
+from emceepee.telemetry.link_observer import CalledServer, LinkObserver, OutgoingRequest, SentRequest
 from emceepee.telemetry.observing import Guarded
-from emceepee.telemetry.outgoing import CalledServer, LinkObserver, OutgoingRequest, SentRequest
 from emceepee.wire.json_types import JsonObject
 
 _USUAL_PORTS = {"http": 80, "https": 443}

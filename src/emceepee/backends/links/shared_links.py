@@ -18,9 +18,9 @@ from emceepee.backends.links.shared_access import ASKING, SharedAccess
 from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.tasks.own_tasks import PROGRESS, OwnTasks, named_task
-from emceepee.backends.tasks.wire import STATUS_CHANGED
+from emceepee.backends.tasks.task_messages import STATUS_CHANGED
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, TaskOwner, close_bounded
-from emceepee.state.connection.connection import LinkEnd
+from emceepee.state.connection.connection_state import LinkEnd
 from emceepee.wire.json_rpc import SERVER_ERROR
 from emceepee.wire.json_types import JsonObject
 

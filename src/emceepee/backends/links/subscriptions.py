@@ -8,7 +8,7 @@ from emceepee.backends.links.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject

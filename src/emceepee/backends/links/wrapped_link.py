@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from emceepee.backends.link import Link
-from emceepee.state.connection.connection import LinkEnd
+from emceepee.state.connection.connection_state import LinkEnd
 from emceepee.wire.json_types import JsonObject
 
 

@@ -9,7 +9,7 @@ a request    ── headers ──▶ token due: renew it in the background · t
 from collections.abc import Mapping
 from typing import Protocol
 
-from emceepee.backends.http1.client import Attempts
+from emceepee.backends.http1.http_client import Attempts
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson

@@ -13,9 +13,7 @@ from emceepee.backends.oauth.authorization import (
     authorization_url,
     read_redirect,
 )
-from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.device import SLOWER, DeviceCode, read_device_answer
-from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.flow import (
     AskingForDeviceCode,
     AskingForToken,
@@ -43,8 +41,10 @@ from emceepee.backends.oauth.grants import (
     tokens_of,
 )
 from emceepee.backends.oauth.metadata.well_known import is_openable, is_trustworthy
+from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest
+from emceepee.backends.oauth.oauth_settings import Grant
 from emceepee.backends.oauth.redirect_address import redirect_address
-from emceepee.backends.oauth.settings import Grant
 from emceepee.backends.oauth.tokens import (
     NonceWanted,
     Rejected,

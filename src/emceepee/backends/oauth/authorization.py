@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
-from emceepee.backends.oauth.client import OAuthClient
-from emceepee.backends.oauth.exchange import OAuthError, plain
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import OFFLINE, Scopes
+from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_messages import OAuthError, plain
 from emceepee.backends.oauth.redirect_address import digest_in_path
 
 S256 = "S256"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from emceepee.backends.oauth.exchange import HttpAnswer, answered_object, error_in, plain
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, answered_object, error_in, plain
 from emceepee.backends.oauth.tokens import TokenRefused, Unavailable
 
 INTERVAL, SLOWER = 5.0, 5.0  # seconds between polls; seconds added after slow_down

@@ -8,8 +8,6 @@ from emceepee.backends.oauth.asking import ask, fail, unreachable
 from emceepee.backends.oauth.authorization import (
     S256,
 )
-from emceepee.backends.oauth.client import NoClient, OAuthClient, Register, identify, read_registration
-from emceepee.backends.oauth.exchange import HttpAnswer, error_in, get, post_json
 from emceepee.backends.oauth.flow import (
     Failed,
     FindingResource,
@@ -40,8 +38,10 @@ from emceepee.backends.oauth.metadata.well_known import (
     same_issuer,
     server_metadata_urls,
 )
+from emceepee.backends.oauth.oauth_client import NoClient, OAuthClient, Register, identify, read_registration
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, error_in, get, post_json
+from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant
 from emceepee.backends.oauth.redirect_address import redirect_address
-from emceepee.backends.oauth.settings import GRANT_TYPES, Grant
 
 
 def begin(terms: LoginTerms) -> Step:

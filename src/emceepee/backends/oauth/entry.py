@@ -6,8 +6,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from emceepee.backends.oauth.metadata.scopes import MOST_SCOPES, parse_scopes
+from emceepee.backends.oauth.oauth_settings import Grant, IdentityProvider, OAuthSettings
 from emceepee.backends.oauth.proofs import ALGORITHMS
-from emceepee.backends.oauth.settings import Grant, IdentityProvider, OAuthSettings
 
 LONGEST_VALUE = 16 << 10
 _WORD = re.compile(r"(?<=[a-z])[A-Z]")

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
-from emceepee.backends.http1.address import Address
+from emceepee.backends.http1.origin import Address
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import OAuthClient, Registration
 from emceepee.backends.oauth.device import DeviceCode
-from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.metadata.metadata import ResourceMetadata, ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import Scopes
-from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.backends.oauth.oauth_client import OAuthClient, Registration
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest
+from emceepee.backends.oauth.oauth_settings import OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
 
 

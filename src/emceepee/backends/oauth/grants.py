@@ -3,11 +3,11 @@
 from datetime import datetime
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import AuthMethod, OAuthClient
 from emceepee.backends.oauth.device import DeviceCode
-from emceepee.backends.oauth.exchange import HttpAnswer, OAuthRequest, answered_object, error_in, post_form
 from emceepee.backends.oauth.flow import Grantor
-from emceepee.backends.oauth.settings import GRANT_TYPES, Grant, IdentityProvider
+from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest, answered_object, error_in, post_form
+from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant, IdentityProvider
 from emceepee.backends.oauth.tokens import LONGEST_TOKEN, TokenGrant, TokenRefused, TokenSet, Unavailable
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"

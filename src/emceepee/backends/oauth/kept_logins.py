@@ -4,8 +4,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, KeptState
+from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.backends.oauth.tokens import TokenSet
 
 FORMAT = 1

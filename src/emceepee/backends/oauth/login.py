@@ -6,9 +6,7 @@ from dataclasses import replace
 from typing import Protocol, assert_never
 
 from emceepee.backends.oauth.authorization import Stray, read_redirect
-from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import OAuthRequest
 from emceepee.backends.oauth.flow import (
     Abandoned,
     AskingForToken,
@@ -33,6 +31,8 @@ from emceepee.backends.oauth.flow import (
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.well_known import origin_of
+from emceepee.backends.oauth.oauth_client import Registration
+from emceepee.backends.oauth.oauth_messages import OAuthRequest
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from emceepee.clock import Clock, Handle

@@ -7,8 +7,8 @@ authorization server. So the client certificate goes only to the server's own or
 
 from dataclasses import replace
 
-from emceepee.backends.http1.address import Address
-from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.http1.origin import Address
+from emceepee.backends.http1.tls_contexts import TlsSettings
 
 
 def login_tls(tls: TlsSettings | None, url: str, *, server_url: str, issuer: str | None) -> TlsSettings | None:

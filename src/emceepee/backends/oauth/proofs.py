@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from emceepee.backends.oauth.client import OAuthClient
+from emceepee.backends.oauth.oauth_client import OAuthClient
 
 DPOP_ALGORITHM = "ES256"
 ALGORITHMS = frozenset({"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"})

@@ -14,9 +14,9 @@ a guarded server: a remote caller added it, or --allow-url admitted it
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from emceepee.backends.http1.address import Address, Origin
 from emceepee.backends.http1.connector import PRIVATE, Connector, PoolKey
-from emceepee.backends.http1.errors import HttpFailure, NotConnected
+from emceepee.backends.http1.http_failures import HttpFailure, NotConnected
+from emceepee.backends.http1.origin import Address, Origin
 from emceepee.backends.http1.public_addresses import is_public
 
 NOT_WEB = "a login uses http and https addresses only"

@@ -13,7 +13,7 @@ import hashlib
 import re
 
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
-from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.backends.oauth.oauth_settings import OAuthSettings
 
 _DIGEST = re.compile(r"/([0-9a-f]{32})(?:\.json)?$")
 _SUFFIX = ".json"

@@ -3,13 +3,13 @@
 import asyncio
 from dataclasses import dataclass
 
-from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.errors import HttpFailure
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.http1.tls import TlsSettings
-from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthRequest
+from emceepee.backends.http1.tls_contexts import TlsSettings
 from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
 from emceepee.backends.oauth.login_tls import login_tls
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthRequest
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
 from emceepee.backends.oauth.reach import LoginReach
 from emceepee.clock import Clock

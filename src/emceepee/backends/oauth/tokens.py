@@ -5,9 +5,16 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TypeAlias
 
-from emceepee.backends.oauth.client import OAuthClient
-from emceepee.backends.oauth.exchange import HttpAnswer, OAuthError, OAuthRequest, answered_object, error_in, post_form
 from emceepee.backends.oauth.metadata.scopes import Scopes, parse_scopes
+from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_messages import (
+    HttpAnswer,
+    OAuthError,
+    OAuthRequest,
+    answered_object,
+    error_in,
+    post_form,
+)
 
 AHEAD = timedelta(seconds=60)  # how long before its expiry a token is refreshed
 SHARE_AHEAD = 5  # at most one fifth of its lifetime

@@ -18,8 +18,8 @@ from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, Handle, within
 from emceepee.futures import resolve
 from emceepee.lifecycle import close_bounded
-from emceepee.wire.framing import LineSplitter, TooLongLine
 from emceepee.wire.json_types import JsonObject
+from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 # The environment variables that a child inherits: enough to find programs, caches, certificates, and a proxy. Secrets
 # are passed by name in the server's own `env`.

@@ -9,10 +9,10 @@ from emceepee.backends.process.child import Child, start_child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.spec import StdioTarget
 from emceepee.clock import Clock, give_up_after
-from emceepee.state.connection.connection import CLOSED, LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.codec import Unreadable, encode
-from emceepee.wire.framing import TooLongLine
 from emceepee.wire.json_types import JsonObject
+from emceepee.wire.line_splitter import TooLongLine
 
 TOO_LARGE = "the answer is larger than the longest line that is read (the limit line_bytes)"
 TOO_LONG = Unreadable("longer than the longest line that is read")

@@ -10,9 +10,9 @@ from emceepee.backends.link import Link, LinkError, Listener, RpcError, ServerFa
 from emceepee.backends.links.wrapped_link import WrappedLink
 from emceepee.backends.process.child import without_stderr
 from emceepee.backends.recording.entries import LONGEST_TEXT, EntryKind
-from emceepee.backends.recording.masking import masked, masked_answer, masked_params, masked_result
 from emceepee.backends.recording.recorder import Recorder
-from emceepee.state.connection.connection import LinkEnd
+from emceepee.backends.recording.recording_mask import masked, masked_answer, masked_params, masked_result
+from emceepee.state.connection.connection_state import LinkEnd
 from emceepee.telemetry.redaction import public_url
 from emceepee.wire.json_types import JsonObject
 

@@ -9,7 +9,7 @@ from threading import Event
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from emceepee.backends.http1.address import place_of
+from emceepee.backends.http1.origin import place_of
 from emceepee.backends.recording.entries import EntryKind, is_header
 from emceepee.backends.recording.recorder import Put, Recorder
 from emceepee.backends.spec import BackendSpec, HttpTarget

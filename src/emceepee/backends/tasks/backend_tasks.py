@@ -10,7 +10,7 @@ from emceepee.backends.caller_errors import request_failed
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
 from emceepee.backends.tasks.follower import TaskFollower
-from emceepee.backends.tasks.wire import STATUS_CHANGED, CreatedTask, as_created, read_created, related_task
+from emceepee.backends.tasks.task_messages import STATUS_CHANGED, CreatedTask, as_created, read_created, related_task
 from emceepee.clock import Clock, give_up_after
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 from emceepee.backends.backend_task import BackendTask, OpenQuestion
 from emceepee.backends.caller_errors import request_failed, task_failed
 from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
-from emceepee.backends.tasks.following import (
+from emceepee.backends.tasks.follower_step import (
     Ask,
     CompleteCall,
     Decision,
@@ -33,7 +33,7 @@ from emceepee.backends.tasks.following import (
     Withdraw,
     step,
 )
-from emceepee.backends.tasks.wire import Snapshot, read_snapshot
+from emceepee.backends.tasks.task_messages import Snapshot, read_snapshot
 from emceepee.clock import Clock, Handle, give_up_after
 from emceepee.errors import EmceepeeError, ExecutionFailed
 from emceepee.futures import reject, resolve

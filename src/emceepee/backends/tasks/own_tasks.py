@@ -3,7 +3,13 @@
 from collections.abc import Awaitable
 
 from emceepee.backends.link import RpcError
-from emceepee.backends.tasks.wire import LONGEST_TASK_ID, STATUS_CHANGED, RemoteStatus, is_created, related_task
+from emceepee.backends.tasks.task_messages import (
+    LONGEST_TASK_ID,
+    STATUS_CHANGED,
+    RemoteStatus,
+    is_created,
+    related_task,
+)
 from emceepee.wire.json_types import JsonObject
 
 MOST_TASKS = 1000  # far more than a session runs at once; beyond that, the oldest are forgotten

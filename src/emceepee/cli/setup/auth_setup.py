@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from emceepee.cli.egress_options import egress_settings
 from emceepee.cli.setup.auth_outcome import AuthError
-from emceepee.config.file_reading import load
+from emceepee.config.file_reader import load
 from emceepee.config.settings import Config, ConfigError, check_secrets, locate_state
 from emceepee.store.location import SQLITE
 

@@ -14,7 +14,7 @@ from emceepee.app.session_parts import open_store, server_logins
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import LinkError, NoAccess, RpcError
 from emceepee.backends.oauth.metadata.well_known import is_openable
-from emceepee.backends.oauth.settings import Grant, OAuthSettings
+from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
 from emceepee.cli.setup.auth_outcome import FAILED, AuthError, AuthOutcome
 from emceepee.cli.setup.terminal_login import NoListener, TerminalLogin, has_browser
@@ -22,11 +22,11 @@ from emceepee.cli.terminal import agrees
 from emceepee.clock import Clock, SystemClock, iso
 from emceepee.config.settings import Config
 from emceepee.errors import near_names
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.sessions.logins.login_overview import LoginState, LoginView
 from emceepee.sessions.logins.server_logins import ServerLogins
 from emceepee.sessions.secret_records import ServerKey
-from emceepee.sessions.servers.server_settings import read_specs
+from emceepee.sessions.servers.stored_configuration import read_specs
 from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 from emceepee.web.callback import LoopbackCallback

@@ -79,8 +79,8 @@ def _check(options: argparse.Namespace) -> int:
 
 def _checked(name: str, options: argparse.Namespace) -> _Checked:
     """Load the configuration as emceepee does at startup, without starting anything."""
-    from emceepee.cli.serve.serving import check_config
-    from emceepee.config.file_reading import load_for_check
+    from emceepee.cli.serve.serve_command import check_config
+    from emceepee.config.file_reader import load_for_check
     from emceepee.config.settings import Config, ConfigError
     from emceepee.store.location import MEMORY, SQLITE
 

@@ -15,7 +15,7 @@ from emceepee.backends.process.search_path import find_program
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.bounds.files import read_head
 from emceepee.cli.setup.diagnosis import Finding, Symptoms, diagnose
-from emceepee.clients.sharing import Seen
+from emceepee.clients.sharing_rules import Seen
 from emceepee.clock import Clock, give_up_after
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.wire.json_types import JsonObject

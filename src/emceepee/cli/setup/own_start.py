@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 
 from emceepee.bounds.files import read_file
-from emceepee.clients.launching import Start
+from emceepee.clients.launch_command import Start
 from emceepee.paths import OWN_NAME, current_folder
 
 LONGEST_COMMAND_LINE = 2 << 20  # bytes; the limit of the operating system

@@ -14,7 +14,7 @@ from emceepee.cli.terminal import DONE, FAILED, Paint, say
 from emceepee.clients.own_config import OwnConfig
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import OWN_NAME
-from emceepee.telemetry.argument_masking import masked_arguments
+from emceepee.telemetry.argument_mask import masked_arguments
 from emceepee.telemetry.redaction import public_place
 from emceepee.wire.json_types import JsonObject
 
@@ -104,7 +104,7 @@ def _cut(text: str, taken: int) -> str:
 
 
 def _try_all(own: OwnConfig, entries: dict[str, JsonObject], options: argparse.Namespace) -> dict[str, Facts]:
-    from emceepee.cli.setup.doctor import examine_entries, row_facts
+    from emceepee.cli.setup.doctor_command import examine_entries, row_facts
 
     return {row.name: row_facts(row) for row in examine_entries(own, entries, options).rows}
 
@@ -180,7 +180,7 @@ def _check(name: str, entry: JsonObject, own: OwnConfig) -> None:
 
     References in env and headers may be unset yet.
     """
-    from emceepee.config.file_reading import parse
+    from emceepee.config.file_reader import parse
     from emceepee.config.secret_references import References
 
     plain = {key: value for key, value in entry.items() if key not in ("env", "headers", "disabled")}

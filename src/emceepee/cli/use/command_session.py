@@ -13,7 +13,7 @@ from emceepee.cli.egress_options import egress_settings
 from emceepee.cli.terminal import DONE, FAILED, USAGE, complain
 from emceepee.cli.use.call_arguments import BadArgument
 from emceepee.cli.use.tool_caller import CallFailed, ToolCaller
-from emceepee.config.file_reading import load
+from emceepee.config.file_reader import load
 from emceepee.config.settings import Config, ConfigError, locate_state
 from emceepee.paths import TOKEN_VARIABLE
 from emceepee.store.location import MEMORY

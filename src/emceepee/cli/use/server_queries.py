@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from emceepee.cli.client_changes import say_json
 from emceepee.cli.terminal import DONE, FAILED, Paint, complain, say
 from emceepee.cli.use.call_arguments import BadArgument
-from emceepee.cli.use.calling import CommandCall
+from emceepee.cli.use.call_command import CommandCall
 from emceepee.cli.use.command_session import list_all, run_with_tools
 from emceepee.cli.use.progress_bar import ProgressBar
 from emceepee.cli.use.result_text import block_text, contents_text

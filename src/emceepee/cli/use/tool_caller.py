@@ -14,7 +14,7 @@ from emceepee.cli.tokens import bare_token
 from emceepee.clock import SystemClock, milliseconds
 from emceepee.config.settings import Config
 from emceepee.errors import ErrorCode
-from emceepee.guard.identity import LOCAL
+from emceepee.guard.caller_identity import LOCAL
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_LINK_SECONDS, close_bounded
 from emceepee.paths import TOKEN_VARIABLE

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from emceepee.clock import Clock, Handle
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.replay.message_log import PUSH
 from emceepee.server.http.replay.replay import Replay

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from emceepee.guard.caller_identity import Rejection
 from emceepee.guard.gate import Gate
-from emceepee.guard.identity import Rejection
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, CLOSE_TASKS_SECONDS, TaskOwner
-from emceepee.server.http.connection import ServerConnection
 from emceepee.server.http.connection_table import ConnectionTable
+from emceepee.server.http.server_connection import ServerConnection
 from emceepee.server.http.uvicorn_server import ListeningServer, listen_on, server_config, url_of
 from emceepee.server.metrics import CONTENT_TYPE, METRICS_PATH, Metrics
 from emceepee.state.limits import Limits

@@ -1,14 +1,14 @@
 """The 2026-07-28 era over HTTP: every request carries all information about its caller."""
 
 from emceepee.errors import EmceepeeError
-from emceepee.guard.forwarding import is_forwarded
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
+from emceepee.guard.proxy_headers import is_forwarded
 from emceepee.server.dispatch import Tools
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.http.stateless_requests import accept_request, http_status
 from emceepee.server.kernel import Kernel
-from emceepee.server.listening import LISTEN, end_listens
+from emceepee.server.listen_requests import LISTEN, end_listens
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.conversations import Conversations

@@ -13,9 +13,9 @@ from typing import Any, Protocol, cast
 import uvicorn
 
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS
-from emceepee.server.gc_tuning import freeze_startup_objects
-from emceepee.server.http.connection import ServerConnection
+from emceepee.server.garbage_collector import freeze_startup_objects
 from emceepee.server.http.connection_table import ConnectionTable
+from emceepee.server.http.server_connection import ServerConnection
 from emceepee.server.stop_signals import stop_signals
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Receive, Scope, Send

@@ -1,5 +1,5 @@
 """MCP over standard input and output, for one caller.
 
-May import tools and below. Read `endpoint.py` first; `conversation.py` reads and answers messages, and `pipes.py` does
-the I/O.
+May import tools and below. Read `stdio_endpoint.py` first; `stdio_conversation.py` reads and answers messages, and
+`pipes.py` does the I/O.
 """

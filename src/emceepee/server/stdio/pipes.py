@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 from typing import cast
 
-from emceepee.wire.framing import LineSplitter, TooLongLine
+from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
 PIPE_BYTES = 1 << 20  # Linux grants this to any process; with its default of 64 KiB, a large line takes many turns

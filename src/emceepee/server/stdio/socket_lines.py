@@ -3,7 +3,7 @@
 import asyncio
 
 from emceepee.server.stdio.pipes import LineReader, LineWriter
-from emceepee.wire.framing import TooLongLine
+from emceepee.wire.line_splitter import TooLongLine
 
 
 class SocketLines(asyncio.Protocol):

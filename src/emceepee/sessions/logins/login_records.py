@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 
-from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.flow import KeptState
 from emceepee.backends.oauth.kept_logins import (
     UnreadableLogin,
@@ -13,6 +12,7 @@ from emceepee.backends.oauth.kept_logins import (
     write_login,
     write_registration,
 )
+from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.sessions.secret_records import CLIENT, LOGIN, PIN, SecretRecords, ServerKey, record_kind
 
 

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from emceepee.backends.oauth.client import Registration
 from emceepee.backends.oauth.flow import AskPerson, AwaitingBrowser, KeptState, LoginTerms
 from emceepee.backends.oauth.login import Login, LoginFailed, Sender
+from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner

@@ -13,13 +13,13 @@ from weakref import WeakSet
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
-from emceepee.backends.oauth.client import client_document
 from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
 from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
 from emceepee.backends.oauth.metadata.challenge import Demand, Want
+from emceepee.backends.oauth.oauth_client import client_document
+from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.redirect_address import with_digest, without_digest
 from emceepee.backends.oauth.renewal import Renewal, refresh, revoke
-from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import Rejected, TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock, give_up_after, within

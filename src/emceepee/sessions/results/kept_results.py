@@ -11,11 +11,11 @@ from emceepee.clock import Clock
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.results.long_work import LongWork
-from emceepee.sessions.results.results import ResultBudget
+from emceepee.sessions.results.result_budget import ResultBudget
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.kept_result import KeptResult
 from emceepee.state.limits import Limits
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 

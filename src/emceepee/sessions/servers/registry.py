@@ -11,8 +11,8 @@ from emceepee.backends.spec import BackendSpec, UnusableTarget
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.servers.server_changes import ServerChanges, compare_servers
 from emceepee.sessions.servers.server_repository import ServerRepository
-from emceepee.sessions.servers.server_settings import read_specs
 from emceepee.sessions.servers.server_trial import Trial
+from emceepee.sessions.servers.stored_configuration import read_specs
 from emceepee.state.limits import Limits
 from emceepee.store.store import ServerConfiguration, Store, StoreError
 from emceepee.surface import call_to

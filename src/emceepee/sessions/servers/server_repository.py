@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from emceepee.backends.spec import BackendSpec
 from emceepee.errors import EmceepeeError, InvalidArguments, NotAllowed
-from emceepee.sessions.servers.server_settings import write_configuration
+from emceepee.sessions.servers.stored_configuration import write_configuration
 from emceepee.store.store import NameTaken, NoKey, ServerConfiguration, Store, StoreError
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from emceepee.state.connection.connection import LinkEnd
+from emceepee.state.connection.connection_state import LinkEnd
 from emceepee.state.connection.retry import Retry
 
 

@@ -22,7 +22,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from emceepee.state.connection.connection import (
+from emceepee.state.connection.connection_effects import (
+    AbandonDial,
+    AdmitWaiters,
+    AnnounceEnd,
+    AnnounceFailure,
+    AnnounceGivingUp,
+    AnnounceRetry,
+    AnnounceUp,
+    CloseLink,
+    Dial,
+    Effect,
+    RejectWaiters,
+    StartHolding,
+    StartTimer,
+    StopTimer,
+)
+from emceepee.state.connection.connection_state import (
     CLOSED,
     CONNECTION,
     OTHER_ERA,
@@ -39,22 +55,6 @@ from emceepee.state.connection.connection import (
     Opening,
     Pausing,
     Up,
-)
-from emceepee.state.connection.connection_effects import (
-    AbandonDial,
-    AdmitWaiters,
-    AnnounceEnd,
-    AnnounceFailure,
-    AnnounceGivingUp,
-    AnnounceRetry,
-    AnnounceUp,
-    CloseLink,
-    Dial,
-    Effect,
-    RejectWaiters,
-    StartHolding,
-    StartTimer,
-    StopTimer,
 )
 from emceepee.state.connection.retry import GiveUp, Retry, RetryCount, RetryPolicy
 

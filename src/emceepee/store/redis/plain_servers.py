@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from emceepee.clock import Clock
-from emceepee.store.redis.connection.address import RedisAddress
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.faults import unusable_because
-from emceepee.store.redis.connection.opening import reach
+from emceepee.store.redis.connection.redis_access import reach
+from emceepee.store.redis.connection.redis_address import RedisAddress
+from emceepee.store.redis.connection.redis_faults import unusable_because
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.scripts.replica_scripts import SEAL_SERVER
 from emceepee.store.redis.shared import SEALED, is_sealed

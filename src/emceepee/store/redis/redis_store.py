@@ -10,15 +10,15 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.redis.chunks import Chunks
-from emceepee.store.redis.committing import RedisCommitter
-from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection.change_listener import ChangeListener, gone_message
 from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
-from emceepee.store.redis.connection.listening import ChangeListener, gone_message
-from emceepee.store.redis.connection.opening import OPEN_SECONDS, RedisAccess, check_format, reach
+from emceepee.store.redis.connection.redis_access import OPEN_SECONDS, RedisAccess, check_format, reach
+from emceepee.store.redis.connection.redis_address import RedisAddress
 from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
+from emceepee.store.redis.redis_committer import RedisCommitter
 from emceepee.store.redis.secrets import Secrets
-from emceepee.store.redis.sessions import Sessions
+from emceepee.store.redis.session_hashes import Sessions
 from emceepee.store.redis.shared import SharedState
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey

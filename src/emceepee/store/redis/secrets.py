@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.wire import Word
+from emceepee.store.redis.connection.redis_wire import Word
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.scripts.lua_script import LuaScript
 from emceepee.store.redis.scripts.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey

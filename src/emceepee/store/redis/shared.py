@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from emceepee.store.redis.codec import read_moment, write_moment
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.wire import Word
+from emceepee.store.redis.connection.redis_wire import Word
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CHANGE_SHARED
+from emceepee.store.redis.session_codec import read_moment, write_moment
 from emceepee.store.redis.state_key import SharedKey
 from emceepee.store.secret_box import login_proof
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin

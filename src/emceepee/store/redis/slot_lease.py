@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from emceepee.clock import Clock
 from emceepee.state.replica import LeaseWatch, Replica
-from emceepee.store.redis.connection.address import RedisAddress
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.faults import unusable_because
+from emceepee.store.redis.connection.redis_address import RedisAddress
+from emceepee.store.redis.connection.redis_faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
 from emceepee.store.store import StoreUnavailable

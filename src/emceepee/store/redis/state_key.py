@@ -3,9 +3,9 @@
 import hmac
 import secrets
 
-from emceepee.store.redis.connection.address import RedisAddress
 from emceepee.store.redis.connection.commands import Commands
-from emceepee.store.redis.connection.faults import unusable_because
+from emceepee.store.redis.connection.redis_address import RedisAddress
+from emceepee.store.redis.connection.redis_faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.secret_box import KEY_BYTES, SIGNING, VARIABLE, SecretBox, Tampered, decode_key, how_to_make_key
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable, secret_place

@@ -13,9 +13,9 @@ from typing import TextIO, TypeVar
 
 from emceepee.clock import Clock
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.export import LOGINS_OF_PEOPLE, write_export
-from emceepee.store.sqlite.faults import unusable_because
 from emceepee.store.sqlite.session_table import delete_sessions
+from emceepee.store.sqlite.sqlite_faults import unusable_because
+from emceepee.store.sqlite.state_export import LOGINS_OF_PEOPLE, write_export
 from emceepee.store.timestamps import microseconds, moment_at
 
 MOST_PROBLEMS = 100

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
 from emceepee.state.replica import Replica
-from emceepee.store.sqlite.faults import slot_taken
 from emceepee.store.sqlite.owner_marks import read_mark, remove_socket, write_mark
+from emceepee.store.sqlite.sqlite_faults import slot_taken
 
 _OPENING = "opening"
 _EPOCH_BITS = 53  # fits into a JSON number in every language

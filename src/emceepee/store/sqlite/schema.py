@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from emceepee.store.sqlite.faults import unusable_because
+from emceepee.store.sqlite.sqlite_faults import unusable_because
 
 APPLICATION_ID = 0x656D6370  # "emcp": identifies our databases, also to the tool `file`
 

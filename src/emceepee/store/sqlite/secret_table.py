@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.sealing import DatabaseSealing
+from emceepee.store.sqlite.database_seal import DatabaseSealing
 from emceepee.store.store import StoredSecret, secret_place
 from emceepee.store.timestamps import microseconds
 

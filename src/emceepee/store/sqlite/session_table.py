@@ -6,9 +6,9 @@ from datetime import datetime
 
 from emceepee.state.session_key import SessionKey
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.faults import held_elsewhere
 from emceepee.store.sqlite.key_table import KeyTable, read_keys
 from emceepee.store.sqlite.record_table import read_records
+from emceepee.store.sqlite.sqlite_faults import held_elsewhere
 from emceepee.store.sqlite.statements import batches, listed, placeholders
 from emceepee.store.store import HeldElsewhere, Lease, SessionHead, StoredSession
 from emceepee.store.timestamps import microseconds, moment_at

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from emceepee.store.secret_box import SIGNING, SecretBox, login_proof
 from emceepee.store.sqlite.database import Database
-from emceepee.store.sqlite.sealing import DatabaseSealing
+from emceepee.store.sqlite.database_seal import DatabaseSealing
 from emceepee.store.store import NameTaken, ServerConfiguration, StoredLogin
 from emceepee.store.timestamps import microseconds, moment_at
 from emceepee.telemetry.logs import EventLog

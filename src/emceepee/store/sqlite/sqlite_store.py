@@ -17,18 +17,18 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.secret_box import StateKey
-from emceepee.store.sqlite.checkpoints import Checkpoints
 from emceepee.store.sqlite.chunk_table import ChunkTable
-from emceepee.store.sqlite.committing import SqliteCommitter
 from emceepee.store.sqlite.database import Database
+from emceepee.store.sqlite.database_seal import DatabaseSealing
 from emceepee.store.sqlite.inline_commits import InlineCommits
 from emceepee.store.sqlite.key_table import KeyTable
 from emceepee.store.sqlite.owners import Owners
-from emceepee.store.sqlite.sealing import DatabaseSealing
 from emceepee.store.sqlite.secret_table import SecretTable
 from emceepee.store.sqlite.session_table import FORGOTTEN_AT_ONCE, SessionTable
 from emceepee.store.sqlite.shared_tables import SharedTables
+from emceepee.store.sqlite.sqlite_committer import SqliteCommitter
 from emceepee.store.sqlite.work_queue import WorkQueue
+from emceepee.store.sqlite.write_ahead_log import Checkpoints
 from emceepee.store.store import (
     Commit,
     Lease,

@@ -17,7 +17,7 @@ from emceepee.telemetry.redaction import LOOKED_AT, MASK, public_place
 from emceepee.telemetry.spans import Span, SpanKind
 from emceepee.tools.declaration.aliases import Aliases
 from emceepee.tools.declaration.hints import Load, ToolEffect
-from emceepee.tools.declaration.schema import compact_schema
+from emceepee.tools.declaration.parameter_schema import compact_schema
 from emceepee.tools.request_context import RequestContext
 from emceepee.validation import Path, mismatches
 from emceepee.wire.json_types import JsonObject

@@ -9,7 +9,7 @@ from pydantic.fields import FieldInfo
 
 from emceepee.state.limits import Limits
 from emceepee.tools.declaration.declaration import Tool
-from emceepee.tools.declaration.schema import compact_schema
+from emceepee.tools.declaration.parameter_schema import compact_schema
 
 _DEFAULTS = Limits()
 _REQUIRED: Any = ...

@@ -12,10 +12,10 @@ import pytest
 
 from emceepee.backends.http1 import connector as connector_module
 from emceepee.backends.http1 import pool as pool_module
-from emceepee.backends.http1.address import Address, Origin
-from emceepee.backends.http1.connection import ClientConnection
+from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.connection_slots import WAIT_SECONDS
-from emceepee.backends.http1.errors import HttpFailure, NotConnected
+from emceepee.backends.http1.http_failures import HttpFailure, NotConnected
+from emceepee.backends.http1.origin import Address, Origin
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
 from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
 from emceepee.backends.http1.response import HttpResponse

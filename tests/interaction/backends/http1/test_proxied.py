@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from emceepee.backends.http1 import connector as connector_module
-from emceepee.backends.http1.client import HttpClient
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_client import HttpClient
+from emceepee.backends.http1.http_failures import NotConnected
 from emceepee.backends.http1.pool import CONNECT_SECONDS, ConnectionPool
 from emceepee.backends.http1.proxies import ProxyRules
 from emceepee.backends.http1.resolver import Resolver, SocketAddress

@@ -9,8 +9,6 @@ import aiohttp
 import pytest
 
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.oauth.client import Registration
-from emceepee.backends.oauth.exchange import OAuthRequest
 from emceepee.backends.oauth.flow import (
     AskingForToken,
     AskPerson,
@@ -22,9 +20,11 @@ from emceepee.backends.oauth.flow import (
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
 from emceepee.backends.oauth.metadata.challenge import Demand
+from emceepee.backends.oauth.oauth_client import Registration
+from emceepee.backends.oauth.oauth_messages import OAuthRequest
+from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.reach import LoginReach
 from emceepee.backends.oauth.sender import OAuthSender
-from emceepee.backends.oauth.settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenType
 from emceepee.clock import SystemClock
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

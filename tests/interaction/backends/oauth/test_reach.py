@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from emceepee.backends.http1.connector import Connector
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_failures import NotConnected
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
-from emceepee.backends.http1.tls import TlsContexts
-from emceepee.backends.oauth.exchange import get, post_json
+from emceepee.backends.http1.tls_contexts import TlsContexts
 from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
+from emceepee.backends.oauth.oauth_messages import get, post_json
 from emceepee.backends.oauth.reach import LEADS_INSIDE, LoginReach
 from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.clock import SystemClock

@@ -15,8 +15,8 @@ import pytest
 
 from emceepee.daemon.attached import HELLO_SECONDS
 from emceepee.daemon.greeting import LONGEST_GREETING, Welcome, read_welcome, write_greeting
+from emceepee.daemon.launcher import NoDaemon, reach
 from emceepee.daemon.place import SOCKET_NAME
-from emceepee.daemon.starting import NoDaemon, reach
 from support.callers.daemon_socket import HELLO, listening
 from support.fakes.clock import FakeClock
 from support.figures import record_figure

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.backends.http.event_stream import Cursor, EventParser, ServerSentEvent
-from emceepee.backends.http1.errors import ResponseTooLarge
+from emceepee.backends.http1.http_failures import ResponseTooLarge
 from support.chunks import chunked
 
 LARGEST = 1 << 22

@@ -1,7 +1,7 @@
 import pytest
 
-from emceepee.backends.http1.address import Origin
 from emceepee.backends.http1.cookies import LONGEST_COOKIE, MOST_COOKIES, CookieJar
+from emceepee.backends.http1.origin import Origin
 from support.fakes.clock import FakeClock
 
 PLAIN, SECURE = Origin(False, "api.example.org", 80), Origin(True, "api.example.org", 443)

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
+from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.inflate import INPUT_BYTES, Inflater, inflater_for
 
 TEXT = b"hello, " * 1000

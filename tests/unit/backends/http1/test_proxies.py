@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.backends.http1.address import Address, Origin
+from emceepee.backends.http1.origin import Address, Origin
 from emceepee.backends.http1.proxies import BadProxy, Proxy, ProxyRules
 
 HTTP_PROXY = "http://plain.example:3128"

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from emceepee.backends.http1.errors import HttpFailure, ResponseTooLarge
+from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
 from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
 from support.fakes.connection import FakeConnection
 

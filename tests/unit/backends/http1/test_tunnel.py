@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.backends.http1.errors import NotConnected
+from emceepee.backends.http1.http_failures import NotConnected
 from emceepee.backends.http1.proxies import Proxy
 from emceepee.backends.http1.tunnel import TunnelRefused, check_answer
 

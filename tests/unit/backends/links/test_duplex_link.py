@@ -11,7 +11,7 @@ from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.links.duplex_link import DuplexLink
 from emceepee.backends.negotiation import Envelopes, envelope
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import settle

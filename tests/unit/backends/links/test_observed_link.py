@@ -6,11 +6,11 @@ from collections.abc import Mapping
 import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
-from emceepee.backends.links.json_rpc import NumberedParams, request_message
+from emceepee.backends.links.client_messages import NumberedParams, request_message
 from emceepee.backends.links.observed_link import ObservedLink, callee_of
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
-from emceepee.state.connection.connection import CLOSED
-from emceepee.telemetry.outgoing import CalledServer, OutgoingRequest
+from emceepee.state.connection.connection_state import CLOSED
+from emceepee.telemetry.link_observer import CalledServer, OutgoingRequest
 from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink

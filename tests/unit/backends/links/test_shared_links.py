@@ -10,9 +10,9 @@ from emceepee.backends.links.link_view import CallOrigin, LinkView, SharedResump
 from emceepee.backends.links.shared_links import LOGGED, UPDATED, SharedLinks
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.backends.tasks.own_tasks import PROGRESS
-from emceepee.backends.tasks.wire import RELATED_TASK, STATUS_CHANGED
+from emceepee.backends.tasks.task_messages import RELATED_TASK, STATUS_CHANGED
 from emceepee.futures import reject, resolve
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 

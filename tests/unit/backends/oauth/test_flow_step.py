@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.backends.oauth.client import AuthMethod, OAuthClient, Registration
 from emceepee.backends.oauth.discovery import begin
-from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthRequest
 from emceepee.backends.oauth.flow import (
     Abandoned,
     AskingForToken,
@@ -31,7 +29,9 @@ from emceepee.backends.oauth.flow import (
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.challenge import Demand, Want
-from emceepee.backends.oauth.settings import Grant, IdentityProvider, OAuthSettings
+from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient, Registration
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthRequest
+from emceepee.backends.oauth.oauth_settings import Grant, IdentityProvider, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from emceepee.wire.codec import decode
 from support.backends.scripted_login import (

@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import AuthMethod, OAuthClient, Registration
 from emceepee.backends.oauth.device import DeviceCode
-from emceepee.backends.oauth.exchange import post_form
 from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, Grantor, KeptState
 from emceepee.backends.oauth.kept_logins import (
     UnreadableLogin,
@@ -20,7 +18,9 @@ from emceepee.backends.oauth.kept_logins import (
     write_tokens,
 )
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
-from emceepee.backends.oauth.settings import Grant
+from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient, Registration
+from emceepee.backends.oauth.oauth_messages import post_form
+from emceepee.backends.oauth.oauth_settings import Grant
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from support.fakes.clock import START
 

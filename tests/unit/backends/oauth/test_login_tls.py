@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.backends.http1.tls import TlsSettings
+from emceepee.backends.http1.tls_contexts import TlsSettings
 from emceepee.backends.oauth.login_tls import login_tls
 
 SERVER, ISSUER = "https://tracker.test/mcp", "https://login.test/tenant"

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from jwt.algorithms import ECAlgorithm
 
-from emceepee.backends.oauth.client import OAuthClient
+from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof, new_dpop_key
 
 NOW = datetime.now(UTC)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.oauth.flow import AskPerson, BrowserReturned, Failed
-from emceepee.backends.oauth.settings import OAuthSettings
+from emceepee.backends.oauth.oauth_settings import OAuthSettings
 from emceepee.wire.codec import decode
 from support.backends.scripted_login import (
     ISSUER,

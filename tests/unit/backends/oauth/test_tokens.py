@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.oauth.client import AuthMethod, OAuthClient
-from emceepee.backends.oauth.exchange import HttpAnswer, Missing, OAuthError
+from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthError
 from emceepee.backends.oauth.tokens import (
     LONGEST_LIFE,
     NonceWanted,

@@ -5,7 +5,7 @@ from typing import Any, cast
 from emceepee.backends.process.child import Child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.stdio_link import ANSWERS_UNREAD, UNREAD_SECONDS, StdioLink
-from emceepee.state.connection.connection import LinkEnd, LinkEndKind
+from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock, settle
 

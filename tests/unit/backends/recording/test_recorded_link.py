@@ -10,7 +10,7 @@ from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.process.child import Child
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.replay.reading import parse_recording
+from emceepee.replay.recording_reader import parse_recording
 from support.backends.scripted_backend import ScriptedBackend, ScriptedDialer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock, settle

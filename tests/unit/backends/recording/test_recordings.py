@@ -12,7 +12,7 @@ from emceepee.backends.recording.entries import EntryKind
 from emceepee.backends.recording.recordings import Recordings, open_recording
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.errors import EmceepeeError
-from emceepee.replay.reading import read_recording
+from emceepee.replay.recording_reader import read_recording
 from emceepee.state.limits import Limits
 from support.fakes.clock import FakeClock
 from support.waiting import eventually

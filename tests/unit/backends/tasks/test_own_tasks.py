@@ -7,7 +7,7 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.backends.tasks.own_tasks import MOST_TASKS, PROGRESS, OwnTasks
-from emceepee.backends.tasks.wire import LONGEST_TASK_ID, RELATED_TASK, STATUS_CHANGED
+from emceepee.backends.tasks.task_messages import LONGEST_TASK_ID, RELATED_TASK, STATUS_CHANGED
 from emceepee.wire.json_types import JsonObject
 
 

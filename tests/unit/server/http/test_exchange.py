@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from emceepee.guard.identity import CallerIdentity
+from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.http.exchange import (
     DISCONNECT_CHECK_AFTER,

@@ -9,7 +9,7 @@ import pytest
 from emceepee.sessions.directory.placement import READERS, TURN_SECONDS, Placement
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.fakes.clock import FakeClock
 
 LEASE_SECONDS = 6.0

@@ -3,12 +3,12 @@
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.client import OAuthClient
 from emceepee.backends.oauth.flow import AwaitingBrowser, Grantor
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
+from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.sessions.logins.login_links import LINK_PATH, LoginLinks
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.fakes.clock import FakeClock
 
 KEY = ServerKey("ann", "tracker", "https://mcp.example/mcp")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.oauth.client import OAuthClient
-from emceepee.backends.oauth.settings import Grant, OAuthSettings
+from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.sessions.logins.login_overview import LoginState, login_overview

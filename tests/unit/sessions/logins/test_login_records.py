@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.oauth.client import OAuthClient, Registration
 from emceepee.backends.oauth.flow import AwaitingBrowser
+from emceepee.backends.oauth.oauth_client import OAuthClient, Registration
 from emceepee.sessions.logins.login_records import LoginRecords
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from support.backends.scripted_login import ISSUER, ScriptedLogin, terms
 from support.fakes.clock import FakeClock
 

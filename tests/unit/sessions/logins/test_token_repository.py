@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import pytest
 
-from emceepee.backends.oauth.client import OAuthClient
-from emceepee.backends.oauth.exchange import OAuthError
+from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Rejected, TokenRefused, TokenSet, Unavailable
 from emceepee.sessions.logins.token_repository import LOCK_SECONDS, LOOK_AGAIN, PAUSE_AFTER_TROUBLE, TokenRepository
 from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import NoKey, StoreUnavailable
 from support.fakes.clock import START, FakeClock, settle
 

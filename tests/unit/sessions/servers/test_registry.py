@@ -10,7 +10,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, Provenance
 from emceepee.errors import InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.servers.registry import BeingChanged, ServerRegistry
 from emceepee.sessions.servers.server_changes import ServerChanges
-from emceepee.store.memory import MemoryStore
+from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnavailable
 from support.fakes.clock import settle
 from support.sessions.scene import scripted_spec

@@ -6,7 +6,22 @@ from functools import cache
 
 import pytest
 
-from emceepee.state.connection.connection import (
+from emceepee.state.connection.connection_effects import (
+    AbandonDial,
+    AdmitWaiters,
+    AnnounceEnd,
+    AnnounceGivingUp,
+    AnnounceRetry,
+    AnnounceUp,
+    CloseLink,
+    Dial,
+    Effect,
+    RejectWaiters,
+    StartHolding,
+    StartTimer,
+    StopTimer,
+)
+from emceepee.state.connection.connection_state import (
     CLOSED,
     CONNECTION,
     OTHER_ERA,
@@ -23,21 +38,6 @@ from emceepee.state.connection.connection import (
     Opening,
     Pausing,
     Up,
-)
-from emceepee.state.connection.connection_effects import (
-    AbandonDial,
-    AdmitWaiters,
-    AnnounceEnd,
-    AnnounceGivingUp,
-    AnnounceRetry,
-    AnnounceUp,
-    CloseLink,
-    Dial,
-    Effect,
-    RejectWaiters,
-    StartHolding,
-    StartTimer,
-    StopTimer,
 )
 from emceepee.state.connection.connection_step import (
     CloseAsked,

@@ -10,7 +10,7 @@ from emceepee.errors import InvalidArguments
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.aliases import own_call
 from emceepee.tools.declaration.declaration import Tool
-from emceepee.tools.inner_calls import ToolsForScripts
+from emceepee.tools.tools_for_scripts import ToolsForScripts
 from emceepee.wire.json_types import JsonObject
 from support.sessions.catalogue import CATALOGUE
 

@@ -4,7 +4,7 @@ import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit, urlunsplit
 
-from emceepee.backends.http1.address import Address, is_unix_url
+from emceepee.backends.http1.origin import Address, is_unix_url
 
 _RESOURCE = "/.well-known/oauth-protected-resource"
 _OAUTH = "/.well-known/oauth-authorization-server"

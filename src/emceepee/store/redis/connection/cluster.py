@@ -11,11 +11,11 @@ from redis.exceptions import ConnectionError as NotConnected
 from redis.exceptions import NoScriptError, RedisClusterException, RedisError, ResponseError
 from redis.exceptions import TimeoutError as NoAnswer
 
-from emceepee.store.redis.connection import faults
-from emceepee.store.redis.connection.address import RedisAddress
+from emceepee.store.redis.connection import redis_faults as faults
 from emceepee.store.redis.connection.commands import ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.connect import OnMessage, connect_to
-from emceepee.store.redis.connection.wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
+from emceepee.store.redis.connection.redis_address import RedisAddress
+from emceepee.store.redis.connection.redis_wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
 from emceepee.store.store import StoreUnavailable
 
 LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, including retries by the package

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from emceepee.store.redis.connection.wire import Word
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.scripts.lua_script import LuaScript
 
 
 class ScriptCall(NamedTuple):

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import hiredis
 
-from emceepee.store.redis.connection.address import SENTINEL, RedisAddress
-from emceepee.store.redis.connection.wire import ConnectionLost, Wire, Word
+from emceepee.store.redis.connection.redis_address import SENTINEL, RedisAddress
+from emceepee.store.redis.connection.redis_wire import ConnectionLost, Wire, Word
 from emceepee.store.redis.scripts.replica_scripts import OF_REPLICAS
 from emceepee.store.redis.scripts.secret_scripts import OF_SECRETS
 from emceepee.store.redis.scripts.session_scripts import OF_SESSIONS

@@ -1,6 +1,6 @@
 """Lua scripts for the slots of replicas and for shared state. Redis runs each atomically."""
 
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.scripts.lua_script import LuaScript
 
 # KEYS: the registry. ARGV: tag of replicas, slot or "" for any, value, milliseconds. Returns the slot, or -1 if taken.
 CLAIM_SLOT = LuaScript(

@@ -1,6 +1,6 @@
 """Lua scripts for secrets and locks. Redis runs each atomically."""
 
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.scripts.lua_script import LuaScript
 
 # KEYS: the hash of a principal, the counter of revisions. ARGV: name, expected revision, value. Returns the new
 # revision, or 0 if the current one differs.

@@ -11,7 +11,7 @@ tag of its partition, so they are on the same node of a cluster:
     TAG:chunks:ID    large parts of the session, as chunks
 """
 
-from emceepee.store.redis.scripts.script import LuaScript
+from emceepee.store.redis.scripts.lua_script import LuaScript
 
 MOST_UNPACKED = 4000  # arguments of one call in Lua, well below its limit
 

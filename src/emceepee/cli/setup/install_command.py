@@ -1,0 +1,111 @@
+"""`emceepee install`: write emceepee's own entry into a client's configuration."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from emceepee.cli.client_changes import (
+    Facts,
+    current_time,
+    decide,
+    open_journal,
+    run_guarded,
+    say_json,
+    show_diffs,
+)
+from emceepee.cli.setup.own_start import read_start
+from emceepee.cli.terminal import DONE, Paint, complain, say
+from emceepee.clients.changes import FileChange
+from emceepee.clients.client_file import ClientFile
+from emceepee.clients.entry_writer import Launch, entry_for
+from emceepee.clients.file_locations import files_to_write
+from emceepee.clients.known_clients import client_called
+from emceepee.clients.launch_command import own_command
+from emceepee.clients.own_config import OwnConfig
+from emceepee.config.document_errors import ClientError
+from emceepee.wire.json_types import JsonObject
+
+
+def run_install(options: argparse.Namespace) -> int:
+    """Run the command and return the exit code."""
+    return run_guarded(lambda: _run(options))
+
+
+def _run(options: argparse.Namespace) -> int:
+    client = client_called(options.client)
+    if options.target is not None:
+        files, left_out = [ClientFile.at(client, options.target.expanduser().absolute())], list[Path]()
+    else:
+        files, left_out = files_to_write(client, os.environ, sys.platform)
+    launch = _launch(options)
+    installed = [_installed(file, options.name, launch) for file in files]
+    changes = [each.change for each in installed]
+    if not options.json:
+        for each in installed:
+            _show(each)
+        for path in left_out:
+            say(f"Not written: {path}, as its program is not here. To write it all the same, use --to {path}")
+    places = " and ".join(str(change.path) for change in changes if change.is_change)
+    code = decide(options, changes, f"Write this to {places}?")
+    is_written = code is None
+    if code is None:
+        urls = [] if launch.url is None else [launch.url]
+        open_journal().carry_out(f"install {client.key}", changes, now=current_time(), own_urls=urls)
+        code = DONE
+    if options.json:
+        rows = [{"file": str(each.file.path), "outcome": each.outcome} for each in installed]
+        facts: Facts = {"client": client.key, **rows[0], "name": options.name, "entry": installed[0].entry}
+        say_json(facts | {"written": is_written, "files": rows})
+    elif is_written:
+        say(f"Done. {client.afterwards}. `emceepee undo` takes it back.")
+        _mention_import(files, options.name)
+    return code
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Installed:
+    """The planned change of one file."""
+
+    file: ClientFile
+    entry: JsonObject
+    change: FileChange
+    outcome: str
+
+
+def _installed(file: ClientFile, name: str, launch: Launch) -> _Installed:
+    _, words = file.place()
+    entry = entry_for(file.client, words, name, launch)
+    before = dict(file.entries()).get(name)
+    after = file.content if before == entry else file.with_entry(name, entry)
+    change = file.changed(after)
+    outcome = "unchanged" if not change.is_change else "added" if before is None else "replaced"
+    return _Installed(file=file, entry=entry, change=change, outcome=outcome)
+
+
+def _show(installed: _Installed) -> None:
+    say(Paint.of(sys.stdout).bold(installed.file.client.title), f" {installed.file.path}")
+    if installed.change.is_change:
+        show_diffs([installed.change])
+    else:
+        say("It is there already.")
+
+
+def _launch(options: argparse.Namespace) -> Launch:
+    if options.http is not None:
+        if not options.http.startswith(("http://", "https://")):
+            raise ClientError("--http: expected an address that begins with http:// or https://")
+        return Launch(url=options.http)
+    own = OwnConfig.find(options.config, os.environ)
+    if own.content is None:
+        complain(f"there is no {own.path} yet, so emceepee begins without servers; emceepee import makes it")
+        return Launch(command=own_command(read_start()))
+    return Launch(command=(*own_command(read_start()), "--config", str(own.path)))
+
+
+def _mention_import(files: Sequence[ClientFile], name: str) -> None:
+    others, key = {other for file in files for other, _ in file.entries() if other != name}, files[0].client.key
+    if others:
+        say(f"The client still has {len(others)} other servers; emceepee import {key} --take moves them.")

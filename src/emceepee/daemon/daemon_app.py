@@ -1,0 +1,159 @@
+"""The daemon of one user: its parts, its lifetime, and the order of its shutdown."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from emceepee.app.reloader import Reloader, follow_file
+from emceepee.app.session_parts import (
+    Invite,
+    follow_changes,
+    notice_options,
+    observing,
+    open_store,
+    served_tools,
+    session_parts,
+    shared_changes,
+)
+from emceepee.clock import Clock, Handle, SystemClock
+from emceepee.config.settings import Config
+from emceepee.config.source import ConfigSource
+from emceepee.daemon.attached import AttachedCallers
+from emceepee.daemon.followed_identity import FollowedIdentity
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.server.dispatch import Tools
+from emceepee.server.garbage_collector import freeze_startup_objects
+from emceepee.server.kernel import Kernel
+from emceepee.server.stop_signals import on_stop_signals
+from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.session_storage import SessionStorage
+from emceepee.sessions.parts import SessionParts
+from emceepee.surface import use_surface
+from emceepee.telemetry.logs import EventLog
+
+log = EventLog("app")
+
+
+class Idleness:
+    """Ends the daemon when it has had no caller for `seconds`, and its sessions have no work in progress."""
+
+    def __init__(
+        self, clock: Clock, seconds: float | None, is_used: Callable[[], bool], end: Callable[[], None]
+    ) -> None:
+        self._clock, self._seconds, self._is_used, self._end = clock, seconds, is_used, end
+        self._timer: Handle | None = None
+
+    def look(self) -> None:
+        """Restart the timer, after each caller that connected or left."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if self._seconds is None else self._clock.call_later(self._seconds, self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._is_used():
+            self.look()
+        else:
+            log.info("daemon_idle", idleMs=round((self._seconds or 0) * 1000))
+            self._end()
+
+    def stop(self) -> None:
+        self._seconds = None
+        self.look()
+
+
+async def run_daemon(
+    config: Config,
+    listener: socket.socket,
+    identity: FollowedIdentity,
+    *,
+    idle_exit: float | None,
+    ready: Callable[[], None],
+    invite: Invite,
+    source: ConfigSource | None = None,
+) -> None:
+    """Serve until a stop signal, or until no caller has connected for `idle_exit` seconds."""
+    use_surface(config.surface)
+    clock = SystemClock()
+    async with (
+        open_store(config, clock) as store,
+        observing(config, clock) as observers,
+        session_parts(config, clock, store, observers=observers) as parts,
+        follow_changes(shared_changes(store, parts)),
+    ):
+        directory = SessionDirectory(parts, SessionStorage(store, clock) if store.is_durable else None)
+        tools = served_tools(config)
+        kernel = Kernel(tools, servers=config.servers, takes_handles=False)
+        callers = AttachedCallers(
+            kernel,
+            Tools(tools, config.surface),
+            directory,
+            identity,
+            longest_line=config.limits.line_bytes,
+            link_file=None if config.link_file is None or config.console_port is None else str(config.link_file),
+        )
+
+        def take_over(config: Config) -> None:
+            kernel.servers = config.servers
+            directory.set_notice_options(notice_options(config))
+            identity.reread()
+
+        def reloader(source: ConfigSource) -> Reloader:
+            return identity.follow(source, Reloader(source, config, parts.registry, clock, take_over))
+
+        try:
+            async with console_beside_daemon(directory, config, parts, invite), follow_file(source, reloader):
+                await directory.look_after_store()
+                await _serve(callers, directory, listener, idle_exit=idle_exit, ready=ready)
+        finally:
+            await directory.close_all()
+
+
+@asynccontextmanager
+async def console_beside_daemon(
+    directory: SessionDirectory, config: Config, parts: SessionParts, invite: Invite
+) -> AsyncIterator[None]:
+    if config.console_port is None:
+        yield
+        return
+    from emceepee.app.http_app import console_of  # here: most daemons have no console
+
+    async with console_of(directory, config, parts, invite) as open_console:
+        open_console()
+        yield
+
+
+async def _serve(
+    callers: AttachedCallers,
+    directory: SessionDirectory,
+    listener: socket.socket,
+    *,
+    idle_exit: float | None,
+    ready: Callable[[], None],
+) -> None:
+    freeze_startup_objects()
+    stopped, hurried = asyncio.Event(), asyncio.Event()
+    on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
+    idleness = Idleness(directory.clock, idle_exit, lambda: bool(len(callers)) or directory.is_busy, stopped.set)
+    callers.on_change = idleness.look
+    tasks = TaskOwner("daemon")
+    try:
+        tasks.spawn(callers.accept(listener), name="accept")
+        idleness.look()
+        ready()
+        await stopped.wait()
+        _hide(listener)
+        directory.begin_stop()
+        await callers.drain(hurried)
+    finally:
+        idleness.stop()
+        await tasks.close(within=CLOSE_IDLE_SECONDS)
+        await callers.close()
+
+
+def _hide(listener: socket.socket) -> None:
+    """Remove the socket, so that new callers find no daemon and start the next one."""
+    with suppress(OSError):
+        Path(listener.getsockname()).unlink(missing_ok=True)

@@ -1,0 +1,84 @@
+"""Listens for messages from replicas that changed the shared state or found another replica dead.
+
+After a reconnect, it reports a change, because it may have missed messages.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+
+from emceepee.clock import Clock
+from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
+from emceepee.store.redis.connection.connect import OnMessage
+from emceepee.store.redis.connection.redis_link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
+from emceepee.store.redis.connection.redis_wire import ConnectionLost, Wire
+
+GONE = b"gone"  # precedes epochs of dead replicas; any other message is the epoch of a replica that made a change
+
+
+def gone_message(epochs: Collection[int]) -> bytes:
+    return b" ".join([GONE, *(b"%d" % epoch for epoch in sorted(epochs))])
+
+
+class ChangeListener:
+    """Subscribes to a channel over a connection from `connect`. `heard` is called per change by another replica."""
+
+    def __init__(
+        self,
+        connect: Callable[[OnMessage], Awaitable[Wire]],
+        clock: Clock,
+        *,
+        channel: str,
+        teller: str,
+        heard: Callable[[], None],
+        heard_gone: Callable[[Collection[int]], None],
+    ) -> None:
+        self._connect, self._clock = connect, clock
+        self._channel, self._teller, self._heard = channel, teller.encode(), heard
+        self._heard_gone = heard_gone
+        self._tasks = TaskOwner("redis-listener")
+        self._wire: Wire | None = None
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Raises: what connecting can raise."""
+        await self._subscribe()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._wire is not None:
+            self._wire.close()
+        await self._tasks.close(within=CLOSE_IDLE_SECONDS)
+
+    async def _subscribe(self) -> None:
+        wire = await self._connect(self._receive)
+        try:
+            await wire.ask("SUBSCRIBE", self._channel)
+        except BaseException:
+            wire.close()
+            raise
+        self._wire = wire
+        wire.on_lost = self._begin_again
+        if not wire.is_open:
+            raise ConnectionLost("the connection was closed")
+
+    def _receive(self, message: Sequence[bytes]) -> None:
+        first, *rest = message[2].split(b" ")
+        if first == GONE:
+            self._heard_gone([int(epoch) for epoch in rest])
+        elif first != self._teller:
+            self._heard()
+
+    def _begin_again(self, why: str) -> None:
+        if not self._is_closed:
+            self._tasks.spawn(self._reconnect(), name="reconnect")
+
+    async def _reconnect(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+            try:
+                await self._subscribe()
+            except CONNECTING:
+                continue
+            self._heard()
+            return

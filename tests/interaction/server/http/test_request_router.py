@@ -1,0 +1,371 @@
+"""Any replica takes any request: it is served by the one that has its session, and each caller is answered."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from emceepee.guard.caller_identity import CallerIdentity
+from emceepee.server.http.exchange import HttpRequest
+from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
+from emceepee.server.http.request_router import SLACK_SECONDS
+from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
+from emceepee.sessions.directory.stored_sessions import LAST_ANSWERS_SECONDS
+from emceepee.sessions.session import Session
+from emceepee.state.replica import Replica
+from support.fakes.clock import settle
+from support.in_process.asgi_messages import Answered
+from support.in_process.http_endpoint import EndpointClient, an_endpoint_of
+from support.sessions.replicas import Replicas
+from support.sessions.replies import without_help
+
+LEASE = 5.0
+PINNED = {"emceepee_session": "desk"}
+
+
+class Wires:
+    """What is between the replicas: a request that is passed on is served at once, unless the test says otherwise."""
+
+    def __init__(self) -> None:
+        self.clients: list[EndpointClient] = []
+        self.hops: list[int] = []
+        self.outcome: ForwardOutcome | None = None
+        self.held: asyncio.Future[None] | None = None  # an answer of another replica that the test holds back
+        self.passing = 0
+
+    @property
+    def is_passing(self) -> bool:
+        return self.passing > 0
+
+    def end_streams(self) -> None: ...
+
+    def break_off(self) -> None:
+        if self.held is not None and not self.held.done():
+            self.held.set_exception(ConnectionResetError())
+
+    async def forward(
+        self, holder: Replica, request: HttpRequest, body: bytes, *, lost_reply: LostReply = lambda: None
+    ) -> ForwardOutcome:
+        self.hops.append(holder.slot)
+        if self.outcome is not None:
+            return self.outcome
+        if self.held is not None:
+            self.passing += 1
+            try:
+                await self.held
+            except ConnectionResetError:
+                return ForwardOutcome.LOST
+            finally:
+                self.passing -= 1
+        there = Answered()
+        hop = HttpRequest(request.scope, request.headers, request.receive, there.send, request.identity)
+        if not await self.clients[holder.slot].endpoint.serve_hop(hop, body):
+            return ForwardOutcome.NOT_HELD
+        headers = [(name.encode(), text.encode()) for name, text in there.headers.items()]
+        await request.send({"type": "http.response.start", "status": there.status, "headers": headers})
+        await request.send({"type": "http.response.body", "body": there.body})
+        return ForwardOutcome.ANSWERED
+
+
+def lose(client: EndpointClient, session: Session) -> None:
+    """Its replica hears that another one has taken the session over."""
+    stored = client.installation.directory._stored
+    assert stored is not None
+    stored.let_go(session)
+
+
+@asynccontextmanager
+async def two_replicas(**settings: Any) -> AsyncIterator[tuple[Wires, Replicas, EndpointClient, EndpointClient]]:
+    wires, replicas = Wires(), Replicas()
+    async with replicas.start(2, **settings) as places, AsyncExitStack() as stack:
+        for place in places:
+            assert place.placement is not None
+            await place.placement.refresh()
+            wires.clients.append(await stack.enter_async_context(an_endpoint_of(place, forwarder=wires)))
+        yield wires, replicas, wires.clients[0], wires.clients[1]
+
+
+async def modern(client: EndpointClient, tool: str, arguments: dict[str, Any], **headers: str) -> Any:
+    answered, task = await client.start_modern("tools/call", {"name": tool, "arguments": arguments}, **headers)
+    await asyncio.wait_for(task, 5)
+    assert answered.status == 200, answered.body
+    return json.loads(answered.body)["result"]["structuredContent"]
+
+
+async def test_a_call_at_another_replica_is_served_by_the_one_that_has_the_session() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        assert wires.hops == [1]
+        assert [each["timerId"] for each in (await second.value(connection, "list_timers"))["timers"]] == [
+            timer["timerId"]
+        ]
+        assert wires.hops == [1], "no hop where the connection leads to the owner"
+        assert (await first.ask("DELETE", mcp_session_id=connection)).status == 200
+        assert await second.status(connection) == 404
+        assert await first.status(connection) == 404
+
+
+async def test_a_named_session_is_joined_where_it_is() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        one, other = await second.join("desk"), await first.join("desk")
+        assert other.endswith("-01"), "the replica that has the session made the id"
+        assert wires.hops == [1]
+        assert one != other
+        assert (len(first.sessions()), len(second.sessions())) == (0, 1)
+
+
+async def test_callers_without_a_handshake_find_their_sessions_from_every_replica() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        handle = (await modern(second, "open_session", {}))["session"]
+        ways: list[tuple[dict[str, Any], dict[str, str]]] = [({"session": handle}, {}), ({}, PINNED), ({}, {})]
+        for arguments, headers in ways:
+            timer = {"duration_ms": 60_000, "message": "tea", **arguments}
+            await modern(second, "set_timer", timer, **headers)
+            wires.hops.clear()
+            assert len((await modern(first, "list_timers", arguments, **headers))["timers"]) == 1
+            assert wires.hops == [1]
+        assert (await modern(first, "close_session", {"session": handle})) == {"closed": handle}
+        assert (await modern(first, "close_session", {"session": "desk"})) == {"closed": "desk"}
+
+
+async def test_what_is_not_where_its_id_says_is_found_by_the_store() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        await second.endpoint.directory.close_all()
+        wires.outcome = ForwardOutcome.NOT_HELD
+        assert len((await first.value(connection, "list_timers"))["timers"]) == 1
+        assert wires.hops == [1]
+        assert (len(first.sessions()), len(second.sessions())) == (1, 0)
+        replicas.stores[1].die()
+
+
+async def test_a_request_waits_until_the_lease_of_a_dead_replica_is_over() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        wires.outcome = ForwardOutcome.UNREACHABLE
+        answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
+        for _ in range(20):
+            await replicas.clock.advance(0.1)
+        assert not task.done()
+        replicas.stores[1].die()
+        await replicas.clock.advance(1)
+        await asyncio.wait_for(task, 5)
+        assert len(json.loads(answered.body)["result"]["structuredContent"]["timers"]) == 1
+
+
+async def test_a_replica_that_stays_out_of_reach_is_not_waited_for_for_ever() -> None:
+    async with two_replicas() as (wires, replicas, first, second):
+        connection = await second.join()
+        await second.value(connection, "list_timers")
+        wires.outcome = ForwardOutcome.UNREACHABLE
+        answered, task = await first.start("POST", first.call("list_timers"), mcp_session_id=connection)
+        for _ in range(round((2 * LEASE + SLACK_SECONDS) / 0.2) + 5):
+            await replicas.clock.advance(0.2)
+        await asyncio.wait_for(task, 5)
+        assert answered.status == 503
+        assert answered.headers["retry-after"] == "2"
+
+
+@pytest.mark.parametrize("is_modern", [False, True])
+async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_modern: bool) -> None:
+    async with two_replicas() as (wires, _, first, second):
+        call = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
+        connection = await second.join("desk")
+        wires.outcome = ForwardOutcome.LOST
+        if is_modern:
+            answered, task = await first.start_modern("tools/call", call, emceepee_session="desk")
+            await asyncio.wait_for(task, 5)
+        else:
+            answered = await first.ask("POST", body=first.message("tools/call", call), mcp_session_id=connection)
+        result = json.loads(answered.body)["result"]
+        assert (answered.status, result["isError"]) == (200, True)
+        assert without_help(result["structuredContent"]["error"])["details"] == {
+            "reason": "replica",
+            "mayHaveRun": True,
+        }
+        assert ("resultType" in result) is is_modern
+        assert ("io.modelcontextprotocol/serverInfo" in result.get("_meta", {})) is is_modern
+        assert wires.hops == [1], "it is not sent again"
+
+
+async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_listens_again() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        await second.join("desk")
+        wires.outcome = ForwardOutcome.LOST
+        listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
+        answered, task = await first.start_modern("subscriptions/listen", listen, emceepee_session="desk")
+        await asyncio.wait_for(task, 5)
+        message = json.loads(answered.body)
+        meta = {"io.modelcontextprotocol/subscriptionId": message["id"]}
+        assert message["result"] == {"resultType": "complete", "_meta": meta}
+
+
+async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        wires.outcome = ForwardOutcome.LOST
+        answered = await first.ask("POST", body=first.message("tools/list"), mcp_session_id=connection)
+        assert answered.error["data"]["details"]["mayHaveRun"]
+        assert (await first.ask("GET", accept="text/event-stream", mcp_session_id=connection)).status == 502
+        batch = [first.call("set_timer", duration_ms=60_000, message="tea")]
+        assert (await first.ask("POST", body=batch, mcp_session_id=connection)).status == 502
+
+
+async def test_what_was_passed_on_is_never_passed_on_again() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        await second.value(connection, "list_timers")
+        request, task = await second.start("POST", second.call("list_timers"), mcp_session_id="unknown-07")
+        await asyncio.wait_for(task, 5)
+        assert request.status == 404
+        answered = Answered()
+        scope = {"type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "headers": []}
+        headers = {b"content-type": b"application/json", b"mcp-session-id": connection.encode()}
+        hop = HttpRequest(scope, headers, _nothing, answered.send, CallerIdentity())
+        assert not await first.endpoint.serve_hop(hop, json.dumps(first.call("list_timers")).encode())
+        assert answered.status == 0
+        assert wires.hops == []
+
+
+async def test_a_replica_that_stops_hands_requests_on_to_one_that_takes_the_session() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await second.join()
+        await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        second.endpoint.drain()
+        await settle()
+        assert len((await second.value(connection, "list_timers"))["timers"]) == 1
+        assert wires.hops == [0]
+        assert (len(first.sessions()), len(second.sessions())) == (1, 0)
+
+
+async def test_what_a_stopping_replica_handed_over_is_waited_for_and_nothing_new_is_handed_over_late() -> None:
+    async with two_replicas() as (wires, _, _, second):
+        connection = await second.join()
+        wires.held = asyncio.get_running_loop().create_future()
+        second.endpoint.drain()
+        await second.clock.advance(FINISH_SECONDS / 2)
+        answered, task = await second.start("POST", second.call("list_timers"), mcp_session_id=connection)
+        await second.clock.advance(FINISH_SECONDS / 2)
+        late = await second.ask("POST", body=second.call("list_timers"), mcp_session_id=connection)
+        assert (late.status, late.headers["retry-after"], wires.hops) == (503, "1", [0])
+        await second.clock.advance(LET_GO_SECONDS)
+        assert not second.endpoint.is_over
+        wires.held.set_result(None)
+        await asyncio.wait_for(task, 5)
+        assert "result" in json.loads(answered.body)
+        assert second.endpoint.is_over
+
+
+async def test_what_was_handed_over_is_not_waited_for_for_ever_and_its_caller_is_told_why() -> None:
+    async with two_replicas() as (wires, _, first, second):
+        connection = await first.join()
+        wires.held = asyncio.get_running_loop().create_future()
+        answered, task = await second.start("POST", second.call("list_timers"), mcp_session_id=connection)
+        second.endpoint.drain()
+        await second.clock.advance(FINISH_SECONDS)
+        await second.clock.advance(LET_GO_SECONDS)
+        await second.clock.advance(PASSED_ON_SECONDS - 0.1)
+        assert not task.done()
+        await second.clock.advance(0.1)
+        await asyncio.wait_for(task, 5)
+        assert second.endpoint.is_over
+        error = json.loads(answered.body)["result"]["structuredContent"]["error"]
+        assert "This replica of emceepee stopped" in error["message"]
+        assert without_help(error)["details"] == {"reason": "replica", "mayHaveRun": True}
+
+
+async def test_the_last_replica_that_stops_says_so() -> None:
+    async with two_replicas() as (wires, replicas, _, second):
+        connection = await second.join()
+        replicas.stores[0].die()
+        assert second.installation.placement is not None
+        await second.installation.placement.refresh()
+        second.endpoint.drain()
+        assert await second.status(connection) == 503
+        assert wires.hops == []
+
+
+async def _nothing() -> dict[str, Any]:
+    return {"type": "http.disconnect"}
+
+
+async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stood still, others may have taken what it has, and the store is away by now."""
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        confirmed: list[bool] = []
+
+        async def confirm() -> None:
+            confirmed.append(True)
+
+        for name, value in (("is_sure", False), ("is_in_doubt", True)):
+            monkeypatch.setattr(type(second.installation.directory), name, value)
+        monkeypatch.setattr(second.installation.directory, "confirm", confirm)
+        answered = await second.ask("POST", body=ping, mcp_session_id=connection)
+        assert (answered.status, confirmed) == (503, [True])
+        assert "retry-after" in answered.headers
+        monkeypatch.setattr(type(second.installation.directory), "is_in_doubt", False)
+        answered = await second.ask("POST", body=ping, mcp_session_id=connection)
+        assert answered.status == 200, "it saw the store go away: nobody can have taken it"
+
+
+async def test_a_request_that_finds_out_that_its_session_is_anothers_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing ends it before it has its answer."""
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        saving = asyncio.get_running_loop().create_future()
+        monkeypatch.setattr(type(session.unsaved), "save", lambda _: saving)
+        call = second.call("set_timer", duration_ms=60_000, message="tea")
+        answered, task = await second.start("POST", call, mcp_session_id=connection)
+        lose(second, session)
+        await settle()
+        saving.set_result(None)
+        await asyncio.wait_for(task, 5)
+        assert json.loads(answered.body)["result"]["structuredContent"]["error"]["details"]["reason"] == "replica"
+
+
+async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with two_replicas() as (_, _, _, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        monkeypatch.setattr(type(session.unsaved), "save", lambda _: asyncio.get_running_loop().create_future())
+        call = second.call("set_timer", duration_ms=60_000, message="tea")
+        answered, task = await second.start("POST", call, mcp_session_id=connection)
+        lose(second, session)
+        await second.clock.advance(LAST_ANSWERS_SECONDS)
+        await asyncio.wait_for(task, 5)
+        assert "may have run" in json.loads(answered.body)["error"]["message"]
+
+
+async def test_a_session_that_another_replica_took_over_serves_nobody_while_its_last_requests_are_answered() -> None:
+    async with two_replicas() as (_, replicas, first, second):
+        connection = await second.join()
+        [session] = second.sessions()
+        owner = replicas.stores[1]._owner
+        paused = replicas.stores[1]._memory.alive.pop(owner)
+        assert first.installation.placement is not None
+        await first.installation.placement.refresh()
+        timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
+        replicas.stores[1]._memory.alive[owner] = paused
+        lose(second, session)
+        timers = (await second.value(connection, "list_timers"))["timers"]
+        assert [each["timerId"] for each in timers] == [timer["timerId"]]
+        replicas.stores[0].die()
+        assert second.installation.placement is not None
+        await second.installation.placement.refresh()
+        assert (await second.value(connection, "list_timers"))["timers"] == timers, "it is here again"
+        assert len(second.sessions()) == 1
+        await second.clock.advance(2 * LAST_ANSWERS_SECONDS)
+        assert await second.status(connection) == 200

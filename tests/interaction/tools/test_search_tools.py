@@ -1,0 +1,246 @@
+import asyncio
+from typing import Any
+
+import pytest
+
+from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
+from emceepee.futures import let_others_run
+from emceepee.search.signatures import DASH
+from emceepee.state.limits import Limits
+from emceepee.state.tool_filter import ToolFilter
+from emceepee.tools.search_tools import codemode_search
+from emceepee.wire.codec import encode
+from emceepee.wire.json_types import JsonObject
+from support.backends.scripted_backend import ScriptedBackend
+from support.sessions.scene import Scene, a_scene
+
+CREATE: JsonObject = {
+    "name": "create_issue",
+    "description": "Open a new issue. Needs a token.",
+    "inputSchema": {"type": "object", "properties": {"title": {"type": "string"}, "body": {}}, "required": ["title"]},
+}
+DELETE: JsonObject = {"name": "delete_branch", "description": "Remove a branch", "inputSchema": {"type": "object"}}
+NOTES: JsonObject = {"uri": "file:///notes", "name": "notes", "description": "What was noted"}
+
+
+def a_backend(*tools: JsonObject) -> ScriptedBackend:
+    backend = ScriptedBackend()
+    backend.answers["tools/list"] = lambda _: {"tools": list(tools)}
+    return backend
+
+
+async def names(scene: Scene, query: str, **arguments: Any) -> list[str]:
+    found = await scene.value("codemode_search", query=query, **arguments)
+    return [entry["name"] for entry in found["results"]]
+
+
+def has_search(scene: Scene) -> bool:
+    return scene.session._search is not None or scene.session.shapes is not None
+
+
+async def test_a_tool_is_found_in_other_words_and_shown_as_a_signature() -> None:
+    async with a_scene(github=a_backend(CREATE, DELETE), other=a_backend(DELETE)) as scene:
+        assert await scene.value("codemode_search", query="report a bug", limit=1) == {
+            "results": [
+                {
+                    "server": "github",
+                    "name": "create_issue",
+                    "signature": f"github.create_issue(title, body?) {DASH} Open a new issue.",
+                }
+            ]
+        }
+
+
+async def test_schemas_come_on_request() -> None:
+    async with a_scene(github=a_backend(CREATE)) as scene:
+        found = await scene.value("codemode_search", query="issue", includeSchemas=True)
+        assert found["results"][0]["inputSchema"] == CREATE["inputSchema"]
+
+
+async def test_every_type_can_be_looked_for_alone_or_together() -> None:
+    backend = a_backend({"name": "read_notes"})
+    backend.answers["resources/list"] = lambda _: {"resources": [NOTES]}
+    backend.answers["resources/templates/list"] = lambda _: {"resourceTemplates": [{"uriTemplate": "notes://{day}"}]}
+    backend.answers["prompts/list"] = lambda _: {"prompts": [{"name": "notes", "arguments": [{"name": "day"}]}]}
+    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test/mcp"), description="Keeps notes")
+    async with a_scene(specs=[spec], one=backend) as scene:
+        assert await names(scene, "notes", type="tools") == ["read_notes"]
+        assert set(await names(scene, "notes", type="resources")) == {"file:///notes", "notes://{day}"}
+        assert await names(scene, "notes", type="prompts") == ["notes"]
+        assert await names(scene, "notes", type="servers") == ["one"]
+        found = await scene.value("codemode_search", query="notes", type="all")
+        types = {entry["type"] for entry in found["results"]}
+        assert types == {"tool", "resource", "resourceTemplate", "prompt", "server"}
+
+
+async def test_what_a_session_may_not_call_is_not_found() -> None:
+    spec = BackendSpec(
+        name="github", target=HttpTarget(url="http://github.test/mcp"), tools=ToolFilter(denied=("delete_*",))
+    )
+    async with a_scene(specs=[spec], github=a_backend(CREATE, DELETE)) as scene:
+        assert await names(scene, "delete branch") == []
+        assert await names(scene, "/delete/") == []
+        assert await names(scene, "create issue") == ["create_issue"]
+
+
+async def test_one_server_can_be_searched_alone() -> None:
+    async with a_scene(one=a_backend(CREATE), two=a_backend(CREATE)) as scene:
+        found = await scene.value("codemode_search", query="issue", server="two")
+        assert [entry["server"] for entry in found["results"]] == ["two"]
+        error = await scene.error("codemode_search", query="issue", server="three")
+        assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
+
+
+async def test_a_regular_expression_is_matched_against_names() -> None:
+    async with a_scene(github=a_backend(CREATE, DELETE)) as scene:
+        for query in ("/^github\\.del/", "github.del.*", "branch$", "/branch|nothing/"):
+            assert await names(scene, query) == ["delete_branch"], query
+        error = await scene.error("codemode_search", query="/(/")
+        assert error["code"] == "ERR_INVALID_ARGUMENTS"
+
+
+async def test_servers_that_change_come_and_go_are_searched_as_they_are() -> None:
+    one = a_backend(CREATE)
+    async with a_scene(one=one, two=a_backend(DELETE)) as scene:
+        assert await names(scene, "issue") == ["create_issue"]
+        index = scene.session.search().index
+        before = index.writes
+        one.answers["tools/list"] = lambda _: {"tools": [CREATE, {"name": "list_pulls"}]}
+        one.link.listener.handle_notification("notifications/tools/list_changed", {}, None)
+        assert await names(scene, "pulls") == ["list_pulls"]
+        assert index.writes - before == 1, "the others were not written again"
+        await scene.value("remove_server", name="two")
+        assert await names(scene, "delete branch") == []
+        assert index.writes - before == 2
+
+
+async def test_a_second_search_asks_no_server_again_and_writes_nothing() -> None:
+    one = a_backend(CREATE)
+    async with a_scene(one=one) as scene:
+        await names(scene, "issue")
+        before = scene.session.search().index.writes, len(one.seen)
+        await names(scene, "issue")
+        assert (scene.session.search().index.writes, len(one.seen)) == before
+
+
+async def test_what_a_lost_server_listed_is_still_found_and_the_server_is_named() -> None:
+    one = a_backend(CREATE)
+    async with a_scene(one=one, two=a_backend(DELETE)) as scene:
+        await names(scene, "issue")
+        one.opens = asyncio.get_running_loop().create_future()
+        one.link.break_off("gone")
+        searching = scene.start("codemode_search", query="issue")
+        await scene.clock.advance(Limits().list_patience_seconds)
+        async with asyncio.timeout(5):
+            found = (await searching)["structuredContent"]
+        assert [entry["name"] for entry in found["results"]] == ["create_issue"]
+        assert [error["server"] for error in found["errors"]] == ["one"]
+
+
+async def test_servers_that_cannot_be_asked_are_named_up_to_ten_and_the_others_counted() -> None:
+    broken = [BackendSpec(name=f"s{n:02}", target=UnusableTarget(label="", reason="a mistake")) for n in range(13)]
+    async with a_scene(specs=broken) as scene:
+        found = await scene.value("codemode_search", query="issue")
+        assert [error["server"] for error in found["errors"]] == [f"s{n:02}" for n in range(10)]
+        assert "3 more servers could not be asked; list_servers says why." in found["note"]
+
+
+async def test_a_session_that_never_searches_has_no_index_and_one_that_sleeps_has_none_any_more() -> None:
+    async with a_scene(one=a_backend(CREATE)) as scene:
+        await scene.value("list_tools")
+        assert not has_search(scene)
+        await names(scene, "issue")
+        assert has_search(scene)
+        await scene.session.sleep()
+        assert not has_search(scene)
+        assert await names(scene, "issue") == ["create_issue"]
+
+
+async def test_many_searches_at_once_make_one_index() -> None:
+    many = [{"name": f"issue_{number}"} for number in range(100)]
+    async with a_scene(one=a_backend(*many)) as scene:
+        found = await asyncio.gather(*(scene.value("codemode_search", query="issue") for _ in range(5)))
+        assert all(answer == found[0] for answer in found)
+        assert scene.session.search().index.writes == 100
+
+
+async def test_closing_in_the_middle_of_a_search_leaves_nothing_behind() -> None:
+    many = [{"name": f"issue_{number}"} for number in range(1000)]
+    async with a_scene(one=a_backend(*many)) as scene:
+        searching = scene.start("codemode_search", query="issue")
+        search = scene.session.search()
+        for _ in range(1000):
+            if len(search.index):
+                break
+            await let_others_run()
+        assert 0 < len(search.index) < 1000
+        scene.session._end_search()
+        async with asyncio.timeout(5):
+            await asyncio.gather(searching, return_exceptions=True)
+        with pytest.raises(Exception, match="closed"):
+            search.index.search("issue", ())
+
+
+async def test_a_tools_result_is_told_by_its_shape_once_it_was_seen() -> None:
+    one = a_backend(CREATE)
+    one.answers["tools/call"] = lambda _: {"content": [], "structuredContent": {"number": 5, "url": "x"}}
+    async with a_scene(one=one) as scene:
+        await names(scene, "issue")
+        await scene.call("execute_tool", server="one", tool="create_issue", args={"title": "x"})
+        found = await scene.value("codemode_search", query="issue")
+        expected = f"one.create_issue(title, body?) → {{number: int, url: str}} {DASH} Open a new issue."
+        assert found["results"][0]["signature"] == expected
+
+
+async def test_an_answer_is_bounded_and_says_how_to_get_the_rest() -> None:
+    many = [{"name": f"issue_{number}", "description": "word " * 100} for number in range(60)]
+    async with a_scene(limits=Limits(search_bytes=2000), one=a_backend(*many)) as scene:
+        found = await scene.value("codemode_search", query="issue", limit=50)
+        assert len(encode(found)) <= 2000
+        assert 0 < len(found["results"]) < 50
+        assert "not shown" in found["note"]
+    async with a_scene(one=a_backend(*many)) as scene:
+        found = await scene.value("codemode_search", query="issue", limit=5)
+        assert found["note"].startswith("55 less likely ones are not shown: raise limit (at most 50)")
+
+
+async def test_schemas_that_do_not_fit_are_left_out_before_results_are() -> None:
+    huge = CREATE | {"inputSchema": {"type": "object", "properties": {"x": {"description": "y" * 5000}}}}
+    async with a_scene(limits=Limits(search_bytes=2000), one=a_backend(huge)) as scene:
+        found = await scene.value("codemode_search", query="issue", includeSchemas=True)
+        assert [sorted(entry) for entry in found["results"]] == [["name", "server", "signature"]]
+        assert "1 schemas had no room" in found["note"]
+
+
+async def test_entries_beyond_the_limit_are_counted() -> None:
+    many = [{"name": f"issue_{number}"} for number in range(10)]
+    async with a_scene(limits=Limits(searched_entries=4), one=a_backend(*many), two=a_backend(CREATE)) as scene:
+        found = await scene.value("codemode_search", query="issue")
+        assert len(found["results"]) == 4
+        assert "7 entries are beyond what can be searched" in found["note"]
+
+
+async def test_nothing_found_says_what_to_try() -> None:
+    async with a_scene(one=a_backend(CREATE)) as scene:
+        found = await scene.value("codemode_search", query="zzzzqqq")
+        assert (found["results"], "try other words" in found["note"]) == ([], True)
+
+
+async def test_hostile_entries_break_neither_the_search_nor_the_answer() -> None:
+    hostile: list[Any] = [
+        {"name": 'a"; DROP TABLE entries; --', "description": "\x00\x1b[2J\u202e" + "poison " * 100_000},
+        {"name": None, "inputSchema": 5},
+        {"name": "deep", "inputSchema": {"properties": {"x": {"properties": [1, 2]}}}, "title": ["x"]},
+        {"name": "\ud800 lone", "description": "half a letter"},
+        *(5, "x", None),
+    ]
+    async with a_scene(one=a_backend(*hostile, CREATE)) as scene:
+        assert await names(scene, "create issue") == ["create_issue"]
+        found = await scene.value("codemode_search", query="poison")
+        assert all(entry["signature"].isprintable() for entry in found["results"])
+        assert len(encode(found)) < Limits().search_bytes
+
+
+def test_the_tool_costs_little_of_every_conversation() -> None:
+    assert len(codemode_search.description.encode()) < 500
+    assert len(encode({"d": codemode_search.description, "s": codemode_search.input_schema})) < 900

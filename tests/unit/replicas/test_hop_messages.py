@@ -1,0 +1,112 @@
+"""What goes over a hop, and what does not."""
+
+import pytest
+
+from emceepee.replicas.hop_messages import (
+    FRAMED,
+    WHOLE,
+    GivenProof,
+    parse_settlement,
+    passed_back,
+    passed_on,
+    proof_in,
+    proof_value,
+    request_target,
+    response_head,
+    settlement,
+    signed,
+)
+from emceepee.replicas.settlement import MOST_PER_REQUEST, NO_NEWS, News, Unsettled
+
+HOST, LENGTH = (b"host", b"here"), (b"content-length", b"2")
+
+
+def test_a_request_loses_what_is_between_two_hops_and_every_credential() -> None:
+    dropped = [
+        *((name, b"x") for name in (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")),
+        *((name, b"x") for name in (b"expect", b"authorization", b"cookie", b"emceepee-hop", b"accept-encoding")),
+        *((name, b"x") for name in (b"emceepee-length", b"emceepee-line")),
+        LENGTH,
+    ]
+    assert passed_on([HOST, *dropped, (b"x", b"1"), (b"x", b"2")]) == b"host: here\r\nx: 1\r\nx: 2\r\n"
+
+
+def test_both_sides_sign_the_same_lines() -> None:
+    caller = [HOST, (b"cookie", b"c"), (b"x", b""), LENGTH]
+    holder = [HOST, (b"x", b""), (b"emceepee-hop", b"1"), LENGTH]
+    assert passed_on(caller) == signed(holder)
+
+
+def test_a_response_keeps_its_length_and_loses_its_proof() -> None:
+    hop = [LENGTH, (b"transfer-encoding", b"chunked"), (b"emceepee-hop", b"1"), (b"set-cookie", b"a"), HOST]
+    assert passed_back(hop) == [LENGTH, (b"set-cookie", b"a"), HOST]
+
+
+def test_a_target_is_what_stood_in_the_request_line() -> None:
+    assert request_target({"path": "/a b", "raw_path": b"/a%20b", "query_string": b"x=%20"}) == b"/a%20b?x=%20"
+    assert request_target({"path": "/mcp"}) == b"/mcp"
+
+
+@pytest.mark.parametrize("kind", [WHOLE, FRAMED])
+@pytest.mark.parametrize("is_checked", [True, False])
+def test_a_response_says_what_is_proven_and_whether_its_reading_matters(kind: bytes, is_checked: bool) -> None:
+    value = proof_value(kind, b"abc", is_checked=is_checked)
+    assert proof_in([HOST, (b"emceepee-hop", value)]) == GivenProof(kind, b"abc", is_checked)
+
+
+def test_without_the_header_nothing_is_said() -> None:
+    assert proof_in([HOST]) is None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        *([b""], [b"whole"], [b"abc"], [b"abc check"], [b"abc whole"], [b"other abc"]),
+        *([b"whole abc whole"], [b"whole abc check 1"], [b"whole abc"] * 2),
+    ],
+)
+def test_a_proof_that_cannot_be_read_proves_nothing(values: list[bytes]) -> None:
+    found = proof_in([(b"emceepee-hop", value) for value in values])
+    assert found is not None
+    assert found.mac == b""
+
+
+def test_what_is_proven_of_a_response_is_all_that_its_caller_gets() -> None:
+    assert response_head(200, [LENGTH, HOST]) == b"200\r\ncontent-length: 2\r\nhost: here\r\n"
+
+
+def test_a_settlement_arrives_as_it_was() -> None:
+    news = News(written=(4,), read=(1, 2), unread=(3,))
+    assert parse_settlement(settlement(news)) == (news, False)
+    assert parse_settlement(settlement(NO_NEWS, is_farewell=True)) == (NO_NEWS, True)
+
+
+def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
+    unsettled = Unsettled()
+    unsettled.expect(1)
+    assert unsettled.mark(1, was_read=False)
+    assert not unsettled.mark(1, was_read=True)
+    assert not unsettled.mark(2, was_read=False)
+    assert unsettled.take_all() == News(unread=(1,))
+    assert not unsettled.has_news
+
+
+def test_no_more_rides_on_a_request_than_fits() -> None:
+    unsettled = Unsettled()
+    unsettled.put_back(News(read=tuple(range(MOST_PER_REQUEST + 5)), unread=(99,)))
+    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST)))
+    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST, MOST_PER_REQUEST + 5)))
+    assert unsettled.take_some() == NO_NEWS
+    assert repr(unsettled) == "<Unsettled open=0 written=0 read=0 unread=1>"
+
+
+def test_of_a_response_that_was_read_nothing_else_is_told() -> None:
+    unsettled = Unsettled()
+    unsettled.expect(1)
+    assert unsettled.mark_written(1)
+    news = unsettled.take_some()
+    assert news == News(written=(1,))
+    assert unsettled.mark(1, was_read=True)
+    unsettled.put_back(news)
+    assert not unsettled.mark_written(1)
+    assert unsettled.take_all() == News(read=(1,))

@@ -1,0 +1,690 @@
+"""A connection whose other end the test plays: what is bounded, what is waited for, what is told of the end."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
+from emceepee.server.http.server_connection import ServerConnection
+from emceepee.state.limits import Limits
+from emceepee.web.asgi import CONNECTION, Receive, Scope, Send, respond
+from support.fakes.clock import settle
+from support.waiting import eventually
+
+GET = b"GET /x HTTP/1.1\r\nhost: here\r\n\r\n"
+POST = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n"
+
+
+def pieces(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
+
+
+class FakeTransport(asyncio.Transport):
+    """Keeps what is written; the test says how much of it the caller has not taken yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.unsent, self.closed = b"", 0, ""
+        self.is_unread = self.is_ended = False
+        self.is_reading_paused = False
+
+    def write(self, data: Any) -> None:
+        self.written += bytes(data)
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.is_ended = True
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
+
+    def pause_reading(self) -> None:
+        self.is_reading_paused = True
+
+    def resume_reading(self) -> None:
+        self.is_reading_paused = False
+
+    def is_closing(self) -> bool:
+        return bool(self.closed)
+
+    def close(self) -> None:
+        self.closed = self.closed or "closed"
+
+    def abort(self) -> None:
+        self.closed = "aborted"
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+
+@pytest.fixture(autouse=True)
+def acknowledged_as_the_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no socket that could be asked. And checking again takes no time."""
+    for module in ("server_connection", "acknowledgement"):
+        place = f"emceepee.server.http.{module}.unacknowledged_bytes"
+        monkeypatch.setattr(place, lambda transport: int(transport.is_unread))
+    monkeypatch.setattr("emceepee.server.http.acknowledgement.CHECK_SECONDS", 0)
+
+
+class Served:
+    """Everything one listening server is made of, and the requests that reached its application."""
+
+    def __init__(self, **limits: Any) -> None:
+        self.table = ConnectionTable(Limits(**limits))
+        self.seen: list[Scope] = []
+        self.hold = asyncio.Event()  # answers wait for it
+        self.hold.set()
+        self.config = uvicorn.Config(
+            cast(Any, self._answer),
+            interface="asgi3",
+            lifespan="off",
+            access_log=False,
+            proxy_headers=False,
+            log_config=None,
+        )
+        self.config.load()
+        self.state = ServerState()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.seen.append(scope)
+        part = await receive()
+        while part.get("more_body"):
+            part = await receive()
+        await self.hold.wait()
+        if part["type"] == "http.request":
+            await respond(send, 200, b"ok")
+
+    def connect(self) -> tuple[ServerConnection, FakeTransport]:
+        connection = ServerConnection(self.config, self.state, {}, asyncio.get_running_loop(), table=self.table)
+        transport = FakeTransport()
+        connection.connection_made(cast(Any, transport))
+        return connection, transport
+
+    def pass_time(self, seconds: float) -> None:
+        for _ in range(round(seconds / TICK_SECONDS)):
+            self.table.tick()
+
+
+async def test_a_request_finds_its_connection_in_its_scope_and_nothing_refers_to_it_at_the_end() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    assert transport.written.startswith(b"HTTP/1.1 200 ")
+    assert served.seen[0]["extensions"][CONNECTION] is connection
+    connection.connection_lost(None)
+    assert (connection.cycle, connection.scope) == (None, None)
+    assert served.table.waiting == {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds", "answer"),
+    [
+        (b"", 10, b""),
+        (b"GE", 10, b"408"),
+        (GET[:-2], 10, b"408"),
+        (POST, 30, b"408"),
+        (POST + b"abc", 30, b"408"),
+        (GET, 75, b"200"),
+        (POST + b"body", 75, b"200"),
+    ],
+)
+async def test_whoever_does_not_go_on_has_so_much_time_and_no_more(sent: bytes, seconds: float, answer: bytes) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    if sent:
+        connection.data_received(sent)
+    await settle()
+    served.pass_time(seconds)
+    assert (transport.closed, transport.written.count(b"408")) == ("", 0)
+    served.pass_time(TICK_SECONDS)
+    assert transport.written[9:12] == answer
+    served.pass_time(3)
+    assert transport.closed == "aborted"
+
+
+async def test_an_answer_may_take_as_long_as_it_likes() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    served.pass_time(3600)
+    served.hold.set()
+    await settle()
+    assert transport.written.startswith(b"HTTP/1.1 200 ")
+
+
+async def test_whoever_reads_its_answer_slowly_is_not_taken_for_idle_until_it_stops() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    for unsent in range(5, 0, -1):
+        transport.unsent = unsent
+        served.pass_time(29)
+        assert transport.closed == ""
+    served.pass_time(2)
+    assert transport.closed == "aborted"
+
+
+async def begin_stream(served: Served) -> tuple[ServerConnection, FakeTransport]:
+    """One whose caller has stopped reading."""
+    served.hold.clear()
+    connection, transport = served.connect()
+
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x", "more_body": True})
+        await served.hold.wait()
+
+    connection.app = cast(Any, stream)
+    connection.data_received(GET)
+    await settle()
+    transport.unsent = 1000
+    connection.pause_writing()
+    return connection, transport
+
+
+async def test_a_stream_that_is_not_read_is_given_up_and_progress_begins_its_time_again() -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    for unsent in (900, 800):
+        served.pass_time(9)
+        transport.unsent = unsent
+        served.pass_time(1)
+        assert transport.closed == ""
+    connection.resume_writing()
+    served.pass_time(100)
+    assert transport.closed == ""
+    connection.pause_writing()
+    served.pass_time(11)
+    assert transport.closed == "aborted"
+    served.hold.set()
+    connection.connection_lost(None)
+
+
+async def test_bytes_that_the_callers_system_acknowledges_are_progress() -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    transport.is_unread = True
+    served.pass_time(9)
+    transport.is_unread = False
+    served.pass_time(9)
+    assert transport.closed == ""
+    served.pass_time(2)
+    assert transport.closed == "aborted"
+    served.hold.set()
+    connection.connection_lost(None)
+
+
+async def test_the_rest_of_a_response_that_broke_off_is_given_up_as_any_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = Served(unread_answer_seconds=10)
+    connection, transport = await begin_stream(served)
+    connection.resume_writing()  # less is left than a transport complains of
+    served.hold.set()
+    await settle()
+    assert transport.closed == "closed"
+    assert [record.message for record in caplog.records] == ["ASGI callable returned without completing response."]
+    served.pass_time(11)
+    assert transport.closed == "aborted"
+    connection.connection_lost(None)
+    assert served.table.waiting == {}
+
+
+async def test_the_connection_that_takes_most_room_gives_way_if_all_take_too_much() -> None:
+    served = Served(unread_bytes_in_all=1 << 20)
+    (_, small), (connection, large) = await begin_stream(served), await begin_stream(served)
+    connection.hold(1 << 20)
+    await settle()
+    assert (small.closed, large.closed) == ("", "aborted")
+    served.hold.set()
+
+
+@pytest.mark.parametrize(("closing", "patience"), [(b"connection: close\r\n", 30)])
+async def test_whoever_does_not_take_its_last_answer_is_let_go(closing: bytes, patience: float) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + closing + b"\r\n")
+    transport.unsent = 100
+    await settle()
+    assert transport.closed == "closed"
+    served.pass_time(patience)
+    assert transport.closed == "closed"
+    served.pass_time(2)
+    assert transport.closed == "aborted"
+
+
+async def test_a_body_behind_an_early_answer_has_an_end_too() -> None:
+    served = Served()
+    connection, transport = served.connect()
+
+    async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 401, b"")
+
+    connection.app = cast(Any, turn_away)
+    connection.data_received(POST + b"a")
+    await settle()
+    served.pass_time(29)
+    connection.data_received(b"bcd")
+    served.pass_time(75)
+    assert transport.closed == ""
+    connection.data_received(POST + b"a")
+    await settle()
+    served.pass_time(33)
+    assert transport.closed == "aborted"
+
+
+async def test_requests_behind_others_wait_and_too_many_end_the_connection_after_them() -> None:
+    served = Served(pipelined_requests=3)
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET * 10)
+    connection.data_received(GET)
+    await settle()
+    assert len(served.seen) == 1
+    served.hold.set()
+    await settle()
+    assert (transport.written.count(b"HTTP/1.1 200 "), len(served.seen)) == (4, 4)
+    assert transport.closed == "closed"
+
+
+async def test_a_body_that_a_pipelined_request_has_not_sent_has_its_time_when_its_turn_comes() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET + POST + b"a")
+    await settle()
+    served.pass_time(100)
+    assert transport.closed == ""
+    served.hold.set()
+    await settle()
+    served.pass_time(29)
+    assert b"408" not in transport.written
+    served.pass_time(2)
+    assert b"408" in transport.written
+
+
+async def test_reading_goes_on_behind_a_large_body_so_that_a_hang_up_is_noticed() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    size = 200_000
+    connection.data_received(b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size)
+    await settle()
+    assert not transport.is_reading_paused
+    served.hold.set()
+    await settle()
+
+
+# What stands around a request.
+
+CHUNKED = b"POST /x HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("trailers", "status"),
+    [
+        (b"a: " + b"x" * 60_000 + b"\r\n", b"200"),
+        (b"a: " + b"x" * 66_000 + b"\r\n", b"431"),
+        (b"a: " + b"x" * 200_000, b"431"),
+        (b"a:\r\n" * 200, b"200"),
+        (b"a:\r\n" * 201, b"431"),
+        ((b"a: " + b"x" * 1000 + b"\r\n") * 70, b"431"),
+    ],
+    ids=["long", "too long", "too long to end", "many", "too many", "too long together"],
+)
+@pytest.mark.parametrize("piece", [1 << 20, 1000])
+async def test_trailers_have_the_bounds_of_a_head_and_are_no_headers(
+    trailers: bytes, status: bytes, piece: int
+) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    for part in pieces(CHUNKED + b"4\r\nbody\r\n0\r\n" + trailers + b"\r\n", piece):
+        connection.data_received(part)
+    await settle()
+    assert transport.written[9:12] == status
+    assert all([name for name, _ in scope["headers"]] == [b"host", b"transfer-encoding"] for scope in served.seen)
+    assert transport.is_ended == (status == b"431")
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"3\r\nxxx\r\n" * 200_000, b"200"),
+        (b"1\r\nx\r\n" * 10_000, b"200"),
+        (b"1\r\nx\r\n" * 60_000, b"431"),
+        (b"1;" + b"x" * 200_000 + b"\r\nx\r\n", b"431"),
+        ((b"1;" + b"x" * 1000 + b"\r\nx\r\n") * 200, b"431"),
+        (b"100000\r\n" + b"x" * 0x100000 + b"\r\n0\r\na: " + b"x" * 200_000, b"431"),
+    ],
+    ids=["small", "tiny", "very many tiny", "an extension", "extensions", "a trailer behind a large body"],
+)
+async def test_what_frames_a_body_is_bounded(body: bytes, status: bytes) -> None:
+    served = Served()
+    connection, transport = served.connect()
+    for part in pieces(CHUNKED + body + b"0\r\n\r\n", 10_000):
+        connection.data_received(part)
+    await settle()
+    assert transport.written[9:12] == status
+
+
+async def test_lines_before_a_request_are_passed_over_but_not_for_ever() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(b"\r\n" * 30_000 + GET)
+    await settle()
+    assert (transport.written[9:12], transport.is_ended) == (b"200", False)
+    for _ in range(4):
+        connection.data_received(b"\r\n" * 10_000)
+    assert b"HTTP/1.1 400 " in transport.written
+    assert transport.is_ended
+
+
+async def test_the_next_head_has_its_own_bound_wherever_the_last_body_ended() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    size = 150_000
+    first = b"POST /x HTTP/1.1\r\nhost: here\r\ncontent-length: %d\r\n\r\n" % size + b"x" * size
+    for part in pieces(first + GET, len(first) + 10):
+        connection.data_received(part)
+    await settle()
+    assert transport.written.count(b"HTTP/1.1 200 ") == 2
+
+
+async def test_the_body_of_a_refused_request_is_passed_over_but_not_for_ever() -> None:
+    served = Served(request_body_bytes=4 << 10)
+    connection, transport = served.connect()
+
+    async def turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+        await respond(send, 401, b"")
+
+    connection.app = cast(Any, turn_away)
+    connection.data_received(POST.replace(b"length: 4", b"length: 9999999") + b"a")
+    await settle()
+    seen = []
+    for _ in range(4):
+        connection.data_received(b"x" * (1 << 20))
+        await settle()
+        seen.append((transport.is_ended, transport.is_closing()))
+    assert seen == [(False, False), (True, False), (True, True), (True, True)]
+    assert transport.written.count(b"HTTP/1.1 ") == 1, "a request has one response"
+
+
+async def test_much_data_at_once_lets_others_have_a_turn_first() -> None:
+    """The transport would go on reading in the same turn for as long as there is something."""
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(CHUNKED)
+    await settle()
+    connection.data_received(b"3\r\nxxx\r\n" * 20_000)
+    was_paused = transport.is_reading_paused
+    await settle()
+    assert (was_paused, transport.is_reading_paused) == (True, False)
+
+
+async def test_a_body_that_is_far_too_large_is_refused_whoever_reads_it() -> None:
+    served = Served(request_body_bytes=4 << 10)
+    connection, transport = served.connect()
+    connection.data_received(POST.replace(b"length: 4", b"length: 9999999"))
+    for _ in range(17):
+        connection.data_received(b"x" * (1 << 16))
+        await settle()
+    assert transport.written[9:12] == b"413"
+
+
+# How many.
+
+
+async def test_the_connection_that_waits_longest_gives_way_and_one_that_is_served_does_not() -> None:
+    served = Served(caller_connections=2)
+    served.hold.clear()
+    busy, busy_transport = served.connect()
+    busy.data_received(GET)
+    _, first = served.connect()
+    _, second = served.connect()
+    assert (busy_transport.closed, first.closed, second.closed) == ("", "aborted", "")
+    served.hold.set()
+    await settle()
+
+
+async def test_where_all_are_served_whoever_comes_is_told_to_come_later_and_let_go() -> None:
+    served = Served(caller_connections=1)
+    served.hold.clear()
+    busy, _ = served.connect()
+    busy.data_received(GET)
+    connection, transport = served.connect()
+    assert transport.written.startswith(b"HTTP/1.1 503 ")
+    connection.data_received(GET)
+    await settle()
+    assert len(served.seen) == 1
+    served.pass_time(3)
+    assert transport.closed == "aborted"
+    busy.connection_lost(None)
+    connection.connection_lost(None)
+    _, transport = served.connect()
+    assert (transport.written, transport.closed) == (b"", "")
+    served.hold.set()
+    await settle()
+
+
+# The end.
+
+
+@pytest.mark.parametrize(
+    ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
+)
+async def test_whoever_wants_to_know_is_told_that_the_last_answer_was_not_read(
+    error: Exception | None, is_unread: bool
+) -> None:
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("first"))
+    await settle()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("second"))
+    await settle()
+    connection.connection_lost(error)
+    assert told == (["second"] if is_unread else [])
+
+
+@pytest.mark.parametrize("header", [b"x-forwarded-for: 10.0.0.9", b"forwarded: for=10.0.0.9", b"via: 1.1 cache"])
+@pytest.mark.parametrize(
+    ("is_unread", "is_paused", "heard"), [(False, False, "read"), (True, False, "not read"), (False, True, "not read")]
+)
+async def test_a_proxy_that_resets_its_connection_has_read_a_response_that_it_acknowledged(
+    header: bytes, is_unread: bool, is_paused: bool, heard: str
+) -> None:
+    """HAProxy does so when its own client leaves. A paused transport still holds a part of the response."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + header + b"\r\n\r\n")
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    transport.is_unread = is_unread
+    if is_paused:
+        connection.pause_writing()
+    connection.connection_lost(ConnectionResetError())
+    assert told == [heard]
+
+
+async def test_after_two_seconds_an_answer_counts_as_read() -> None:
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("late"))
+    await settle()
+    served.pass_time(2)
+    connection.connection_lost(ConnectionResetError())
+    assert told == []
+
+
+@pytest.mark.parametrize("unsent", [0, 100])
+async def test_an_answer_that_is_not_acknowledged_does_not_count_as_read_however_long_it_waits(unsent: int) -> None:
+    """Its caller may have lost its network."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("late"))
+    await settle()
+    transport.is_unread, transport.unsent = True, unsent
+    served.pass_time(74)
+    connection.connection_lost(None)
+    assert told == ["late"]
+
+
+async def test_an_answer_that_is_acknowledged_late_counts_as_read() -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    transport.is_unread = True
+    served.pass_time(10)
+    transport.is_unread = False
+    served.pass_time(TICK_SECONDS)
+    assert told == ["read"]
+
+
+@pytest.mark.parametrize("how", ["the caller asks for it", "the server stops", "the server stops while it answers"])
+@pytest.mark.parametrize("is_taken", [True, False])
+async def test_a_connection_that_ends_after_an_answer_waits_until_that_is_acknowledged(
+    how: str, is_taken: bool
+) -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    transport.is_unread = True
+    served.hold.clear()
+    connection.data_received(GET[:-2] + b"connection: close\r\n\r\n" if how == "the caller asks for it" else GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    if how == "the server stops while it answers":
+        connection.shutdown()
+    served.hold.set()
+    await settle(2)
+    if how == "the server stops":
+        connection.shutdown()
+    assert (transport.is_ended, transport.closed, told) == (True, "", [])
+    connection.data_received(GET)
+    transport.is_unread = not is_taken
+    await eventually(lambda: transport.closed == "closed")
+    connection.connection_lost(None)
+    assert (told, len(served.seen)) == (["read" if is_taken else "not read"], 1)
+
+
+async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> None:
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET[:-2] + b"connection: close\r\n\r\n")
+    connection.if_unread(lambda: told.append("not read"))
+    transport.unsent, transport.is_unread = 100, True
+    await settle(200)
+    assert transport.closed == ""
+    transport.unsent, transport.is_unread = 0, False
+    await eventually(lambda: transport.closed == "closed")
+    connection.connection_lost(None)
+    assert told == []
+
+
+async def test_a_connection_whose_answer_was_acknowledged_ends_at_once_and_without_a_word() -> None:
+    """What says that nothing more comes would itself have to be acknowledged."""
+    served, told = Served(), list[str]()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    connection.shutdown()
+    assert (transport.closed, transport.is_ended) == ("closed", False)
+    connection.connection_lost(None)
+    assert told == ["read"]
+
+
+async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
+    served = Served()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    transport.is_unread = True
+    connection.shutdown()
+    assert transport.closed == "aborted"
+
+
+@pytest.mark.parametrize("end", ["asks again", "waits", "closes", "resets"])
+async def test_whoever_wants_to_know_is_told_that_an_answer_was_read(end: str) -> None:
+    served, told = Served(), list[str]()
+    connection, _ = served.connect()
+    connection.data_received(GET)
+    connection.if_unread(lambda: told.append("not read"), if_read=lambda: told.append("read"))
+    await settle()
+    assert told == []
+    if end == "asks again":
+        connection.data_received(GET)
+    elif end == "waits":
+        served.pass_time(2)
+    connection.connection_lost(ConnectionResetError() if end == "resets" else None)
+    assert told == ["not read" if end == "resets" else "read"]
+
+
+async def test_a_response_that_is_aborted_ends_its_connection_and_is_no_mistake(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    connection.abort_response()
+    served.hold.set()
+    await settle()
+    assert (transport.closed, transport.written) == ("aborted", b"")
+    assert not caplog.records
+
+
+async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    assert not connection.is_gone()
+    transport.close()
+    assert connection.is_gone()
+
+
+async def test_a_response_that_is_given_up_is_not_written_and_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    connection.data_received(GET)
+    await settle()
+    transport.close()
+    connection.give_up_response()
+    served.hold.set()
+    await settle()
+    assert transport.written == b""
+    assert not caplog.records
+
+
+async def test_a_connection_shows_what_it_is_at() -> None:
+    served = Served()
+    served.hold.clear()
+    connection, transport = served.connect()
+    assert repr(connection) == "<ServerConnection idle reading=nothing unconfirmed=0>"
+    connection.data_received(GET[:10])
+    assert repr(connection) == "<ServerConnection idle reading=head unconfirmed=0>"
+    connection.data_received(GET[10:])
+    connection.if_unread(lambda: None)
+    assert repr(connection) == "<ServerConnection serving reading=nothing unconfirmed=1>"
+    transport.close()
+    assert repr(connection) == "<ServerConnection gone reading=nothing unconfirmed=1>"
+    served.hold.set()
+    await settle()

@@ -1,0 +1,43 @@
+from dataclasses import replace
+
+import pytest
+
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.sessions.servers.stored_configuration import read_specs, write_configuration
+
+
+@pytest.mark.parametrize(
+    ("target", "holds_secrets"),
+    [
+        (HttpTarget(url="https://host/mcp"), False),
+        (HttpTarget(url="https://host/mcp", headers={"X-Team": "a"}), True),
+        (HttpTarget(url="https://anna:pass@host/mcp"), True),
+        (HttpTarget(url="https://host/mcp?token=x"), True),
+        (StdioTarget(command="server"), False),
+        (StdioTarget(command="server", env={"TOKEN": "x"}), True),
+        (StdioTarget(command="server", args=("--token", "x")), True),
+    ],
+)
+def test_whatever_may_hold_a_secret_is_said_to(target: HttpTarget | StdioTarget, holds_secrets: bool) -> None:
+    spec = BackendSpec(name="mine", target=target)
+    stored = write_configuration("ann", spec)
+    assert stored.holds_secrets is holds_secrets
+    assert read_specs([stored]) == {"mine": spec}
+
+
+@pytest.mark.parametrize("is_public", [True, False])
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_what_a_server_may_reach_is_stored_with_it(is_public: bool, is_guarded: bool) -> None:
+    spec = BackendSpec(name="mine", target=HttpTarget(url="https://h/", is_public=is_public, is_guarded=is_guarded))
+    read = read_specs([write_configuration("ann", spec)])["mine"].target
+    assert isinstance(read, HttpTarget)
+    assert (read.is_public, read.is_guarded) == (is_public, is_guarded)
+
+
+def test_the_logins_of_a_server_that_an_older_version_stored_are_guarded() -> None:
+    stored = write_configuration("ann", BackendSpec(name="mine", target=HttpTarget(url="https://host/mcp")))
+    older = replace(stored, settings=stored.settings.replace(b',"guardedLogins":false', b""))
+    assert older != stored
+    read = read_specs([older])["mine"].target
+    assert isinstance(read, HttpTarget)
+    assert read.is_guarded
