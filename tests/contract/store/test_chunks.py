@@ -21,6 +21,16 @@ async def test_chunks_are_read_as_they_were_written(store: Store) -> None:
     assert await store.read_chunks("b", "big", 0, 5) == []
 
 
+async def test_a_read_stops_at_the_first_missing_chunk(store: Store) -> None:
+    await store_session(store, head("a"), x="1")
+    assert await store.put_chunks("a", "big", 0, [b"one", b"two"])
+    assert await store.put_chunks("a", "big", 3, [b"four"])
+    assert await store.read_chunks("a", "big", 0, 10) == [b"one", b"two"]
+    assert await store.read_chunks("a", "big", 1, 3) == [b"two"]
+    assert await store.read_chunks("a", "big", 2, 2) == []
+    assert await store.read_chunks("a", "big", 3, 2) == [b"four"]
+
+
 async def test_whoever_takes_the_session_finds_them_and_need_not_read_them(store: Store, engine: Engine) -> None:
     await store_session(store, head("a"), x="1")
     await store.put_chunks("a", "big", 0, [b"one"])

@@ -21,11 +21,17 @@ class ChunkTable:
         return True
 
     def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
-        wanted = (
-            "SELECT data FROM chunks WHERE session_id = ? AND name = ? AND number >= ? AND number < ? ORDER BY number"
+        query = (
+            "SELECT number, data FROM chunks WHERE session_id = ? AND name = ? AND number >= ? AND number < ?"
+            " ORDER BY number"
         )
-        rows = self._database.connection.execute(wanted, (session_id, name, first, first + count))
-        return [data for (data,) in rows]
+        rows = self._database.connection.execute(query, (session_id, name, first, first + count))
+        found: list[bytes] = []
+        for number, data in rows:
+            if number != first + len(found):
+                break
+            found.append(data)
+        return found
 
     def drop(self, session_id: str, name: str) -> None:
         with self._database.transaction() as connection:
