@@ -1,12 +1,19 @@
 """Errors of a backend, as its callers see them. The layers below raise only RpcError and LinkError."""
 
+from typing import Any
+
 from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
-from emceepee.backends.required_links import links_needed, required_links
-from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LoginNeeded, TimedOut
+from emceepee.backends.oauth.metadata.well_known import LONGEST_URL
+from emceepee.backends.spec import one_line
+from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LinksNeeded, LoginNeeded, TimedOut
 from emceepee.state.connection.connection_state import ConnectionStatus, ConnectionView
 from emceepee.surface import call_to
 from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import URL_ELICITATION_REQUIRED
 
+MOST_LINKS = 5  # per error
+LONGEST_MESSAGE = 500  # characters
+_SCHEMES = ("https://", "http://")
 BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
 
 
@@ -118,3 +125,40 @@ def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split
         f"The server said: {words}",
         details={"server": server} | answer,
     )
+
+
+# Error -32042: links that the user must open before the server handles the request.
+
+
+def required_links(error: JsonObject) -> tuple[JsonObject, ...]:
+    """Return at most `MOST_LINKS` links of a JSON-RPC error, each as the parameters of an elicitation."""
+    if error.get("code") != URL_ELICITATION_REQUIRED:
+        return ()
+    data = error.get("data")
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    found = [_link(entry) for entry in listed[:MOST_LINKS]] if isinstance(listed, list) else []
+    return tuple(link for link in found if link is not None)
+
+
+def links_needed(server: str, method: str, links: tuple[JsonObject, ...], error: JsonObject) -> LinksNeeded:
+    shown = "".join(f" {link['message']} {link['url']}" for link in links)
+    what = "a link" if len(links) == 1 else f"{len(links)} links"
+    return LinksNeeded(
+        f'Server "{server}" did not run {method}, because the user has to open {what} first. Show it to the user, and '
+        f"call again when they are done there. {call_to('get_elicitations')} lists it as a question.{shown}",
+        details={"server": server, "error": error},
+        links=links,
+    )
+
+
+def _link(entry: Any) -> JsonObject | None:
+    if not isinstance(entry, dict) or entry.get("mode", "url") != "url":
+        return None
+    url, given, message = entry.get("url"), entry.get("elicitationId"), entry.get("message")
+    if not isinstance(url, str) or len(url) > LONGEST_URL or not url.isprintable() or " " in url:
+        return None
+    if not url.lower().startswith(_SCHEMES):
+        return None
+    link: JsonObject = {"mode": "url", "url": url}
+    link["message"] = one_line(message, LONGEST_MESSAGE) if isinstance(message, str) else ""
+    return link | ({"elicitationId": given[:LONGEST_MESSAGE]} if isinstance(given, str) else {})

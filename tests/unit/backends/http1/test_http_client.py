@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.backends.http1.header_encoding import encoded
+from emceepee.backends.http1.http_client import encoded
 
 
 def test_fields_become_lines() -> None:
