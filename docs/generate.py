@@ -19,7 +19,7 @@ from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_ty
 
 from emceepee import errors
 from emceepee.backends.http1.proxies import BYPASS_VARIABLE, HTTP_VARIABLE, HTTPS_VARIABLE
-from emceepee.backends.oauth.entry import OAuthEntry
+from emceepee.backends.oauth.oauth_settings import OAuthEntry
 from emceepee.backends.process.child import INHERITED
 from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli

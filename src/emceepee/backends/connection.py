@@ -19,7 +19,7 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess,
 from emceepee.backends.link_listener import LinkListener
 from emceepee.backends.links.link_settings import LinkSettings
 from emceepee.backends.links.subscriptions import Subscriptions
-from emceepee.backends.oauth.access import Authorizer
+from emceepee.backends.oauth.token_access import Authorizer
 from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.recording.on_demand import OnDemandRecording
 from emceepee.backends.side_link import SideListener

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from emceepee.backends.caller_errors import request_failed
 from emceepee.backends.link import Link, LinkError, NoAccess, RpcError
-from emceepee.backends.oauth.access import Authorizer
 from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.metadata.scopes import LOGINS_PER_CALL
+from emceepee.backends.oauth.token_access import Authorizer
 from emceepee.errors import LoginNeeded
 
 T = TypeVar("T")

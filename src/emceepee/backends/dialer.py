@@ -21,9 +21,9 @@ from emceepee.backends.links.link_view import SharedResumption
 from emceepee.backends.links.observed_link import ObservedLink, callee_of
 from emceepee.backends.links.shared_links import SharedLinks
 from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
-from emceepee.backends.oauth.access import Authorizer, TokenAccess, TokenSource
-from emceepee.backends.oauth.reach import LoginReach, list_nothing
-from emceepee.backends.oauth.sender import OAuthSender
+from emceepee.backends.oauth.login_reach import LoginReach, list_nothing
+from emceepee.backends.oauth.oauth_sender import OAuthSender
+from emceepee.backends.oauth.token_access import Authorizer, TokenAccess, TokenSource
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.process_slots import Occupant, ProcessSlots
 from emceepee.backends.process.stdio_link import StdioLink

@@ -21,8 +21,7 @@ from pydantic import (
 from emceepee.backends.http1.http_client import HOP_BY_HOP
 from emceepee.backends.http1.origin import Address, is_unix_url
 from emceepee.backends.http1.tls_contexts import TlsSettings
-from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
-from emceepee.backends.oauth.oauth_settings import OAuthSettings
+from emceepee.backends.oauth.oauth_settings import OAuthEntry, OAuthSettings, oauth_entry_of
 from emceepee.clock import iso
 from emceepee.state.connection.retry import RetryPolicy
 from emceepee.state.limits import LONGEST

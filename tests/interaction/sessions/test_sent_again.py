@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from emceepee.app.session_parts import open_session, session_parts
-from emceepee.backends.oauth.access import MOST_ATTEMPTS
 from emceepee.backends.oauth.metadata.scopes import LOGINS_PER_CALL
+from emceepee.backends.oauth.token_access import MOST_ATTEMPTS
 from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
 from emceepee.wire.json_types import JsonObject

@@ -13,7 +13,7 @@ from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError,
 from emceepee.backends.links.link_view import SharedResumption
 from emceepee.backends.links.shared_links import SharedLinks
 from emceepee.backends.links.subscriptions import ACKNOWLEDGED
-from emceepee.backends.oauth.access import Authorizer, TokenSource
+from emceepee.backends.oauth.token_access import Authorizer, TokenSource
 from emceepee.backends.recording.recorded_link import dial_recorded
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.recording.recordings import Recordings

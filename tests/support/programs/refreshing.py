@@ -10,8 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 from emceepee.backends.http1.pool import ConnectionPool
+from emceepee.backends.oauth.oauth_sender import OAuthSender
 from emceepee.backends.oauth.renewal import Renewal, refresh
-from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.clock import SystemClock
 from emceepee.sessions.logins.token_repository import TokenRepository

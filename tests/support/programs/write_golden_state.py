@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.oauth.kept_logins import write_tokens
+from emceepee.backends.oauth.login_codec import write_tokens
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.tokens import TokenSet
 from emceepee.backends.spec import ServerEntry

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.links.shared_access import ASKING
-from emceepee.backends.oauth.access import TokenSource
+from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.tasks.own_tasks import OwnTasks
 from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.json_types import JsonObject

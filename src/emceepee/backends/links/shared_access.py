@@ -8,9 +8,9 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from emceepee.backends.link import NoAccess
-from emceepee.backends.oauth.access import TokenSource
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.oauth.tokens import TokenSet
 
 # The session whose request the current task serves. If a login is required, this session gets to log in.

@@ -15,7 +15,7 @@ from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError
 from emceepee.backends.links.link_view import CallOrigin, LinkView
 from emceepee.backends.links.shared_access import ASKING, SharedAccess
-from emceepee.backends.oauth.access import TokenSource
+from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.tasks.own_tasks import PROGRESS, OwnTasks, named_task
 from emceepee.backends.tasks.task_messages import STATUS_CHANGED

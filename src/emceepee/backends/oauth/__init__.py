@@ -1,7 +1,7 @@
 """OAuth logins to backends: discover the authorization server, ask the person, get, refresh, and revoke tokens.
 
 May import `http1` and below. Read `flow.py` first: the states of a login. `flow_step.py` is the pure function that
-decides the next step, every HTTP exchange is a value (`oauth_messages.py`), and `login.py` performs the steps. Only
-`sender.py`, `proofs.py`, and `login.py` do I/O. The rules satisfy the MCP authorization specifications of 2025-11-25
-and 2026-07-28.
+decides the next step: `discovery.py` finds the authorization server and the client, and `token_request.py` gets the
+token. Every HTTP exchange is a value (`oauth_messages.py`), and `login.py` performs the steps. Only `oauth_sender.py`,
+`proofs.py`, and `login.py` do I/O. The rules satisfy the MCP authorization specifications of 2025-11-25 and 2026-07-28.
 """

@@ -1,20 +1,26 @@
-"""The authorization code flow in a browser: build the authorization URL, and check the redirect that answers it."""
+"""The authorization by a person: in a browser that is redirected back, or by a code (device grant, RFC 8628)."""
 
 import hashlib
 import hmac
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TypeAlias
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import OFFLINE, Scopes
 from emceepee.backends.oauth.oauth_client import OAuthClient
-from emceepee.backends.oauth.oauth_messages import OAuthError, plain
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthError, answered_object, error_in, plain
 from emceepee.backends.oauth.redirect_address import digest_in_path
+from emceepee.backends.oauth.tokens import TokenRefused, Unavailable
 
 S256 = "S256"
 LONGEST_REDIRECT = 16 << 10
+POLL_SECONDS, SLOW_DOWN_SECONDS = 5.0, 5.0  # between polls, unless the server sets it; added after slow_down
+SHORTEST_POLL, LONGEST_POLL = 1.0, 60.0
+CODE_LIFE, LONGEST_CODE_LIFE = timedelta(minutes=10), timedelta(hours=1)  # the default, and the accepted maximum
+LONGEST_CODE = 64
 WHOLE_ADDRESS = "Paste the whole address that the browser ended at"
 
 
@@ -132,3 +138,53 @@ def _path(url: str) -> str:
         return urlsplit(text).path if "?" in text else ""
     except ValueError:
         return ""
+
+
+# The device authorization grant.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCode:
+    """The user code shown to a person, and the device code for polling. `complete_uri` includes the user code."""
+
+    device_code: str = field(repr=False)
+    user_code: str
+    verification_uri: str
+    complete_uri: str | None = None
+    expires_at: datetime
+    interval: float = POLL_SECONDS
+
+
+def read_device_answer(answer: HttpAnswer, now: datetime) -> DeviceCode | TokenRefused | Unavailable:
+    if answer.status >= 500:
+        return Unavailable(f"HTTP {answer.status}")
+    if (error := error_in(answer)) is not None:
+        return TokenRefused(str(error), error)
+    document = answered_object(answer)
+    if answer.status != 200 or document is None:
+        return TokenRefused(f"HTTP {answer.status}")
+    code, user_code = document.get("device_code"), document.get("user_code")
+    address = document.get("verification_uri", document.get("verification_url"))
+    if not isinstance(code, str) or not isinstance(user_code, str) or not isinstance(address, str):
+        return TokenRefused("the answer has no device_code, user_code or verification_uri")
+    complete = document.get("verification_uri_complete")
+    return DeviceCode(
+        device_code=code,
+        user_code=plain(user_code)[:LONGEST_CODE],
+        verification_uri=address,
+        complete_uri=complete if isinstance(complete, str) else None,
+        expires_at=now + _life(document.get("expires_in")),
+        interval=_interval(document.get("interval")),
+    )
+
+
+def _life(value: object) -> timedelta:
+    if not isinstance(value, int | float) or not value > 0:
+        return CODE_LIFE
+    return timedelta(seconds=min(value, LONGEST_CODE_LIFE.total_seconds()))
+
+
+def _interval(value: object) -> float:
+    if not isinstance(value, int | float) or not value > 0:
+        return POLL_SECONDS
+    return float(min(max(value, SHORTEST_POLL), LONGEST_POLL))

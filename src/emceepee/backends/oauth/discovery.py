@@ -4,10 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from emceepee.backends.oauth.asking import ask, fail, unreachable
-from emceepee.backends.oauth.authorization import (
-    S256,
-)
+from emceepee.backends.oauth.authorization import S256
 from emceepee.backends.oauth.flow import (
     Failed,
     FindingResource,
@@ -42,6 +39,7 @@ from emceepee.backends.oauth.oauth_client import NoClient, OAuthClient, Register
 from emceepee.backends.oauth.oauth_messages import HttpAnswer, error_in, get, post_json
 from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant
 from emceepee.backends.oauth.redirect_address import redirect_address
+from emceepee.backends.oauth.token_request import fail, start_token_request, unreachable
 
 
 def begin(terms: LoginTerms) -> Step:
@@ -52,7 +50,7 @@ def begin(terms: LoginTerms) -> Step:
     return FindingResource(terms=terms, asked=first, left=tuple(left)), (Send(get(first)),)
 
 
-def find_resource(state: FindingResource, answer: HttpAnswer) -> Step:
+def handle_resource_metadata(state: FindingResource, answer: HttpAnswer) -> Step:
     terms = state.terms
     if answer.status >= 500:  # a server error does not show whether the document exists
         return unreachable(state.asked, f"HTTP {answer.status}")
@@ -62,14 +60,14 @@ def find_resource(state: FindingResource, answer: HttpAnswer) -> Step:
         except Malformed:
             pass
         else:
-            return _take_resource(terms, found)
+            return _use_resource(terms, found)
     if state.left:
         first, *left = state.left
         return replace(state, asked=first, left=tuple(left)), (Send(get(first)),)
     return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
 
 
-def _take_resource(terms: LoginTerms, found: ResourceMetadata) -> Step:
+def _use_resource(terms: LoginTerms, found: ResourceMetadata) -> Step:
     if not covers(found.resource, terms.server_url):
         return fail(
             f"The server's own metadata is for another resource ({found.resource}): a token for that could be used"
@@ -107,21 +105,21 @@ def _ask_server(terms: LoginTerms, resource: ResourceMetadata | None, issuers: t
     return state, (Send(get(first)),)
 
 
-def find_server(state: FindingServer, answer: HttpAnswer, now: datetime) -> Step:
+def handle_server_metadata(state: FindingServer, answer: HttpAnswer, now: datetime) -> Step:
     if answer.status >= 500:
-        return next_server(state, f"{state.asked} answered HTTP {answer.status}")
+        return try_next_server(state, f"{state.asked} answered HTTP {answer.status}")
     if answer.status != 200:
-        return next_server(state, "", now)
+        return try_next_server(state, "", now)
     try:
         server = read_server_metadata(answer.body)
     except Malformed as error:
-        return next_server(state, f"{state.asked} is no metadata of an authorization server: {error}")
+        return try_next_server(state, f"{state.asked} is no metadata of an authorization server: {error}")
     if not same_issuer(server.issuer, state.issuer):
-        return next_server(state, f"{state.asked} is the metadata of {server.issuer}, not of {state.issuer}")
-    return _take_server(state.terms, state.resource, server, now)
+        return try_next_server(state, f"{state.asked} is the metadata of {server.issuer}, not of {state.issuer}")
+    return _use_server(state.terms, state.resource, server, now)
 
 
-def next_server(state: FindingServer, why: str, now: datetime | None = None) -> Step:
+def try_next_server(state: FindingServer, why: str, now: datetime | None = None) -> Step:
     """Try the next address of the metadata, else the next issuer. `why` is empty if a document is merely missing."""
     why = why or state.why
     if state.left:
@@ -130,12 +128,12 @@ def next_server(state: FindingServer, why: str, now: datetime | None = None) -> 
     if state.other_issuers:
         return _ask_server(state.terms, state.resource, state.other_issuers, why)
     if not why and now is not None and state.resource is None and state.terms.settings.issuer is None:
-        return _take_server(state.terms, None, guessed_metadata(state.issuer), now)
+        return _use_server(state.terms, None, guessed_metadata(state.issuer), now)
     why = why or f"{state.issuer} publishes no metadata of an authorization server"
     return Failed(reason=f"How to log in could not be found out: {why}", may_try_again=True), ()
 
 
-def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: ServerMetadata, now: datetime) -> Step:
+def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: ServerMetadata, now: datetime) -> Step:
     if (objection := _objection(terms, server)) is not None:
         return fail(objection)
     needs_person = terms.settings.grant.needs_person
@@ -165,7 +163,7 @@ def _take_server(terms: LoginTerms, resource: ResourceMetadata | None, server: S
     )
     match identity:
         case OAuthClient():
-            return ask(terms, grantor, identity)
+            return start_token_request(terms, grantor, identity)
         case Register():
             bare = None if identity.bare is None else post_json(identity.url, identity.bare)
             registering = Registering(terms=terms, grantor=grantor, bare=bare)
@@ -216,7 +214,7 @@ def _wants_dpop(terms: LoginTerms, resource: ResourceMetadata | None) -> bool:
     return terms.settings.wants_dpop or is_required or (demand.takes_dpop and not demand.takes_bearer)
 
 
-def register(state: Registering, answer: HttpAnswer) -> Step:
+def handle_registration(state: Registering, answer: HttpAnswer) -> Step:
     terms, grantor = state.terms, state.grantor
     issuer = grantor.server.issuer
     if answer.status >= 500:
@@ -240,5 +238,5 @@ def register(state: Registering, answer: HttpAnswer) -> Step:
             f" {terms.redirect_uri}, and put client_id (and client_secret) into the server's oauth settings; or put a"
             " token into its headers"
         )
-    asked, effects = ask(terms, grantor, registration.client)
+    asked, effects = start_token_request(terms, grantor, registration.client)
     return asked, (KeepRegistration(registration), *effects)

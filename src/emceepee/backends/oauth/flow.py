@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from emceepee.backends.http1.origin import Address
-from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.device import DeviceCode
+from emceepee.backends.oauth.authorization import AuthorizationRequest, DeviceCode
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.metadata.metadata import ResourceMetadata, ServerMetadata
 from emceepee.backends.oauth.metadata.scopes import Scopes

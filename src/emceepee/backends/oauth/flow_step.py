@@ -18,18 +18,13 @@ Every state can lead to Failed. If a metadata document is missing, the login tri
 from dataclasses import replace
 from typing import assert_never
 
-from emceepee.backends.oauth.asking import (
-    exchange_identity,
-    poll,
-    show,
-    show_code,
-    take_poll,
-    take_return,
-    take_token,
-    unreachable,
+from emceepee.backends.oauth.authorization import SLOW_DOWN_SECONDS
+from emceepee.backends.oauth.discovery import (
+    handle_registration,
+    handle_resource_metadata,
+    handle_server_metadata,
+    try_next_server,
 )
-from emceepee.backends.oauth.device import SLOWER
-from emceepee.backends.oauth.discovery import find_resource, find_server, next_server, register
 from emceepee.backends.oauth.flow import (
     Abandoned,
     AskingForDeviceCode,
@@ -54,6 +49,16 @@ from emceepee.backends.oauth.flow import (
     Step,
 )
 from emceepee.backends.oauth.metadata.well_known import origin_of
+from emceepee.backends.oauth.token_request import (
+    handle_device_code,
+    handle_identity,
+    handle_poll,
+    handle_redirect,
+    handle_token,
+    person_prompt,
+    poll,
+    unreachable,
+)
 
 
 def step(state: FlowState, event: FlowEvent) -> Step:
@@ -64,11 +69,11 @@ def step(state: FlowState, event: FlowEvent) -> Step:
         case Abandoned():
             return Failed(reason=event.reason), ()
         case ExchangeUnanswered():
-            return _miss(state, event)
+            return _handle_no_answer(state, event)
         case ExchangeAnswered():
-            return _answer(state, event)
+            return _handle_answer(state, event)
         case BrowserReturned() if isinstance(state, AwaitingBrowser):
-            return take_return(state, event.url)
+            return handle_redirect(state, event.url)
         case LoginTimerFired() if isinstance(state, AwaitingDevice):
             return poll(state, event.at)
     return state, ()
@@ -81,42 +86,42 @@ def resume(state: KeptState) -> Step:
     """
     match state:
         case AwaitingBrowser():
-            return state, (show(state),)
+            return state, (person_prompt(state),)
         case AwaitingDevice():
-            return replace(state, is_polling=False), (show(state), StartLoginTimer(state.device.interval))
+            return replace(state, is_polling=False), (person_prompt(state), StartLoginTimer(state.device.interval))
         case AskingForToken():
             return state, (Send(state.request),)
         case _:
             assert_never(state)
 
 
-def _answer(state: FlowState, event: ExchangeAnswered) -> Step:
+def _handle_answer(state: FlowState, event: ExchangeAnswered) -> Step:
     answer, now = event.answer, event.at
     match state:
         case FindingResource():
-            return find_resource(state, answer)
+            return handle_resource_metadata(state, answer)
         case FindingServer():
-            return find_server(state, answer, now)
+            return handle_server_metadata(state, answer, now)
         case Registering():
-            return register(state, answer)
+            return handle_registration(state, answer)
         case AskingForDeviceCode():
-            return show_code(state, answer, now)
+            return handle_device_code(state, answer, now)
         case AwaitingDevice(is_polling=True):
-            return take_poll(state, answer, now)
+            return handle_poll(state, answer, now)
         case ExchangingIdentity():
-            return exchange_identity(state, answer)
+            return handle_identity(state, answer)
         case AskingForToken():
-            return take_token(state, answer, now)
+            return handle_token(state, answer, now)
     return state, ()
 
 
-def _miss(state: FlowState, event: ExchangeUnanswered) -> Step:
+def _handle_no_answer(state: FlowState, event: ExchangeUnanswered) -> Step:
     """Handle a missing answer: try the metadata's next address, poll again later for a device code, or else fail."""
     match state:
         case FindingServer():
-            return next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")
+            return try_next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")
         case AwaitingDevice(is_polling=True):
-            return replace(state, is_polling=False), (StartLoginTimer(state.device.interval + SLOWER),)
+            return replace(state, is_polling=False), (StartLoginTimer(state.device.interval + SLOW_DOWN_SECONDS),)
         case FindingResource():
             return unreachable(state.asked, event.reason)
         case Registering() | AskingForDeviceCode() | ExchangingIdentity() | AskingForToken():

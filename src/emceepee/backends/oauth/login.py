@@ -94,7 +94,7 @@ class Login:
                 event = await self._carry_out(effects) or await self._events.get()
                 before = self._state
                 self._state, effects = step(before, event)
-                if (kept := _worth_keeping(before, self._state)) is not None:
+                if (kept := _state_to_store(before, self._state)) is not None:
                     await self._host.keep_login(kept)
             await self._carry_out(effects)
         finally:
@@ -161,7 +161,7 @@ class Login:
             self._timer = None
 
 
-def _worth_keeping(before: FlowState, now: FlowState) -> KeptState | None:
+def _state_to_store(before: FlowState, now: FlowState) -> KeptState | None:
     """Return the new state if it must be stored, so that a restart does not ask the person again."""
     if isinstance(now, AwaitingBrowser | AwaitingDevice) and type(now) is not type(before):
         return now

@@ -130,7 +130,7 @@ def read_registration(
         raise Malformed('it has no "client_id"')
     secret = secret if isinstance(secret, str) and secret else None
     given = document.get("token_endpoint_auth_method")
-    method = _agreed(server, has_secret=secret is not None)
+    method = _auth_method(server, has_secret=secret is not None)
     if given in (AuthMethod.NONE, AuthMethod.BASIC, AuthMethod.POST):
         method = AuthMethod(given)
     uris = document.get("redirect_uris")
@@ -143,7 +143,7 @@ def read_registration(
         else (redirect_uri,),
         grant=grant,
         scopes=parse_scopes(scope) if isinstance(scope, str) else None,
-        secret_expires_at=_moment(document.get("client_secret_expires_at")) if secret else None,
+        secret_expires_at=_expiry(document.get("client_secret_expires_at")) if secret else None,
     )
 
 
@@ -170,7 +170,7 @@ def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata)
     if settings.private_key is not None:
         method = AuthMethod.PRIVATE_KEY_JWT
     else:
-        method = _agreed(server, has_secret=settings.client_secret is not None)
+        method = _auth_method(server, has_secret=settings.client_secret is not None)
     return OAuthClient(
         client_id=client_id,
         client_secret=settings.client_secret,
@@ -180,7 +180,7 @@ def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata)
     )
 
 
-def _agreed(server: ServerMetadata, *, has_secret: bool) -> AuthMethod:
+def _auth_method(server: ServerMetadata, *, has_secret: bool) -> AuthMethod:
     """Return the best method that both sides support.
 
     The default for servers without metadata about it is the secret in the Authorization header (RFC 8414).
@@ -214,7 +214,7 @@ def _registration_body(grant: Grant, server: ServerMetadata, redirect_uri: str, 
     return encode(document)
 
 
-def _moment(value: object) -> datetime | None:
+def _expiry(value: object) -> datetime | None:
     """Return the timestamp as a datetime, or None if the secret does not expire."""
     if not isinstance(value, int | float) or value <= 0:
         return None

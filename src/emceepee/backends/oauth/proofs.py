@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from emceepee.backends.oauth.oauth_client import OAuthClient
+from emceepee.backends.oauth.oauth_settings import SIGNING_ALGORITHMS
 
 DPOP_ALGORITHM = "ES256"
-ALGORITHMS = frozenset({"ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "EdDSA"})
 ASSERTION_LIFE = timedelta(minutes=5)
 _KEYS_KEPT = 256
 
@@ -67,7 +67,7 @@ def _sign(claims: dict[str, Any], key: Any, algorithm: str, headers: dict[str, A
     import jwt
 
     try:
-        if algorithm not in ALGORITHMS:
+        if algorithm not in SIGNING_ALGORITHMS:
             raise ValueError(algorithm)
         return jwt.encode(claims, key, algorithm=algorithm, headers=headers)
     except (jwt.PyJWTError, ValueError, TypeError, NotImplementedError):  # the last: PyJWT cannot use that type of key

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from emceepee.backends.oauth.flow import KeptState
-from emceepee.backends.oauth.kept_logins import (
+from emceepee.backends.oauth.login_codec import (
     UnreadableLogin,
     read_login,
     read_registration,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from emceepee.backends.oauth.kept_logins import UnreadableLogin, read_tokens, write_tokens
+from emceepee.backends.oauth.login_codec import UnreadableLogin, read_tokens, write_tokens
 from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import Rejected, TokenSet, Unavailable

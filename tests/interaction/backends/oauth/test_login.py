@@ -19,12 +19,12 @@ from emceepee.backends.oauth.flow import (
     LoginTerms,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
+from emceepee.backends.oauth.login_reach import LoginReach
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.backends.oauth.oauth_messages import OAuthRequest
+from emceepee.backends.oauth.oauth_sender import OAuthSender
 from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
-from emceepee.backends.oauth.reach import LoginReach
-from emceepee.backends.oauth.sender import OAuthSender
 from emceepee.backends.oauth.tokens import TokenType
 from emceepee.clock import SystemClock
 from support.system.authorization_server import AuthorizationServer, an_authorization_server

@@ -5,15 +5,17 @@ from datetime import datetime
 from typing import assert_never
 
 from emceepee.backends.oauth.authorization import (
+    SLOW_DOWN_SECONDS,
     AuthorizationCode,
     AuthorizationRequest,
     Denied,
+    DeviceCode,
     Forged,
     Stray,
     authorization_url,
+    read_device_answer,
     read_redirect,
 )
-from emceepee.backends.oauth.device import SLOWER, DeviceCode, read_device_answer
 from emceepee.backends.oauth.flow import (
     AskingForDeviceCode,
     AskingForToken,
@@ -30,37 +32,32 @@ from emceepee.backends.oauth.flow import (
     StartLoginTimer,
     Step,
 )
-from emceepee.backends.oauth.grants import (
-    assertion_request,
-    client_credentials_request,
-    code_request,
-    device_code_request,
-    device_request,
-    granted_identity,
-    identity_request,
-    tokens_of,
-)
 from emceepee.backends.oauth.metadata.well_known import is_openable, is_trustworthy
-from emceepee.backends.oauth.oauth_client import OAuthClient
-from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest
-from emceepee.backends.oauth.oauth_settings import Grant
+from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient
+from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthRequest, answered_object, error_in, post_form
+from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant, IdentityProvider
 from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.tokens import (
+    LONGEST_TOKEN,
     NonceWanted,
     Rejected,
     TokenGrant,
     TokenRefused,
+    TokenSet,
     Unavailable,
     read_token_answer,
 )
 
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+ID_TOKEN = "urn:ietf:params:oauth:token-type:id_token"
+ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 INVALID_CLIENT = ("invalid_client", "unauthorized_client")
 
 
-def ask(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
+def start_token_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
     match terms.settings.grant:
         case Grant.AUTHORIZATION_CODE:
-            return _ask_browser(terms, grantor, client)
+            return _start_browser_request(terms, grantor, client)
         case Grant.DEVICE_CODE:
             return AskingForDeviceCode(grantor=grantor, client=client), (Send(device_request(grantor, client)),)
         case Grant.CLIENT_CREDENTIALS:
@@ -80,7 +77,7 @@ def ask(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
             assert_never(terms.settings.grant)
 
 
-def _ask_browser(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
+def _start_browser_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> Step:
     request = AuthorizationRequest(
         client=client,
         redirect_uri=redirect_address(terms.redirect_uri, terms.settings, grantor.server),
@@ -91,10 +88,10 @@ def _ask_browser(terms: LoginTerms, grantor: Grantor, client: OAuthClient) -> St
     )
     url = authorization_url(grantor.server, request)
     waiting = AwaitingBrowser(grantor=grantor, request=request, url=url)
-    return waiting, (show(waiting),)
+    return waiting, (person_prompt(waiting),)
 
 
-def take_return(state: AwaitingBrowser, url: str) -> Step:
+def handle_redirect(state: AwaitingBrowser, url: str) -> Step:
     request, grantor = state.request, state.grantor
     match outcome := read_redirect(url, request, grantor.server):
         case AuthorizationCode():
@@ -109,7 +106,7 @@ def take_return(state: AwaitingBrowser, url: str) -> Step:
             assert_never(outcome)
 
 
-def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> Step:
+def handle_device_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> Step:
     found = read_device_answer(answer, now)
     issuer = state.grantor.server.issuer
     match found:
@@ -121,12 +118,12 @@ def show_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> 
             if not is_openable(found.verification_uri, issuer):
                 return fail(f"{issuer} wants the code to be entered at an address that is not https")
             waiting = AwaitingDevice(grantor=state.grantor, client=state.client, device=found)
-            return waiting, (show(waiting), StartLoginTimer(found.interval))
+            return waiting, (person_prompt(waiting), StartLoginTimer(found.interval))
         case _:
             assert_never(found)
 
 
-def show(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
+def person_prompt(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
     """Return what to ask the person while the login waits in this state."""
     if isinstance(state, AwaitingBrowser):
         return AskPerson(state.url, state.grantor.server.issuer)
@@ -145,13 +142,13 @@ def poll(state: AwaitingDevice, now: datetime) -> Step:
     return replace(state, is_polling=True), (Send(request.with_nonce(state.nonce) if state.nonce else request),)
 
 
-def take_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
+def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
     waiting = replace(state, is_polling=False)
     match outcome := read_token_answer(answer):
         case TokenGrant():
             return Granted(tokens_of(state.grantor, state.client, outcome, now)), ()
         case Unavailable():
-            return waiting, (StartLoginTimer(state.device.interval + SLOWER),)
+            return waiting, (StartLoginTimer(state.device.interval + SLOW_DOWN_SECONDS),)
         case NonceWanted() if state.nonce != outcome.nonce:
             return poll(replace(waiting, nonce=outcome.nonce), now)
     error = outcome.error if isinstance(outcome, TokenRefused | Rejected) else None
@@ -159,7 +156,7 @@ def take_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
         case "authorization_pending":
             return waiting, (StartLoginTimer(state.device.interval),)
         case "slow_down":
-            slower = replace(state.device, interval=state.device.interval + SLOWER)
+            slower = replace(state.device, interval=state.device.interval + SLOW_DOWN_SECONDS)
             return replace(waiting, device=slower), (StartLoginTimer(slower.interval),)
         case "expired_token":
             return Failed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
@@ -169,7 +166,7 @@ def take_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
     return _refuse(state.grantor, state.client, TokenRefused(reason, error))
 
 
-def exchange_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
+def handle_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
     found = granted_identity(answer)
     if isinstance(found, Unavailable):
         return unreachable("the identity provider", found.reason)
@@ -185,7 +182,7 @@ def _send_for_token(grantor: Grantor, client: OAuthClient, request: OAuthRequest
     return AskingForToken(grantor=grantor, client=client, request=request), (Send(request),)
 
 
-def take_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> Step:
+def handle_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> Step:
     match outcome := read_token_answer(answer):
         case TokenGrant():
             return Granted(tokens_of(state.grantor, state.client, outcome, now)), ()
@@ -218,3 +215,100 @@ def unreachable(who: str, reason: str) -> Step:
 
 def fail(reason: str) -> Step:
     return Failed(reason=reason), ()
+
+
+# The requests of each grant, and the values in their answers.
+
+
+def code_request(grantor: Grantor, request: AuthorizationRequest, code: str) -> OAuthRequest:
+    fields = {"code": code, "redirect_uri": request.redirect_uri, "code_verifier": request.verifier}
+    return _token_request(grantor, request.client, Grant.AUTHORIZATION_CODE, fields, has_scope=False)
+
+
+def client_credentials_request(grantor: Grantor, client: OAuthClient) -> OAuthRequest:
+    return _token_request(grantor, client, Grant.CLIENT_CREDENTIALS, {})
+
+
+def assertion_request(grantor: Grantor, client: OAuthClient, assertion: str) -> OAuthRequest:
+    return _token_request(grantor, client, Grant.JWT_BEARER, {"assertion": assertion})
+
+
+def device_request(grantor: Grantor, client: OAuthClient) -> OAuthRequest:
+    """Build the request for a user code and a device code."""
+    assert grantor.server.device_authorization_endpoint is not None  # `discovery` has checked it
+    return post_form(
+        grantor.server.device_authorization_endpoint,
+        {"scope": _scope(grantor), "resource": grantor.resource},
+        client=client,
+        audience=grantor.server.issuer,
+    )
+
+
+def device_code_request(grantor: Grantor, client: OAuthClient, device: DeviceCode) -> OAuthRequest:
+    return _token_request(grantor, client, Grant.DEVICE_CODE, {"device_code": device.device_code}, has_scope=False)
+
+
+def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthRequest:
+    """Build the token exchange at the identity provider, which yields a grant for the server (RFC 8693)."""
+    method = AuthMethod.NONE if provider.client_secret is None else AuthMethod.BASIC
+    client = OAuthClient(client_id=provider.client_id, client_secret=provider.client_secret, auth_method=method)
+    fields = {
+        "grant_type": TOKEN_EXCHANGE,
+        "requested_token_type": ID_JAG,
+        "subject_token": provider.id_token,
+        "subject_token_type": ID_TOKEN,
+        "audience": grantor.server.issuer,
+        "resource": grantor.resource,
+        "scope": _scope(grantor),
+    }
+    return post_form(provider.token_endpoint, fields, client=client, audience=provider.token_endpoint)
+
+
+def granted_identity(answer: HttpAnswer) -> str | TokenRefused | Unavailable:
+    """Return the assertion that the identity provider issued, or why there is none."""
+    if answer.status >= 500:
+        return Unavailable(f"HTTP {answer.status}")
+    if (error := error_in(answer)) is not None:
+        return TokenRefused(str(error), error)
+    document = answered_object(answer) or {}
+    token = document.get("access_token")
+    if answer.status != 200 or not isinstance(token, str) or not 0 < len(token) <= LONGEST_TOKEN:
+        return TokenRefused(f"HTTP {answer.status} without a token")
+    if document.get("issued_token_type") != ID_JAG:
+        return TokenRefused("it gave a token of another type")
+    return token
+
+
+def tokens_of(grantor: Grantor, client: OAuthClient, grant: TokenGrant, now: datetime) -> TokenSet:
+    """Build the token set. If the answer names no scopes, the requested scopes were granted (RFC 6749)."""
+    return TokenSet(
+        issuer=grantor.server.issuer,
+        resource=grantor.resource,
+        client=client,
+        token_endpoint=grantor.server.token_endpoint,
+        revocation_endpoint=grantor.server.revocation_endpoint,
+        access_token=grant.access_token,
+        token_type=grant.token_type,
+        issued_at=now,
+        expires_at=None if grant.lives is None else now + grant.lives,
+        refresh_token=grant.refresh_token,
+        scopes=grantor.scopes if grant.scopes is None else grant.scopes,
+        asked=grantor.scopes,
+    )
+
+
+def _token_request(
+    grantor: Grantor, client: OAuthClient, grant: Grant, fields: dict[str, str], *, has_scope: bool = True
+) -> OAuthRequest:
+    scope = _scope(grantor) if has_scope else None
+    return post_form(
+        grantor.server.token_endpoint,
+        {"grant_type": GRANT_TYPES[grant], **fields, "resource": grantor.resource, "scope": scope},
+        client=client,
+        audience=grantor.server.issuer,
+        is_proven=grantor.is_proven,
+    )
+
+
+def _scope(grantor: Grantor) -> str | None:
+    return " ".join(grantor.scopes) or None

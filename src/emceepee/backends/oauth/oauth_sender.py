@@ -1,17 +1,17 @@
 """Sends the requests of a login. It logs nothing about them and follows no redirects."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.http_failures import HttpFailure
+from emceepee.backends.http1.origin import Address
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.tls_contexts import TlsSettings
 from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
-from emceepee.backends.oauth.login_tls import login_tls
+from emceepee.backends.oauth.login_reach import LoginReach
 from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthRequest
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
-from emceepee.backends.oauth.reach import LoginReach
 from emceepee.clock import Clock
 
 EXCHANGE_SECONDS = 15.0  # timeout of one exchange
@@ -57,3 +57,25 @@ class OAuthSender:
         response = await http.request(request.method, form.encoded_body())
         body = await response.read(LARGEST_ANSWER)
         return HttpAnswer(status=response.status, headers=response.headers, body=body)
+
+
+def login_tls(tls: TlsSettings | None, url: str, *, server_url: str, issuer: str | None) -> TlsSettings | None:
+    """Return the TLS settings for a request to `url` during a login to the server at `server_url`.
+
+    A CA that is configured for a server is also trusted for its logins, in addition to the system's CAs: many servers
+    in a private network have a public authorization server. A client certificate is a credential, and a server can name
+    any authorization server. So the client certificate goes only to the server's own origin and to the configured
+    issuer.
+    """
+    if tls is None or _is_same_origin(url, server_url):
+        return tls
+    if issuer is not None and _is_same_origin(url, issuer):
+        return replace(tls, server_name=None, insecure=False, is_added=True)
+    return None if tls.ca is None else TlsSettings(ca=tls.ca, is_added=True)
+
+
+def _is_same_origin(one: str, other: str) -> bool:
+    try:
+        return Address.of(one).origin == Address.of(other).origin
+    except ValueError:
+        return False

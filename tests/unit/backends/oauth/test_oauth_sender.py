@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.backends.http1.tls_contexts import TlsSettings
-from emceepee.backends.oauth.login_tls import login_tls
+from emceepee.backends.oauth.oauth_sender import login_tls
 
 SERVER, ISSUER = "https://tracker.test/mcp", "https://login.test/tenant"
 FULL = TlsSettings(ca="ca.pem", cert="ours.pem", key="ours.key", server_name="other.test", insecure=True)

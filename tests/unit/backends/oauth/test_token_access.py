@@ -9,12 +9,12 @@ import pytest
 from emceepee.backends.http1.http_client import Attempts
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
-from emceepee.backends.oauth.access import MOST_ATTEMPTS, TokenAccess
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.renewal import Renewal
+from emceepee.backends.oauth.token_access import MOST_ATTEMPTS, TokenAccess
 from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenType, Unavailable
 from support.fakes.clock import FakeClock
 

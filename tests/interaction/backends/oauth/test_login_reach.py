@@ -14,9 +14,9 @@ from emceepee.backends.http1.proxies import DIRECT, ProxyRules
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
 from emceepee.backends.http1.tls_contexts import TlsContexts
 from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
+from emceepee.backends.oauth.login_reach import LEADS_INSIDE, LoginReach
 from emceepee.backends.oauth.oauth_messages import get, post_json
-from emceepee.backends.oauth.reach import LEADS_INSIDE, LoginReach
-from emceepee.backends.oauth.sender import OAuthSender
+from emceepee.backends.oauth.oauth_sender import OAuthSender
 from emceepee.clock import SystemClock
 from emceepee.guard.policy import is_listed
 

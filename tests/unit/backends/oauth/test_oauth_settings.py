@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from emceepee.backends.oauth.entry import OAuthEntry, oauth_entry_of
-from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
+from emceepee.backends.oauth.oauth_settings import Grant, OAuthEntry, OAuthSettings, oauth_entry_of
 from emceepee.backends.spec import HttpTarget, ServerEntry, entry_of
 from emceepee.wire.json_types import JsonObject
 

@@ -5,10 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.device import DeviceCode
+from emceepee.backends.oauth.authorization import AuthorizationRequest, DeviceCode
 from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, Grantor, KeptState
-from emceepee.backends.oauth.kept_logins import (
+from emceepee.backends.oauth.login_codec import (
     UnreadableLogin,
     read_login,
     read_registration,
