@@ -8,14 +8,15 @@ NODE_BIN := tests/node/node_modules/.bin
 PAGE := src/emceepee/console
 BROWSERS := chromium chromium-browser google-chrome google-chrome-stable
 
-.PHONY: serve demo test checks coverage eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
+.PHONY: serve demo test matrix checks coverage eval simulate chaos soak screenshots bench bench-long bench-docs lint types imports page unit setup pins site programs \
 	browser nginx haproxy redis tinyproxy promtool clean help
 
 help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
 	@echo "make demo         a demonstration conversation over stdio"
-	@echo "make test         lint, types, import contracts and all tests"
-	@echo "make coverage     which branches the quick tests took in the last make test, in tests/output/coverage"
+	@echo "make test         lint, types, import contracts, and the tests of every behavior"
+	@echo "make matrix       every client, balancer, and login of the test matrix, two minutes of faults, and the coverage"
+	@echo "make coverage     the branches that the quick tests take, in tests/output/coverage"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"
 	@echo "make eval         how well codemode_search finds tools; DATA=folder has the sets of questions"
@@ -144,30 +145,35 @@ WHOLE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 checks: types lint imports page
 
-# A file's tests stay in one worker, as they share servers. Files begin in the order of their names: the last are short.
-# One worker more than there are cores on a small machine: tests often wait for a process.
+# The tests of a file share servers, so one worker runs them all. Files start in the order of their names: slow folders
+# come first, and tests/unit fills the gaps at the end. Tests often wait for a process, so a small machine gets one worker
+# more than it has cores.
 WORKERS ?= 3
-PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not alone"
+PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 QUICK := tests/unit tests/contract tests/interaction
-SLOW := $(addprefix --ignore=,$(QUICK))
 
 unit: $(VENV)/.installed
-	@$(PARALLEL) tests/unit tests/contract
+	@$(PARALLEL) -m "not alone and not matrix" tests/unit tests/contract
 
 test: setup
 	@echo "== types, lint, import contracts and the console's page"
 	@$(MAKE) --no-print-directory -j 2 $(WHOLE) checks
 	@rm -f tests/output/figures.txt
-	@echo "== tests of rules and conversations, and which branches they take"
-	@$(PARALLEL) $(QUICK) --cov --cov-report=
-	@echo "== tests of processes, the console, the package and the docs"
-	@$(PARALLEL) $(SLOW)
-	@echo "== tests that nothing may run beside"
-	@$(BIN)/pytest -q -m alone $(SLOW)
+	@echo "== tests"
+	@$(PARALLEL) -m "not alone and not matrix"
+	@echo "== tests that run alone"
+	@$(BIN)/pytest -q -m "alone and not matrix"
 
-coverage:
-	@echo "== which branches the quick tests of the last make test took, in tests/output/coverage"
-	@$(BIN)/coverage html --quiet --fail-under=0
+# Branch coverage doubles the time of the quick tests, so `make test` runs them without.
+matrix: setup coverage
+	@echo "== tests of the matrix"
+	@$(PARALLEL) -m "matrix and not alone"
+	@echo "== tests of the matrix that run alone"
+	@$(BIN)/pytest -q -m "matrix and alone"
+
+coverage: $(VENV)/.installed
+	@echo "== quick tests, with the branches that they take in tests/output/coverage"
+	@$(PARALLEL) -m "not alone and not matrix" $(QUICK) --cov --cov-report=html
 
 chaos: $(VENV)/.installed
 	@echo "== two minutes of faults for three replicas"
