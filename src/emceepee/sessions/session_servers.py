@@ -320,8 +320,19 @@ class SessionServers:
     def _connection(self, spec: BackendSpec) -> Connection:
         authorizer = None
         if self._logins is not None and isinstance(spec.target, HttpTarget) and spec.target.may_log_in:
-            key = ServerKey(self._principal, spec.name, spec.target.url)
-            authorizer = SessionAuthorizer(self._logins, key, spec.target, self._session.questions, self._session.calls)
+
+            def end_login(reason: str | None) -> None:
+                connection.end_login(reason)  # the connection is created below, because it needs the authorizer
+
+            authorizer = SessionAuthorizer(
+                self._logins,
+                ServerKey(self._principal, spec.name, spec.target.url),
+                spec.target,
+                self._session.questions,
+                self._session.calls,
+                on_end=end_login,
+                on_trouble=self._session.change_signal.notify,
+            )
         connection = Connection(
             spec,
             BackendListener(self._session, spec.name),
@@ -335,7 +346,6 @@ class SessionServers:
             spread=self._spread,
         )
         if authorizer is not None:
-            authorizer.on_end, authorizer.on_trouble = connection.end_login, self._session.change_signal.notify
             self._authorizers[connection] = authorizer
         return connection
 

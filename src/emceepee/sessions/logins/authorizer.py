@@ -1,7 +1,8 @@
 """Connect one session's connection to one server with the logins, and ask the session's caller to log in."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
@@ -9,12 +10,11 @@ from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import TokenSet, Unavailable
 from emceepee.backends.spec import HttpTarget
-from emceepee.clock import give_up_after
+from emceepee.clock import Clock, give_up_after
 from emceepee.errors import InvalidArguments, LoginNeeded
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
 from emceepee.sessions.calls import Calls
-from emceepee.sessions.logins.login_trouble import LoginTrouble
 from emceepee.sessions.logins.running_login import RunningLogin
 from emceepee.sessions.logins.server_logins import ServerLogins
 from emceepee.sessions.questions.questions import QuestionClosed, Questions, TooManyQuestions
@@ -27,26 +27,74 @@ OR_A_TOKEN = (
     'Put a token for it into headers, as {"Authorization": "Bearer …"}: best in the configuration file, where '
     "${NAME} takes it from the environment, so that it does not pass through a model"
 )
-
-
 TURN_SECONDS = 20.0  # for authorization servers to answer before a person can be asked
+SLOW_SECONDS = 1.0  # a longer wait for an authorization server is reported
+
+
+class LoginTrouble:
+    """The authorization server that a connection waits for or could not reach, shown in the connection's status.
+
+    `on_change` is called when `words` changes, outside of any step of the connection.
+    """
+
+    def __init__(self, clock: Clock, on_change: Callable[[], None]) -> None:
+        self._clock, self._on_change = clock, on_change
+        self._words: str | None = None
+        self._waiting: list[Callable[[], str]] = []
+
+    @property
+    def words(self) -> str | None:
+        return self._waiting[0]() if self._waiting else self._words
+
+    def note(self, words: str | None) -> None:
+        """Record the problem of the last attempt, or None if it succeeded."""
+        if words != self._words:
+            self._words = words
+            self._on_change()
+
+    @contextmanager
+    def while_waiting(self, words: Callable[[], str]) -> Iterator[None]:
+        """Report a slow wait for an authorization server while the context is open."""
+        alarm = self._clock.call_later(SLOW_SECONDS, lambda: self._begin(words))
+        try:
+            yield
+        finally:
+            alarm.cancel()
+            if words in self._waiting:
+                self._waiting.remove(words)
+                self._on_change()
+
+    def _begin(self, words: Callable[[], str]) -> None:
+        self._waiting.append(words)
+        self._on_change()
 
 
 class SessionAuthorizer:
-    """Implement `Authorizer` for the connection and `LoginWatcher` for the login."""
+    """Implement `Authorizer` for the connection and `LoginWatcher` for the login.
+
+    `on_end` receives the reason of a failed login, or None after a successful one. `on_trouble` is called when
+    `trouble` changes.
+    """
 
     def __init__(
-        self, logins: ServerLogins, key: ServerKey, target: HttpTarget, questions: Questions, calls: Calls
+        self,
+        logins: ServerLogins,
+        key: ServerKey,
+        target: HttpTarget,
+        questions: Questions,
+        calls: Calls,
+        *,
+        on_end: Callable[[str | None], None],
+        on_trouble: Callable[[], None],
     ) -> None:
         self._logins, self._key, self._target = logins, key, target
         self._questions, self._calls = questions, calls
-        self.on_end: Callable[[str | None], None] = lambda _: None
+        self._on_end, self._on_trouble = on_end, on_trouble
         self._waiting: tuple[Call, ...] = ()  # calls that wait for the login
         self._is_asked = False  # whether the person was asked to log in
         self._question: Question | None = None  # the open question, unless there was no room for it
         self._asked_by: Asker | None = None  # the caller that was asked natively
-        self.on_trouble: Callable[[], None] = lambda: None
-        self._told_trouble: LoginTrouble | None = None
+        self._reported: LoginTrouble | None = None  # created by the first slow or failed request
         self._not_renewed: TokenSet | None = None
 
     @property
@@ -70,15 +118,15 @@ class SessionAuthorizer:
     @property
     def trouble(self) -> str | None:
         """Return the current problem, or None. A renewal by another session clears it."""
-        if self._told_trouble is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
+        if self._reported is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
             return None
-        return self._told_trouble.words
+        return self._reported.words
 
     @property
     def _trouble(self) -> LoginTrouble:
-        if self._told_trouble is None:
-            self._told_trouble = LoginTrouble(self._logins.clock, self.on_trouble)
-        return self._told_trouble
+        if self._reported is None:
+            self._reported = LoginTrouble(self._logins.clock, self._on_trouble)
+        return self._reported
 
     @property
     def _running(self) -> RunningLogin | None:
@@ -245,4 +293,4 @@ class SessionAuthorizer:
             self._questions.native.complete(self._key.server, self._elicitation_id)
         if reason is not None:
             self._logins.watch_later_logins(self._key, self)
-        self.on_end(reason)
+        self._on_end(reason)

@@ -1,6 +1,6 @@
 """Who is waited for is told when it takes long, and no longer than that."""
 
-from emceepee.sessions.logins.login_trouble import SLOW_SECONDS, LoginTrouble
+from emceepee.sessions.logins.authorizer import SLOW_SECONDS, LoginTrouble
 from support.fakes.clock import FakeClock
 
 
