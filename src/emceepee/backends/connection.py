@@ -325,8 +325,8 @@ class Connection:
         """Return a function that sends the request once, on a given link."""
 
         async def send(link: Link) -> JsonObject:
-            if (prepare := plan.before_sending) is not None:
-                await prepare(plan)
+            if plan.is_unsent:
+                await self._observer.mark_sent(plan)
             if not link.facts.is_modern:
                 if "inputResponses" in params or "requestState" in params:
                     raise LinkError(

@@ -1,6 +1,6 @@
 """State changes of a connection, as session events and log lines."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.state.connection.connection_state import LinkEnd, LinkEndKind
@@ -33,6 +33,10 @@ class Observer(Protocol):
 
     def keep_settings(self, server: str) -> None:
         """Store the settings that will apply to all future links to the server."""
+        ...
+
+    async def mark_sent(self, plan: Any) -> None:
+        """Return when the store no longer says that this call was not sent: from now on, it may have run."""
         ...
 
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:

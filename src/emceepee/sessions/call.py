@@ -1,7 +1,7 @@
 """One request to a backend, with the objects that carry out its state's effects. `state/call_step.py` has the rules."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
@@ -71,7 +71,7 @@ class Call:
     started_at: float = 0.0  # by the monotonic clock
     patience: float = 0.0  # seconds that the tool waits at most
     backend_task: BackendTask | None = None  # the task that the backend runs for the call
-    before_sending: "Callable[[Call], Awaitable[None]] | None" = None  # set until the call is sent
+    is_unsent: bool = False  # stored as not sent, until a link sends it
     is_resumed: bool = False  # another process started it
     is_kept: bool = False  # another process could resume it
     kept_as: RecordKind = RecordKind.BACKEND_TASK  # the kind of its stored record
@@ -92,11 +92,7 @@ class Call:
     @property
     def can_be_kept(self) -> bool:
         """Whether there is anything to resume from."""
-        return (
-            self.kept_as is not RecordKind.BACKEND_TASK
-            or self.backend_task is not None
-            or self.before_sending is not None
-        )
+        return self.kept_as is not RecordKind.BACKEND_TASK or self.backend_task is not None or self.is_unsent
 
     @property
     def server(self) -> str:
@@ -107,7 +103,8 @@ class Call:
 
         The arguments of an undelivered result stay: an unread reply becomes a task with them.
         """
-        self.runner = self.on_progress = self.before_sending = None
+        self.runner = self.on_progress = None
+        self.is_unsent = False
         self.params = {}
         state = self.state
         if state.has_task or state.stage is not _FINISHED:

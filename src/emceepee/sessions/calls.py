@@ -159,12 +159,12 @@ class Calls:
 
     async def store_before_send(self, call: Call) -> None:
         """Store a call that waits before it is sent, so that another process can send it."""
-        call.before_sending = self._mark_sent
+        call.is_unsent = True
         await self.keep_at_once(call)
 
-    async def _mark_sent(self, call: Call) -> None:
+    async def mark_sent(self, call: Call) -> None:
         """Wait until the store records that the call may have been sent."""
-        call.before_sending = None
+        call.is_unsent = False
         if call.is_kept and call.call_id is not None:
             call.is_kept = False
             self._unsaved.mark(call.kept_as, call.call_id)
@@ -285,9 +285,8 @@ class Calls:
             is_resumed=True,
             is_kept=True,
             kept_as=kept_as,
+            is_unsent=params is not None,
         )
-        if params is not None:
-            call.before_sending = self._mark_sent
         self._in_flight[call] = None
         self._promoted[task.task_id] = call
         self._unsaved.mark(kept_as, task.task_id)
@@ -363,7 +362,7 @@ class Calls:
     def _leave_runner(self, call: Call) -> None:
         """Stop following the call here. Its stored records stay."""
         self._in_flight.pop(call, None)
-        if call.before_sending is None:
+        if not call.is_unsent:
             call.connection.leave_task(call)
         if call.runner is not None:
             call.runner.cancel()

@@ -30,7 +30,7 @@ class KeptTask:
             return None
         if call.backend_task is not None:
             return cls(task=call.backend_task, url=target.url, session=connection.session_record())
-        return None if call.before_sending is None else cls(params=call.params, url=target.url, session=None)
+        return cls(params=call.params, url=target.url, session=None) if call.is_unsent else None
 
     def is_of(self, spec: BackendSpec) -> bool:
         return isinstance(spec.target, HttpTarget) and spec.target.url == self.url

@@ -305,6 +305,9 @@ class Session:
     def keep_settings(self, server: str) -> None:
         self.unsaved.mark(RecordKind.SERVER, server)
 
+    async def mark_sent(self, plan: Call) -> None:
+        await self.calls.mark_sent(plan)
+
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Emit the event. Skip it while the session closes, and skip a disconnect of a removed server."""
         if event is EventType.RESTARTED:

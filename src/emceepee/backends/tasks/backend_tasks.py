@@ -39,8 +39,8 @@ class CallPlan(Protocol):
         ...
 
     @property
-    def before_sending(self) -> Callable[[Any], Awaitable[None]] | None:
-        """A function to run before sending, with the plan as its argument, or None."""
+    def is_unsent(self) -> bool:
+        """Whether the call is stored as not sent. The observer must mark it as sent before a link sends it."""
         ...
 
 
@@ -49,7 +49,7 @@ class NoPlan:
 
     seconds = 600.0
     is_impatient = False
-    before_sending = None
+    is_unsent = False
 
 
 NO_PLAN = NoPlan()
