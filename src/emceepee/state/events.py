@@ -123,8 +123,16 @@ class Outbox:
     is evicted around it. Events whose reply nobody read are returned, and come first the next time.
     """
 
-    def __init__(self, *, most: int, keep: timedelta, most_bytes: int = NO_LIMIT) -> None:
-        self._most, self._keep, self._most_bytes = most, keep, most_bytes
+    def __init__(
+        self,
+        *,
+        most: int,
+        keep: timedelta,
+        most_bytes: int = NO_LIMIT,
+        on_forgotten: Callable[[range], None] = lambda _: None,
+    ) -> None:
+        """`on_forgotten` is called with the numbers of events that were evicted or have expired."""
+        self._most, self._keep, self._most_bytes, self._on_forgotten = most, keep, most_bytes, on_forgotten
         self.budget: EventBudget | None = None
         self.bytes = 0
         self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
@@ -133,7 +141,6 @@ class Outbox:
         self._returned: list[int] = []  # numbers before the cursor, of events whose reply was not read
         self._dropped = 0
         self._unconfirmed: set[Taken] = set()  # what replies carry that are not written yet
-        self.on_forgotten: Callable[[range], None] | None = None  # called with the numbers of events that had to go
         self._warned = False
 
     def __len__(self) -> int:
@@ -283,7 +290,16 @@ class Outbox:
         before = self._events[index - 1].event_id if index else None
         return Delivery(events, self._dropped, cursor_lost, start, before, returned)
 
+    def clear(self) -> None:
+        """Drop all events from memory without calling `on_forgotten`: stored events stay in the store."""
+        self._drop(len(self._events))
+
     def _forget(self, count: int) -> None:
+        self._drop(count)
+        if count:
+            self._on_forgotten(range(self._first - count, self._first))
+
+    def _drop(self, count: int) -> None:
         unseen = max(self._first + count - max(self._cursor, self._first), 0)
         freed = sum(event.size for event in self._events[:count])
         del self._events[:count]
@@ -292,8 +308,6 @@ class Outbox:
             self.budget.used -= count
             self.budget.used_bytes -= freed
         self._first += count
-        if count and self.on_forgotten is not None:
-            self.on_forgotten(range(self._first - count, self._first))
         if self._returned:
             unseen += sum(number < self._first for number in self._returned)
             self._returned = [number for number in self._returned if number >= self._first]

@@ -39,17 +39,15 @@ class Activity:
         self.event_signal = ChangeSignal()
         keep = timedelta(seconds=limits.event_seconds)
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
-        self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes)
+        self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes, on_forgotten=self._mark_all)
         self._wake: Wake | None = None
         self._evicted = 0  # evictions that are not in the log yet
         self._quiet_until = 0.0
-        self._outbox.on_forgotten = self._mark_all
         budget.join(self._outbox)
 
     def close(self) -> None:
         self._budget.leave(self._outbox)
-        self._outbox.on_forgotten = None  # stored events stay
-        self._outbox.evict(len(self._outbox))
+        self._outbox.clear()
 
     @property
     def has_news(self) -> bool:
