@@ -469,6 +469,6 @@ async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken() ->
         await settle()
         error = await scene.error("await_activity")
         assert (error["code"], "3 requests wait" in error["message"]) == ("ERR_LIMIT_EXCEEDED", True)
-        scene.session.handle_notification("one", "notifications/custom", {})
+        scene.backends["one"].link.listener.handle_notification("notifications/custom", {}, None)
         assert [not (await call).get("isError") for call in waiting] == [True] * 3
         assert not (await scene.call("await_activity", timeout_ms=100, last_event_id="0")).get("isError")

@@ -98,7 +98,9 @@ async def test_a_link_has_an_id_of_ours_and_its_end_is_told_by_that(client: Stdi
     await client.answer(request["id"], action="accept", content={"odd": 1})
     assert await waiting == {"action": "accept"}
     for _ in range(2):  # the second time, it is over already
-        client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+        client.scene.backends["demo"].link.listener.handle_notification(
+            "notifications/elicitation/complete", {"elicitationId": "e1"}, None
+        )
     await settle()
     assert client.heard == [
         {
@@ -120,7 +122,9 @@ async def test_a_link_that_a_call_needs_is_put_to_its_caller(client: StdioClient
     await client.answer(request["id"], action="accept")
     await settle()
     assert open_questions(client) == []
-    client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+    client.scene.backends["demo"].link.listener.handle_notification(
+        "notifications/elicitation/complete", {"elicitationId": "e1"}, None
+    )
     assert (await client.next())["params"] == {"elicitationId": request["id"]}
 
 
@@ -130,7 +134,9 @@ async def test_the_end_of_a_link_that_was_declined_is_not_told(client: StdioClie
     await client.scene.clock.advance(READING_SECONDS)
     await client.answer(request["id"], action="decline")
     await waiting
-    client.scene.session.handle_notification("demo", "notifications/elicitation/complete", {"elicitationId": "e1"})
+    client.scene.backends["demo"].link.listener.handle_notification(
+        "notifications/elicitation/complete", {"elicitationId": "e1"}, None
+    )
     await settle()
     assert client.heard == []
 

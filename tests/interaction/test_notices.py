@@ -119,7 +119,7 @@ async def test_a_client_that_shows_a_model_both_copies_has_notices_in_blocks_onl
         result = (await client.next())["result"]
         assert (result["structuredContent"], len(events_in(result))) == ({"timers": []}, 1)
         client.scene.session.notice_options = NoticeOptions(structured=True)
-        client.scene.session.handle_notification("demo", "notifications/odd", {})
+        client.scene.backends["demo"].link.listener.handle_notification("notifications/odd", {}, None)
         await client.call("list_timers")
         assert EVENTS in (await client.next())["result"]["structuredContent"]
 
@@ -143,7 +143,7 @@ async def introduce(client: StdioClient, name: str, *, is_modern: bool) -> None:
         await client.open(name=name)
     await client.call("list_timers")
     await client.next()
-    client.scene.session.handle_notification("demo", "notifications/odd", {})
+    client.scene.backends["demo"].link.listener.handle_notification("notifications/odd", {}, None)
 
 
 async def test_no_notice_is_a_block_of_nothing_but_json() -> None:

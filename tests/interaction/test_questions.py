@@ -10,6 +10,7 @@ import pytest
 
 from emceepee.backends.link import RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
@@ -532,6 +533,18 @@ async def test_roots_are_offered_without_asking_anyone() -> None:
         answer = await scene.backends["one"].link.listener.handle_request("roots/list", {}, None)
         assert answer == {"roots": [{"uri": "file:///home/jo"}]}
         assert await event_types(scene) == []
+
+
+async def test_a_server_gets_its_roots_while_it_is_being_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend, answers = ScriptedBackend(), list[JsonObject]()
+
+    async def ask_for_roots(*_: object) -> None:
+        answers.append(await backend.link.listener.handle_request("roots/list", {}, None))
+
+    monkeypatch.setattr(ServerRegistry, "save", ask_for_roots)
+    async with a_scene(specs=[], one=backend) as scene:
+        await scene.value("add_server", name="one", url="http://one.test/mcp", roots=["file:///home/jo"])
+        assert answers == [{"roots": [{"uri": "file:///home/jo"}]}]
 
 
 async def test_a_server_to_which_no_roots_were_declared_is_told_that_there_is_no_such_method() -> None:

@@ -8,16 +8,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.connection import Connection
-from emceepee.clock import iso, milliseconds
+from emceepee.clock import milliseconds
 from emceepee.errors import (
     BackendDisconnected,
     EmceepeeError,
     ErrorCode,
 )
 from emceepee.ids import Ulids
-from emceepee.sessions.backend_requests import BackendRequests
 from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
 from emceepee.sessions.calls import Calls
 from emceepee.sessions.context import SessionContext
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from emceepee.sessions.lists.entry_search import EntrySearch
 
 log = EventLog("sessions")
-LINK_DONE = "notifications/elicitation/complete"
 
 
 class Session:
@@ -60,7 +57,6 @@ class Session:
     # A dict of more than thirty attributes takes 1.4 KB more, and a process may have many idle sessions.
     __slots__ = (
         "__weakref__",
-        "_backend_requests",
         "_buffer_budget",
         "_buffers",
         "_connections",
@@ -160,7 +156,6 @@ class Session:
         self.tasks = Tasks(context)
         self.calls = Calls(context, self.tasks, self.questions)
         self.timers = Timers(context)
-        self._backend_requests = BackendRequests(self.questions, self.calls, self.limits)
 
     @property
     def results(self) -> KeptResults:
@@ -357,27 +352,6 @@ class Session:
         self.connection(server)
         return [self.buffers(server)]
 
-    def handle_notification(self, server: str, method: str, params: JsonObject) -> None:
-        now = self.clock.now()
-        self.buffers(server).add_notification(method, params, now)
-        if method == LINK_DONE:
-            self.questions.complete_link(server, params.get("elicitationId"))
-        data = {"params": params} if params else {}
-        self.activity.emit(EventType.NOTIFICATION, server, method=method, timestamp=iso(now), **data)
-
-    def handle_progress(self, call: Call, params: JsonObject) -> None:
-        self.calls.report_progress(call, params)
-
-    def handle_backend_task(self, call: Call, task: BackendTask) -> None:
-        self.calls.record_backend_task(call, task)
-
-    async def answer_backend_request(
-        self, server: str, method: str, params: JsonObject, call: Call | None, *, seconds: float | None
-    ) -> JsonObject:
-        return await self._backend_requests.answer(
-            server, method, params, call, roots=self._roots_for(server), seconds=seconds
-        )
-
     def give_up_asking(self, request_id: str) -> None:
         """Stop waiting for a native answer that was unusable or missing. The waiting calls become tasks."""
         question = self.questions.find(request_id)
@@ -480,7 +454,3 @@ class Session:
         """Resume a script that another process started. Return None if that is not possible here."""
         script = None if self.scripts is None else self.scripts.restore(self, task, record)
         return None if script is None else self.calls.resume(task, script, kept_as=RecordKind.SCRIPT).finished
-
-    def _roots_for(self, server: str) -> list[JsonObject]:
-        connection = self._connections.get(server)
-        return [{"uri": uri} for uri in self._dialer.roots_of(connection.spec)] if connection else []

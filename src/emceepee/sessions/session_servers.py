@@ -8,7 +8,6 @@ from typing import Protocol
 from emceepee.backends.connection import Connection
 from emceepee.backends.connection_events import Observer
 from emceepee.backends.spec import BackendSpec, HttpTarget, UnusableTarget
-from emceepee.clock import Clock
 from emceepee.errors import (
     BackendDisconnected,
     DisabledBackend,
@@ -19,32 +18,23 @@ from emceepee.errors import (
     UnknownBackend,
 )
 from emceepee.sessions.asker import Asker
-from emceepee.sessions.backend_events import BackendEvents, BackendListener
-from emceepee.sessions.calls import Calls
-from emceepee.sessions.events.activity import Activity
+from emceepee.sessions.backend_listener import BackendListener, ListenerOwner
 from emceepee.sessions.events.change_signal import ChangeSignal
 from emceepee.sessions.logins.authorizer import SessionAuthorizer
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.records import ServerRecord, SessionProfile
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.state.events import EventType
-from emceepee.state.limits import Limits
 from emceepee.state.session_key import SessionKey
 from emceepee.surface import call_to
 
 
-class ServersOwner(BackendEvents, Observer, Protocol):
+class ServersOwner(ListenerOwner, Observer, Protocol):
     """The parts of a session that `SessionServers` needs."""
 
     principal: str
-    clock: Clock
-    limits: Limits
     profile: SessionProfile
-    activity: Activity
-    questions: Questions
-    calls: Calls
     change_signal: ChangeSignal
     keys: frozenset[SessionKey]
     is_awake: bool
@@ -335,7 +325,7 @@ class SessionServers:
             )
         connection = Connection(
             spec,
-            BackendListener(self._session, spec.name),
+            BackendListener(self._session, spec.name, self._dialer.roots_of(spec)),
             self._session,
             dialer=self._dialer,
             clock=self._session.clock,
