@@ -25,7 +25,7 @@ from emceepee.backends.spec import RestartConfig, ServerEntry
 from emceepee.cli import main as cli
 from emceepee.cli.keep.state_command import PROBLEM
 from emceepee.cli.setup.auth_outcome import DONE, FAILED, USAGE
-from emceepee.cli.setup.config_file import SCHEMA_FILE
+from emceepee.cli.setup.config_command import SCHEMA_FILE
 from emceepee.cli.setup.diagnosis import FindingCode
 from emceepee.clients.client_file import ClientFile
 from emceepee.clients.client_program import ClientProgram, Format

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from emceepee import __version__
-from emceepee.daemon.place import folder_problem, peer_problem
+from emceepee.daemon.daemon_folder import folder_problem, peer_problem
 from support.callers.attached_callers import Home, home, said
 from support.callers.emceepee_process import BOUND
 from support.figures import record_figure

@@ -137,7 +137,10 @@ async def test_an_idle_serve_loads_neither_the_sdk_nor_what_nobody_has_asked_for
     assert loaded_of(RARELY_NEEDED, tmp_path / "modules") == []
 
 
-FOR_SESSIONS = ("emceepee.sessions", "emceepee.tools", "emceepee.server.kernel", "emceepee.config.settings", "pydantic")
+FOR_SESSIONS = (
+    *("emceepee.sessions", "emceepee.tools", "emceepee.server.protocol_methods", "emceepee.config.settings"),
+    "pydantic",
+)
 
 
 @pytest.fixture

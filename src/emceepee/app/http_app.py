@@ -26,7 +26,7 @@ from emceepee.console.assets import Assets, package_files
 from emceepee.console.console_app import ConsoleApp
 from emceepee.console.console_login import LOGIN_PATH
 from emceepee.console.peers import PeerConsoles
-from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.login_throttle import LoginThrottle
 from emceepee.guard.logins import LOGIN_SECONDS, SHORT_LOGIN_SECONDS, Logins
 from emceepee.guard.policy import AddServerPolicy
@@ -36,8 +36,8 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.metrics_app import MetricsApp, metrics_listener
 from emceepee.server.http.uvicorn_server import serve_http
-from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import Metrics, MetricSources
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.session_storage import SessionStorage
 from emceepee.sessions.logins.server_logins import FixedCallback
@@ -99,7 +99,7 @@ async def run_http(
                 await welcome(address, config.http, logins, invite)
 
         def take_over(config: Config) -> None:
-            made.kernel.servers = config.servers
+            made.methods.servers = config.servers
             directory.set_notice_options(notice_options(config))
 
         try:
@@ -167,8 +167,8 @@ def set_callback(callback: FixedCallback, http: HttpConfig, address: str) -> Non
     callback.url, callback.advice = f"http://{host}{CALLBACK_PATH}", "" if http.is_loopback else NO_PUBLIC_URL
 
 
-def gate_rules(http: HttpConfig, *, only_logins: bool = False) -> GateRules:
-    return GateRules(
+def gate_rules(http: HttpConfig, *, only_logins: bool = False) -> AccessRules:
+    return AccessRules(
         tokens=http.tokens,
         hosts=frozenset(http.allow_hosts) | ({urlsplit(http.public_url).netloc} if http.public_url else set()),
         origins=frozenset(http.allow_origins),
@@ -200,11 +200,11 @@ def http_parts(
             clock=clock,
             egress=config.egress,
         )
-    gate = Gate(gate_rules(http, only_logins=only_logins), oauth, logins, LoginThrottle(clock))
+    gate = AccessControl(gate_rules(http, only_logins=only_logins), oauth, logins, LoginThrottle(clock))
     tools = served_tools(config)
     memory = resident_bytes if http.sole_principal is not None else lambda: None
     return HttpParts(
-        kernel=Kernel(tools, servers=config.servers),
+        methods=ProtocolMethods(tools, servers=config.servers),
         tools=Tools(tools, config.surface),
         directory=directory,
         gate=gate,
@@ -282,6 +282,6 @@ async def listen_for_scrapes(config: Config, metrics: Metrics | None, parts: Htt
             yield
             return
         host, port = listen
-        app = MetricsApp(metrics, Gate(gate_rules(replace(config.http, host=host)), parts.oauth))
+        app = MetricsApp(metrics, AccessControl(gate_rules(replace(config.http, host=host)), parts.oauth))
         async with metrics_listener(app, host, port, config.limits, lambda url: log.info("metrics_listen", url=url)):
             yield

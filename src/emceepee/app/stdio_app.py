@@ -21,7 +21,7 @@ from emceepee.config.source import ConfigSource
 from emceepee.guard.caller_identity import LOCAL
 from emceepee.ids import Ulids
 from emceepee.server.dispatch import Tools
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stdio.stdio_endpoint import serve_stdio
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.session_storage import SessionStorage, SessionsUnavailable
@@ -52,10 +52,10 @@ async def run_stdio(
         session.update_profile(transport="stdio")
         session.open_streams += 1  # an open stream keeps the session awake while the process runs
         tools = served_tools(config)
-        kernel = Kernel(tools, servers=config.servers, takes_handles=False)
+        methods = ProtocolMethods(tools, servers=config.servers, takes_handles=False)
 
         def take_over(config: Config) -> None:
-            kernel.servers = config.servers
+            methods.servers = config.servers
             session.notice_options = notice_options(config)
 
         async with (
@@ -63,7 +63,7 @@ async def run_stdio(
             follow_file(source, lambda source: Reloader(source, config, parts.registry, clock, take_over)),
         ):
             await serve_stdio(
-                kernel,
+                methods,
                 Tools(tools, config.surface),
                 session,
                 stdin=stdin,

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from emceepee.cli.client_arguments import seconds
-from emceepee.cli.keep.shells import SHELLS
+from emceepee.cli.keep.completion_command import SHELLS
+from emceepee.cli.setup_arguments import seconds
 from emceepee.paths import STATE_VARIABLE, TOKEN_VARIABLE
 
 EXIT_CODES = "Exit codes: 0 done, 1 it failed, or the tool says so, 2 usage."

@@ -7,12 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from emceepee.backends.process.search_path import drop_relative_folders
-from emceepee.cli.client_arguments import (
-    add_doctor_command,
-    add_import_command,
-    add_install_command,
-    add_undo_command,
-)
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
 from emceepee.cli.config_arguments import add_config_command
 from emceepee.cli.help_text import GroupedHelp, SafeParser
@@ -22,6 +16,12 @@ from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.serving_arguments import add_serving_commands, add_stdio_options, login_options, place_options
 from emceepee.cli.setup.auth_command import add_auth_command, run_auth
+from emceepee.cli.setup_arguments import (
+    add_doctor_command,
+    add_import_command,
+    add_install_command,
+    add_undo_command,
+)
 from emceepee.paths import ATTACH_NEVER
 
 USAGE_ERROR = CANNOT_START
@@ -69,7 +69,7 @@ def _run(
 
             return run_doctor(options)
         case "config":
-            from emceepee.cli.setup.config_file import run_config
+            from emceepee.cli.setup.config_command import run_config
 
             return run_config(options)
         case "daemon":
@@ -77,7 +77,7 @@ def _run(
 
             return run_daemon_command(options)
         case "servers":
-            from emceepee.cli.setup.server_entries import run_servers
+            from emceepee.cli.setup.servers_command import run_servers
 
             return run_servers(options)
         case "call":
@@ -85,7 +85,7 @@ def _run(
 
             return run_call(options)
         case "tools" | "read" | "prompt" | "search":
-            from emceepee.cli.use.server_queries import run_query
+            from emceepee.cli.use.query_command import run_query
 
             return run_query(options)
         case "replay":
@@ -93,19 +93,19 @@ def _run(
 
             return run_replay(options, closed)
         case "logs":
-            from emceepee.cli.watch.log_lines import run_logs
+            from emceepee.cli.watch.logs_command import run_logs
 
             return run_logs(options)
         case "top":
-            from emceepee.cli.watch.live_view import run_top
+            from emceepee.cli.watch.top_command import run_top
 
             return run_top(options)
         case "version":
-            from emceepee.cli.keep.versions import run_version
+            from emceepee.cli.keep.version_command import run_version
 
             return run_version(options)
         case "completion":
-            from emceepee.cli.keep.shells import run_completion
+            from emceepee.cli.keep.completion_command import run_completion
 
             return run_completion(options.shell, parser)
         case _:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from emceepee.cli.client_arguments import PATIENCE_SECONDS, add_writing_options, seconds
+from emceepee.cli.setup_arguments import PATIENCE_SECONDS, add_writing_options, seconds
 
 EXIT_CODES = "Exit codes: 0 done, 1 failed or declined, 2 usage."
 

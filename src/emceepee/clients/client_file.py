@@ -155,6 +155,6 @@ def editor_of(kind: Format) -> ModuleType:
         from emceepee.clients import yaml_edits
 
         return yaml_edits
-    from emceepee.config import jsonc
+    from emceepee.config import jsonc_edits
 
-    return jsonc
+    return jsonc_edits

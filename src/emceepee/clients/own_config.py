@@ -7,7 +7,7 @@ from typing import Any
 
 from emceepee.clients.changes import FileChange
 from emceepee.clients.client_file import read_bytes
-from emceepee.config import jsonc
+from emceepee.config import jsonc_edits
 from emceepee.config.document_errors import BadDocument, ClientError
 from emceepee.paths import CONFIG_VARIABLE, usual_config
 from emceepee.wire.json_types import JsonObject
@@ -69,17 +69,17 @@ class OwnConfig:
         listed = document.get("servers")
         if isinstance(listed, list) and "mcpServers" not in document:
             items = [(index, {"name": name, **entry}) for index, (name, entry) in enumerate(servers, len(listed))]
-            return jsonc.put_all(text, ("servers",), items).encode()
+            return jsonc_edits.put_all(text, ("servers",), items).encode()
         place = "servers" if isinstance(listed, dict) and "mcpServers" not in document else "mcpServers"
-        return jsonc.put_all(text, (place,), list(servers)).encode()
+        return jsonc_edits.put_all(text, (place,), list(servers)).encode()
 
     def without(self, name: str) -> bytes:
         """Raises: ClientError."""
         document, text = self._document(), self._text()
-        text = jsonc.remove(text, ("servers",), _indexes(document.get("servers"), name))
+        text = jsonc_edits.remove(text, ("servers",), _indexes(document.get("servers"), name))
         for place in ("servers", *_OBJECTS):
             if isinstance(document.get(place), dict):
-                text = jsonc.remove(text, (place,), [name])
+                text = jsonc_edits.remove(text, (place,), [name])
         return text.encode()
 
     def with_setting(self, name: str, setting: str, value: object) -> bytes:
@@ -89,12 +89,12 @@ class OwnConfig:
         """
         document, text = self._document(), self._text()
         objects = [key for key in ("servers", *_OBJECTS) if isinstance(document.get(key), dict)]
-        places: list[jsonc.Path] = [("servers", index) for index in _indexes(document.get("servers"), name)]
+        places: list[jsonc_edits.Path] = [("servers", index) for index in _indexes(document.get("servers"), name)]
         places += [(key, name) for key in objects if name in document[key]]
         place = places[0] if places else ("mcpServers", name)
         if value is None:
-            return jsonc.remove(text, place, [setting]).encode()
-        return jsonc.put(text, place, setting, value).encode()
+            return jsonc_edits.remove(text, place, [setting]).encode()
+        return jsonc_edits.put(text, place, setting, value).encode()
 
     def _text(self) -> str:
         try:
@@ -104,7 +104,7 @@ class OwnConfig:
 
     def _document(self) -> JsonObject:
         try:
-            found = jsonc.read(self._text())
+            found = jsonc_edits.read(self._text())
         except BadDocument as error:
             raise BadDocument(f"{self.path}: {str(error).removeprefix(f'{self.path}: ')}") from None
         if not isinstance(found, dict):

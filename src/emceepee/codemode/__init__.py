@@ -2,6 +2,6 @@
 
 May import sessions and below. Read `script.py` first, which drives one script from start to result, including parking
 and resuming. `execution.py` runs it in the sandbox, `script_workers.py` manages the sandbox processes, and
-`calls_at_work.py` makes its calls. `bindings.py` declares the functions that a script can call, and `server_modules.py`
+`script_calls.py` makes its calls. `bindings.py` declares the functions that a script can call, and `server_modules.py`
 builds the modules of `from servers import …`.
 """

@@ -9,7 +9,7 @@ from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.stubs import parameters
 from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed, cut_name
 from emceepee.sessions.session import Session
-from emceepee.telemetry.preview import kept
+from emceepee.telemetry.value_preview import preview
 from emceepee.wire.json_types import JsonObject
 
 LONGEST_MESSAGE = 2000  # characters of a server's error text
@@ -70,7 +70,7 @@ def _name(value: Any) -> str:
 
 
 def _first_words(content: Any) -> str:
-    shown, _ = kept(content, LONGEST_MESSAGE)
+    shown, _ = preview(content, LONGEST_MESSAGE)
     return str(said({"content": shown}))
 
 

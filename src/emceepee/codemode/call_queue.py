@@ -21,7 +21,7 @@ from emceepee.codemode.bindings import (
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import PendingCall
-from emceepee.codemode.privacy import ANSWERING_TOOLS, gives_answers
+from emceepee.codemode.private_scripts import ANSWERING_TOOLS, gives_answers
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import PACKAGE, ServerModules
 from emceepee.codemode.values import Conversions, NotJson, Size, as_json, budget_of, excess

@@ -6,7 +6,7 @@ from emceepee.backends.spec import RESERVED_NAME
 from emceepee.codemode.bindings import THIS_TOOL
 from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
-from emceepee.codemode.privacy import gives_answers
+from emceepee.codemode.private_scripts import gives_answers
 from emceepee.codemode.script import Script, ScriptParts
 from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments

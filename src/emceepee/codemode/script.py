@@ -8,7 +8,7 @@
 The record is stored once the script has waited for a tenth of a second, or before a reply names its task (`store`).
 
 A script runs in a worker (`execution`) until all of it waits for answers. Only then do the calls that it made in that
-stretch (`call_queue`) begin (`calls_at_work`). So a snapshot contains them all, and a snapshot that is stored before
+stretch (`call_queue`) begin (`script_calls`). So a snapshot contains them all, and a snapshot that is stored before
 they are sent covers every call that may have run. A process that continues from it repeats only computation.
 """
 
@@ -24,12 +24,12 @@ from emceepee.backends.spec import RESERVED_NAME
 from emceepee.bounds.budget import OverBudget
 from emceepee.clock import within
 from emceepee.codemode.call_queue import CallQueue
-from emceepee.codemode.calls_at_work import CallsAtWork
 from emceepee.codemode.execution import Execution
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
-from emceepee.codemode.privacy import gives_answers, without_literals
+from emceepee.codemode.private_scripts import gives_answers, without_literals
+from emceepee.codemode.script_calls import ScriptCalls
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
 from emceepee.codemode.server_modules import ServerModules, modules_for
@@ -101,7 +101,7 @@ class Script:
         self._kept = kept  # its state when it last waited
         self._broken = broken
         modules = ServerModules() if kept is None else ServerModules.from_record(kept.modules)
-        self._at_work = CallsAtWork(
+        self._at_work = ScriptCalls(
             session, parts.tools, parts.conversions, self._log, caller=caller, on_answer=self._mark
         )
         self._queue = CallQueue(

@@ -16,7 +16,7 @@ from emceepee.backends.spec import (
     root_uri,
 )
 from emceepee.bounds.files import read_file
-from emceepee.config import jsonc
+from emceepee.config import jsonc_edits
 from emceepee.config.document_errors import BadDocument
 from emceepee.config.secret_references import BadReference, References, literal_secrets
 from emceepee.config.server_entry import ConfiguredEntry, ReportMistake, read_entry, unusable_spec
@@ -121,7 +121,7 @@ def _document(text: str, source: str) -> JsonObject:
     if not text.strip():
         raise ConfigError(f"{source}: not valid JSON: it is empty")
     try:
-        document = jsonc.read(text)
+        document = jsonc_edits.read(text)
     except BadDocument as error:
         raise ConfigError(f"{source}: {error}") from None
     if not isinstance(document, dict):

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 
 from emceepee.backends.http1.egress import EgressSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.guard.access_control import LOOPBACK_NAMES
 from emceepee.guard.caller_identity import LOCAL
-from emceepee.guard.gate import LOOPBACK_NAMES
 from emceepee.paths import KEYRING, NATIVE_ELICITATION, NOTICES, SECRETS, STATE_VARIABLE, SYNCS, TOKEN_VARIABLE
 from emceepee.state.limits import Limits
 from emceepee.store.location import KEY_VARIABLE, BadLocation, StateLocation, parse_location

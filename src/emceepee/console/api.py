@@ -6,12 +6,12 @@ from functools import partial
 
 from emceepee.clock import Clock, iso
 from emceepee.console import server_settings
+from emceepee.console.console_request import ConsoleRequest, Route
 from emceepee.console.feed import Feed, SessionSource, server_row
 from emceepee.console.other_sessions import OtherSessions, SessionNotHere
 from emceepee.console.overview import Memory, Overview, joined_overview
 from emceepee.console.peers import NoPeers, PeerConsoles
 from emceepee.console.recording import begin_recording, end_recording
-from emceepee.console.request import ConsoleRequest, Route
 from emceepee.console.rows import detail, joined_waterfall, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
@@ -19,8 +19,8 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import task_view, timer_view
 from emceepee.state.limits import Limits
 from emceepee.state.question import QuestionKind
-from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
+from emceepee.telemetry.value_preview import preview
 from emceepee.web.asgi import respond_json
 from emceepee.web.streams import Writing
 from emceepee.wire.codec import encode
@@ -178,7 +178,7 @@ async def _request(session: Session, given: JsonObject) -> JsonObject:
 
 async def _task(session: Session, given: JsonObject) -> JsonObject:
     task = session.tasks.get(_text(given, "id"))
-    result, is_cut = kept(task.result, SHOWN_BYTES)
+    result, is_cut = preview(task.result, SHOWN_BYTES)
     return {"task": task_view(task), "result": redacted(result), "isCut": is_cut}
 
 

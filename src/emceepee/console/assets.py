@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from emceepee.console.request import ConsoleRequest, Route
+from emceepee.console.console_request import ConsoleRequest, Route
 from emceepee.web.asgi import Header, Headers, Send
 
 ASSETS_PATH = "/console/assets"

@@ -7,11 +7,11 @@ from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
 from emceepee.console.console_login import LOGIN_PATH, ConsoleLoginPages, redirect
+from emceepee.console.console_request import ConsoleRequest, Route
 from emceepee.console.other_sessions import SessionNotHere
-from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import EmceepeeError, ErrorCode
+from emceepee.guard.access_control import AccessControl
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate
 from emceepee.guard.logins import Logins
 from emceepee.web.asgi import CallerLeft, Header, Headers, Receive, Scope, Send, is_json, respond_json
 from emceepee.wire.json_types import JsonObject
@@ -63,7 +63,7 @@ class RouteProvider(Protocol):
 class ConsoleApp:
     """Serves the routes in its table."""
 
-    def __init__(self, gate: Gate, logins: Logins, api: RouteProvider, assets: Assets) -> None:
+    def __init__(self, gate: AccessControl, logins: Logins, api: RouteProvider, assets: Assets) -> None:
         self._gate, self._api, self._assets = gate, api, assets
         self._is_draining = False
         logins.on_end = api.end_stale_streams

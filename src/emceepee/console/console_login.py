@@ -3,10 +3,10 @@
 from urllib.parse import parse_qsl
 
 from emceepee.console.assets import Assets, respond_page
-from emceepee.console.request import ConsoleRequest, Route
+from emceepee.console.console_request import ConsoleRequest, Route
 from emceepee.errors import InvalidArguments, NotAllowed
+from emceepee.guard.access_control import AccessControl, is_same_origin
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate, is_same_origin
 from emceepee.guard.logins import Logins, cookie_name, cookies
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import Header, Headers, respond
@@ -26,7 +26,7 @@ NO_TOKENS = "This server takes no tokens. Open the link in the output of emceepe
 class ConsoleLoginPages:
     """Login pages, open to everyone. They reveal only whether a code or token is valid."""
 
-    def __init__(self, gate: Gate, logins: Logins, assets: Assets) -> None:
+    def __init__(self, gate: AccessControl, logins: Logins, assets: Assets) -> None:
         self._gate, self._logins, self._assets = gate, logins, assets
 
     def routes(self) -> tuple[Route, ...]:

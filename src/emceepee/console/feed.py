@@ -11,16 +11,16 @@ from emceepee.console.feed_frames import Frame, gone_frame, make_frame
 from emceepee.console.peer_feeds import PeerFeeds
 from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
 from emceepee.console.rows import SHOWN_LINE_BYTES, log_view, row
-from emceepee.console.tellers import Tellers
+from emceepee.console.session_reporters import SessionReporters
 from emceepee.futures import let_others_run
 from emceepee.sessions.events.buffers import LogLine
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_view, server_summary, task_view, timer_view
 from emceepee.state.events import Event
 from emceepee.state.limits import Limits
-from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span
+from emceepee.telemetry.value_preview import preview
 from emceepee.web.streams import PING, PING_SECONDS
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
@@ -58,12 +58,12 @@ class Feed:
         self._followed: dict[str, _SessionFeed] = {}
         self._due = asyncio.Event()
         self._is_new = True  # whether sessions began or ended since the last check
-        self._tellers = Tellers()
-        self._others = PeerFeeds(peers or NoPeers(), principal, clock, self._tellers, self._due.set)
+        self._reporters = SessionReporters()
+        self._others = PeerFeeds(peers or NoPeers(), principal, clock, self._reporters, self._due.set)
 
-    def teller_of(self, session_id: str) -> Peer | None:
+    def reporter_of(self, session_id: str) -> Peer | None:
         """Return the replica that has the session, according to this feed."""
-        return self._tellers.teller_of(session_id)
+        return self._reporters.reporter_of(session_id)
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         began = self._clock.monotonic()
@@ -118,7 +118,7 @@ class Feed:
         for session_id, followed in list(self._followed.items()):
             if followed.is_different:
                 for frame in followed.changed_frames():
-                    if frame.name != "session" or self._tellers.tell(OWN, session_id):
+                    if frame.name != "session" or self._reporters.tell(OWN, session_id):
                         yield frame.encoded
         yield from self._others.take()
 
@@ -126,7 +126,7 @@ class Feed:
         present = {session.session_id: session for session in self._source.sessions_of(self._principal)}
         for session_id in self._followed.keys() - present.keys():
             self._followed.pop(session_id).close()
-            if self._tellers.end(OWN, session_id):
+            if self._reporters.end(OWN, session_id):
                 yield gone_frame(session_id).encoded
         for session_id, session in present.items():
             if session_id not in self._followed:
@@ -220,7 +220,7 @@ def _size(value: object) -> int:
 
 def _shown_event(event: Event, session: Session) -> tuple[int, JsonObject]:
     view = event_view(event)
-    data, _ = kept(view["data"], SHOWN_LINE_BYTES)
+    data, _ = preview(view["data"], SHOWN_LINE_BYTES)
     return _size(view["data"]), {"session": session.session_id} | redacted(view | {"data": data})
 
 

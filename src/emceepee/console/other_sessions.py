@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 from urllib.parse import urlencode
 
+from emceepee.console.console_request import ConsoleRequest
 from emceepee.console.peers import Peer, PeerAnswer, PeerConsoles, PeerLost, PeerRequest
-from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import JSON_TYPE, respond
@@ -26,7 +26,7 @@ class SessionNotHere(EmceepeeError):
 class SessionTeller(Protocol):
     """A feed, which knows the replica of each session that it reported."""
 
-    def teller_of(self, session_id: str) -> Peer | None: ...
+    def reporter_of(self, session_id: str) -> Peer | None: ...
 
 
 class OtherSessions:
@@ -82,8 +82,8 @@ class OtherSessions:
         """Return the peers, the session's probable owner first; no peers if the id is not a string."""
         if not isinstance(session_id, str):
             return ()
-        tellers = {feed.teller_of(session_id) for feed in self._feeds()}
-        return sorted(self._peers.peers, key=lambda peer: peer not in tellers)
+        reporters = {feed.reporter_of(session_id) for feed in self._feeds()}
+        return sorted(self._peers.peers, key=lambda peer: peer not in reporters)
 
 
 def _peer_request(request: ConsoleRequest, body: bytes = b"") -> PeerRequest:

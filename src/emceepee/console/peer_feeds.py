@@ -18,7 +18,7 @@ from contextlib import aclosing
 from emceepee.clock import Clock, Handle, epoch_milliseconds, give_up_after
 from emceepee.console.feed_frames import Frame, FrameSplitter, gone_frame, make_frame, parse_frame
 from emceepee.console.peers import Peer, PeerConsoles, PeerLost
-from emceepee.console.tellers import Tellers
+from emceepee.console.session_reporters import SessionReporters
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
@@ -35,9 +35,9 @@ class PeerFeeds:
     """The peer feeds of one page. `due` is called when frames are available."""
 
     def __init__(
-        self, peers: PeerConsoles, principal: str, clock: Clock, tellers: Tellers, due: Callable[[], None]
+        self, peers: PeerConsoles, principal: str, clock: Clock, reporters: SessionReporters, due: Callable[[], None]
     ) -> None:
-        self._peers, self._principal, self._clock, self._tellers, self._due = peers, principal, clock, tellers, due
+        self._peers, self._principal, self._clock, self._reporters, self._due = peers, principal, clock, reporters, due
         self._feeds: dict[Peer, _PeerFeed] = {}
         self._tasks = TaskOwner("peer feeds")
 
@@ -75,16 +75,16 @@ class PeerFeeds:
             frame = parse_frame(encoded)
             match frame.name:
                 case "hello":
-                    self._tellers.begin(feed.peer)
+                    self._reporters.begin(feed.peer)
                     feed.begin()
                 case "ready":
                     feed.is_settled = feed.is_complete = True
-                    yield from map(gone_frame, self._tellers.complete(feed.peer))
+                    yield from map(gone_frame, self._reporters.complete(feed.peer))
                 case "session":
-                    if self._tellers.tell(feed.peer, frame.data["id"]):
+                    if self._reporters.tell(feed.peer, frame.data["id"]):
                         yield frame
                 case "session_gone":
-                    if self._tellers.end(feed.peer, frame.data["id"]):
+                    if self._reporters.end(feed.peer, frame.data["id"]):
                         yield frame
                 case "logs" if feed.repeats:
                     pass  # the page has them and could not detect duplicates
@@ -103,7 +103,7 @@ class PeerFeeds:
             rows = [row | ended | {"endedAt": max(now, row["startedAt"])} for row in feed.pending.values()]
             feed.pending.clear()
             yield make_frame("requests", {"rows": rows})
-        yield from map(gone_frame, self._tellers.leave(feed.peer))
+        yield from map(gone_frame, self._reporters.leave(feed.peer))
         if feed.peer not in self._peers.peers:
             self._feeds.pop(feed.peer, None)
 

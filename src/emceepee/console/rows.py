@@ -7,9 +7,9 @@ from emceepee.clock import epoch_milliseconds, iso
 from emceepee.futures import let_others_run
 from emceepee.sessions.events.buffers import LogLine
 from emceepee.sessions.session import Session
-from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.spans import Span, SpanKind
+from emceepee.telemetry.value_preview import preview
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
@@ -107,7 +107,7 @@ def log_view(line: LogLine, session: Session) -> JsonObject:
         "timestamp": iso(line.at),
         "level": str(line.level),
         "source": str(line.source),
-        "data": redacted(kept(line.data, SHOWN_LINE_BYTES)[0]),  # cut before masking, which takes long
+        "data": redacted(preview(line.data, SHOWN_LINE_BYTES)[0]),  # cut before masking, which takes long
     }
     return view if line.logger is None else view | {"logger": line.logger}
 

@@ -20,12 +20,12 @@ from emceepee.app.session_parts import (
 from emceepee.clock import Clock, Handle, SystemClock
 from emceepee.config.settings import Config
 from emceepee.config.source import ConfigSource
-from emceepee.daemon.attached import AttachedCallers
+from emceepee.daemon.attached_callers import AttachedCallers
 from emceepee.daemon.followed_identity import FollowedIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.garbage_collector import freeze_startup_objects
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stop_signals import on_stop_signals
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.session_storage import SessionStorage
@@ -85,9 +85,9 @@ async def run_daemon(
     ):
         directory = SessionDirectory(parts, SessionStorage(store, clock) if store.is_durable else None)
         tools = served_tools(config)
-        kernel = Kernel(tools, servers=config.servers, takes_handles=False)
+        methods = ProtocolMethods(tools, servers=config.servers, takes_handles=False)
         callers = AttachedCallers(
-            kernel,
+            methods,
             Tools(tools, config.surface),
             directory,
             identity,
@@ -96,7 +96,7 @@ async def run_daemon(
         )
 
         def take_over(config: Config) -> None:
-            kernel.servers = config.servers
+            methods.servers = config.servers
             directory.set_notice_options(notice_options(config))
             identity.reread()
 

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from emceepee.daemon.daemon_folder import LOCK_NAME, SOCKET_NAME
 from emceepee.daemon.greeting import DaemonHello
 from emceepee.daemon.launcher import ENDING_SECONDS, LOOK_SECONDS, NoDaemon
-from emceepee.daemon.place import LOCK_NAME, SOCKET_NAME
 from emceepee.paths import PRIVATE_FILE
 
 BACKLOG = 128

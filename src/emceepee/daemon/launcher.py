@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from emceepee.daemon.daemon_folder import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello, Welcome, read_welcome, write_greeting
-from emceepee.daemon.place import LOCK_NAME, LOG_NAME, SOCKET_NAME, STARTING_NAME, UnsafePlace, check_peer
 from emceepee.paths import PRIVATE_FILE
 
 GREETING_SECONDS = 10.0  # for a busy daemon

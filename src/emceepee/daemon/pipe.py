@@ -11,9 +11,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from emceepee.daemon.daemon_line import ANSWER_GROWTH, READ_BYTES, DaemonLine, Loss, Sent
-from emceepee.daemon.launcher import Attached, NoDaemon
-from emceepee.daemon.messages import (
+from emceepee.daemon.daemon_connection import ANSWER_GROWTH, READ_BYTES, DaemonConnection, Loss, Sent
+from emceepee.daemon.json_rpc_lines import (
     INVALID_REQUEST,
     MessageId,
     canceled_in,
@@ -22,6 +21,7 @@ from emceepee.daemon.messages import (
     parse,
     requests_in,
 )
+from emceepee.daemon.launcher import Attached, NoDaemon
 from emceepee.terminal_text import printable
 from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
@@ -43,7 +43,7 @@ class DaemonPipe:
         self._turn = threading.Lock()  # held by the thread that writes to the daemon or finds the next one
         self._again: deque[Sent] = deque()  # requests of lost daemons
         self._handshake = Handshake()
-        self._line: DaemonLine | None = self._open(attached)
+        self._line: DaemonConnection | None = self._open(attached)
 
     def run(self) -> None:
         while data := os.read(self._stdin, READ_BYTES):
@@ -78,7 +78,7 @@ class DaemonPipe:
             except NoDaemon as error:
                 self._refuse(sent, error)
 
-    def _connected(self) -> DaemonLine:
+    def _connected(self) -> DaemonConnection:
         """Return the line to the daemon, or to its successor. Raises: NoDaemon."""
         while (line := self._line) is None or line.is_lost:
             if line is not None:
@@ -89,12 +89,12 @@ class DaemonPipe:
             self._send_again(self._line)
         return line
 
-    def _open(self, attached: Attached) -> DaemonLine:
-        line = DaemonLine(attached.connection, self, ANSWER_GROWTH * self._longest_line)
+    def _open(self, attached: Attached) -> DaemonConnection:
+        line = DaemonConnection(attached.connection, self, ANSWER_GROWTH * self._longest_line)
         self._handshake.repeat(line)
         return line
 
-    def _send_again(self, line: DaemonLine) -> None:
+    def _send_again(self, line: DaemonConnection) -> None:
         while self._again:
             sent = self._again.popleft().repeated()
             if not line.send(sent):
@@ -106,7 +106,7 @@ class DaemonPipe:
         for key in sent.keys:
             self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
 
-    # Reports from a line to a daemon (`LineOwner`).
+    # Reports from a line to a daemon (`DaemonConnectionOwner`).
 
     def lose(self, loss: Loss) -> None:
         for key in loss.lost:
@@ -154,7 +154,7 @@ class Handshake:
     def confirm(self, keys: list[MessageId]) -> None:
         self._is_answered = self._is_answered or self._key in keys
 
-    def repeat(self, line: DaemonLine) -> None:
+    def repeat(self, line: DaemonConnection) -> None:
         if self._opening is not None and self._key is not None and self._is_answered:
             line.send(Sent(line=self._opening), unheard=self._key)
             if self._opened is not None:

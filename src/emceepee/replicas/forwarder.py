@@ -12,8 +12,8 @@ from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
 from emceepee.replicas.hop_messages import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
-from emceepee.replicas.passage import FAILED_STATUS, Passage
 from emceepee.replicas.proven_response import ProvenResponse
+from emceepee.replicas.response_relay import FAILED_STATUS, ResponseRelay
 from emceepee.replicas.signature import SignedMessage, Signer
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
@@ -69,7 +69,7 @@ class Forwarder:
             hop = await link.send(message, request.identity)
         except (NotConnected, ValueError):
             return ForwardOutcome.UNREACHABLE
-        return await Passage(link, hop, request, lost_reply).run()
+        return await ResponseRelay(link, hop, request, lost_reply).run()
 
     @property
     def is_passing(self) -> bool:

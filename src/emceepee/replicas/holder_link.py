@@ -2,7 +2,7 @@
 
 A holder stores what a response carried until it learns that the caller has read it (decision 17), and counts its events
 as delivered when it learns that the response was written. Both kinds of news ride on the next request to the holder, or
-go by themselves after a short delay. News of an unread response goes at once.
+go by themselves after a short delay. DeliveryReport of an unread response goes at once.
 """
 
 import asyncio
@@ -17,9 +17,9 @@ from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.clock import Handle, epoch_milliseconds
 from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import TaskOwner
+from emceepee.replicas.delivery_reports import DeliveryReport, UnreportedResponses
 from emceepee.replicas.hop_messages import LEAVING_STATUS, SETTLE_PATH, settlement
 from emceepee.replicas.proven_response import ProvenResponse
-from emceepee.replicas.settlement import News, Unsettled
 from emceepee.replicas.signature import HOP_HEADER, SignedMessage, Signer
 from emceepee.state.replica import Replica
 from emceepee.telemetry.logs import EventLog
@@ -67,7 +67,7 @@ class SentHop:
 
     number: int
     response: ProvenResponse
-    news: News
+    news: DeliveryReport
     """The news that the request carried."""
 
 
@@ -77,7 +77,7 @@ class HolderLink:
         self.holder, self.parts = holder, parts
         self.passages: set[LinkPassage] = set()
         self._connections = parts.pool.of(_origin(holder.address))
-        self._unsettled = Unsettled()
+        self._unsettled = UnreportedResponses()
         self._timer: Handle | None = None
         self._settles_at = 0.0
         self._settling: asyncio.Task[None] | None = None
@@ -191,7 +191,7 @@ class HolderLink:
         """Drop a lost holder, whatever the state of its connections."""
         self._is_over = True
         self._stop_timer()
-        self._unsettled = Unsettled()
+        self._unsettled = UnreportedResponses()
         for passage in list(self.passages):
             passage.break_off()
 

@@ -15,8 +15,8 @@ from emceepee.replicas.hop_messages import (
     request_target,
     signed,
 )
+from emceepee.replicas.inbound_hops import HopExchange, InboundHops
 from emceepee.replicas.proven_answer import ProvenAnswer
-from emceepee.replicas.senders import HopExchange, Senders
 from emceepee.replicas.signature import HOP_HEADER, Hop, SignedMessage, Verifier
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_reader import MCP_PATH
@@ -54,15 +54,15 @@ class HopParts:
 class HopConnection(ServerConnection):
     """Records its sender after the first signed request."""
 
-    def __init__(self, *args: Any, senders: Senders, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, hops: InboundHops, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._senders = senders
+        self._hops = hops
         self._instance: bytes | None = None
 
     def join(self, hop: Hop) -> None:
         if self._instance is None:
             self._instance = hop.instance
-            self._senders.join(hop)
+            self._hops.join(hop)
 
     def refusal(self, status: HTTPStatus) -> bytes:
         return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -79,12 +79,12 @@ class HopConnection(ServerConnection):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self._instance is not None:
-            self._senders.leave(self._instance)
+            self._hops.leave(self._instance)
 
 
 class HopApp:
-    def __init__(self, parts: HopParts, senders: Senders) -> None:
-        self._parts, self._senders = parts, senders
+    def __init__(self, parts: HopParts, hops: InboundHops) -> None:
+        self._parts, self._hops = parts, hops
         self._verifier = Verifier(parts.key)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,14 +98,14 @@ class HopApp:
         connection.join(hop)
         if scope.get("raw_path") == SETTLE_PATH:
             news, is_farewell = parse_settlement(body)
-            self._senders.settle(hop, news, is_farewell=is_farewell)
+            self._hops.settle(hop, news, is_farewell=is_farewell)
             await _respond(self._answer(hop, scope, send).send, 200)
             return
-        exchange = self._senders.begin(hop, connection)
+        exchange = self._hops.begin(hop, connection)
         try:
             await self._serve(hop, exchange, HttpRequest(scope, {}, receive, send, hop.identity), body)
         finally:
-            self._senders.finish(hop, exchange)
+            self._hops.finish(hop, exchange)
 
     async def _serve(self, hop: Hop, exchange: HopExchange, request: HttpRequest, body: bytes) -> None:
         scope, send = request.scope, request.send

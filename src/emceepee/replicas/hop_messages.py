@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from emceepee.replicas.settlement import News
+from emceepee.replicas.delivery_reports import DeliveryReport
 from emceepee.replicas.signature import HOP_HEADER
 from emceepee.web.asgi import Header, Scope
 
@@ -62,15 +62,15 @@ def response_head(status: int, headers: Iterable[Header]) -> bytes:
     return b"%d\r\n%b" % (status, b"".join([b"%b: %b\r\n" % pair for pair in headers]))
 
 
-def settlement(news: News, *, is_farewell: bool = False) -> bytes:
+def settlement(news: DeliveryReport, *, is_farewell: bool = False) -> bytes:
     """Encode the fate of responses; after a farewell, all others count as read."""
     numbers = (" ".join(map(str, some)).encode() for some in news)
     return b"\n".join((*numbers, FAREWELL if is_farewell else b""))
 
 
-def parse_settlement(body: bytes) -> tuple[News, bool]:
+def parse_settlement(body: bytes) -> tuple[DeliveryReport, bool]:
     *numbers, farewell = body.split(b"\n")
-    return News(*(tuple(map(int, some.split())) for some in numbers)), farewell == FAREWELL
+    return DeliveryReport(*(tuple(map(int, some.split())) for some in numbers)), farewell == FAREWELL
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.replicas.hop_app import HopApp, HopConnection, HopParts
-from emceepee.replicas.senders import Senders
+from emceepee.replicas.inbound_hops import InboundHops
 from emceepee.replicas.signature import SigningReplica
 from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.http.uvicorn_server import BACKLOG, ListeningServer, listen_on, server_config, url_of
@@ -42,11 +42,9 @@ class BoundListener:
 
     @asynccontextmanager
     async def serve(self, parts: HopParts, limits: Limits) -> "AsyncIterator[HopListener]":
-        senders, tasks = Senders(parts.clock), TaskOwner("hops")
+        hops, tasks = InboundHops(parts.clock), TaskOwner("hops")
         table = ConnectionTable(_hop_limits(limits))
-        config = server_config(
-            HopApp(parts, senders), partial(HopConnection, table=table, senders=senders), tls=self.tls
-        )
+        config = server_config(HopApp(parts, hops), partial(HopConnection, table=table, hops=hops), tls=self.tls)
         ready = asyncio.Event()
 
         async def is_ready() -> None:
@@ -59,9 +57,9 @@ class BoundListener:
             await ready.wait()
             if serving.done():
                 serving.result()
-            yield HopListener(senders)
+            yield HopListener(hops)
         finally:
-            await asyncio.wait({tasks.spawn(senders.wait_until_told(), name="wait")}, timeout=TOLD_SECONDS)
+            await asyncio.wait({tasks.spawn(hops.wait_until_told(), name="wait")}, timeout=TOLD_SECONDS)
             server.should_exit = True
             await asyncio.wait({serving}, timeout=2 * CLOSE_TASKS_SECONDS)
             await tasks.close(within=CLOSE_IDLE_SECONDS)
@@ -70,15 +68,15 @@ class BoundListener:
 class HopListener:
     """The server for other replicas."""
 
-    def __init__(self, senders: Senders) -> None:
-        self._senders = senders
+    def __init__(self, hops: InboundHops) -> None:
+        self._hops = hops
 
     def __repr__(self) -> str:
-        return f"<HopListener {self._senders!r}>"
+        return f"<HopListener {self._hops!r}>"
 
     def drop(self, replica: Replica) -> None:
         """Drop a lost replica: it will not report whether the responses that it passed back were read."""
-        self._senders.drop(SigningReplica(replica.slot, replica.epoch))
+        self._hops.drop(SigningReplica(replica.slot, replica.epoch))
 
 
 @contextmanager

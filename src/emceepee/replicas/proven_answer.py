@@ -11,8 +11,8 @@ from emceepee.replicas.hop_messages import (
     proof_value,
     response_head,
 )
+from emceepee.replicas.inbound_hops import HopExchange
 from emceepee.replicas.response_frames import FrameWriter, framed_length
-from emceepee.replicas.senders import HopExchange
 from emceepee.replicas.signature import HOP_HEADER, ResponseProof
 from emceepee.web.asgi import Send
 from emceepee.wire.json_types import JsonObject

@@ -21,7 +21,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from emceepee.guard.caller_identity import CallerIdentity
-from emceepee.replicas.settlement import NO_NEWS, News
+from emceepee.replicas.delivery_reports import NOTHING_TO_REPORT, DeliveryReport
 from emceepee.state.replica import Replica
 
 HOP_HEADER = b"emceepee-hop"
@@ -58,7 +58,7 @@ class Hop:
     sender: SigningReplica
     instance: bytes
     number: int
-    news: News
+    news: DeliveryReport
 
 
 class Signer:
@@ -82,7 +82,7 @@ class Signer:
         sender: Replica,
         at: int,
         identity: CallerIdentity,
-        news: News = NO_NEWS,
+        news: DeliveryReport = NOTHING_TO_REPORT,
     ) -> bytes:
         """Return the header's value. `at` is in seconds since the epoch. Of the news, unread responses are left out."""
         fields = b"%b %d.%d %d.%d %d %b.%d %b %b %b" % (
@@ -127,7 +127,7 @@ class Verifier:
         if not self._take(instance, int(number), now):
             return None
         slot, _, epoch = sender.partition(b".")
-        news = News(_decode_numbers(written), _decode_numbers(read))
+        news = DeliveryReport(_decode_numbers(written), _decode_numbers(read))
         return Hop(_decode_identity(identity), SigningReplica(int(slot), int(epoch)), instance, int(number), news)
 
     def proof(self, hop: Hop) -> "ResponseProof":

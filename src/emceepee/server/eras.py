@@ -4,8 +4,8 @@ from typing import Protocol
 
 from emceepee.server import envelope
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import SERVER_INFO, Asked, Kernel
 from emceepee.server.params import Elicitation
+from emceepee.server.protocol_methods import SERVER_INFO, MethodRequest, ProtocolMethods
 from emceepee.tools.replies.native_questions import FORM, URL, declared_modes
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Notification, ProtocolError, Request, error_message
@@ -55,20 +55,20 @@ class Era(Protocol):
         ...
 
 
-def era_for(opening: Request, kernel: Kernel, feed: EventsFeed) -> Era:
+def era_for(opening: Request, methods: ProtocolMethods, feed: EventsFeed) -> Era:
     """Return the era that a connection's first request selects."""
     if opening.method != "initialize" and _has_envelope(opening):
-        return ModernEra(kernel)
-    return HandshakeEra(kernel, feed)
+        return ModernEra(methods)
+    return HandshakeEra(methods, feed)
 
 
 class HandshakeEra:
     """A caller up to 2025-11-25: it initializes once, and its declarations hold for the whole connection."""
 
-    __slots__ = ("_feed", "_kernel", "client_name", "elicitation_modes", "is_initialized", "is_open", "version")
+    __slots__ = ("_feed", "_methods", "client_name", "elicitation_modes", "is_initialized", "is_open", "version")
 
-    def __init__(self, kernel: Kernel, feed: EventsFeed) -> None:
-        self._kernel, self._feed = kernel, feed
+    def __init__(self, methods: ProtocolMethods, feed: EventsFeed) -> None:
+        self._methods, self._feed = methods, feed
         self.version = LATEST_HANDSHAKE_VERSION
         self.client_name: str | None = None
         self.is_open = False
@@ -99,16 +99,16 @@ class HandshakeEra:
 
     def _needs_handshake(self, method: str) -> bool:
         """Return whether the method requires a handshake. Unknown methods do not: they fail as unknown methods."""
-        return method == "tools/call" or (method != "ping" and self._kernel.has(method, is_modern=False))
+        return method == "tools/call" or (method != "ping" and self._methods.has(method, is_modern=False))
 
     async def serve(self, context: RequestContext) -> JsonObject:
         request = context.request
         if request.method == "initialize":
             return self._initialize(request)
-        return await self._kernel.answer(Asked(context, self._feed, is_modern=False))
+        return await self._methods.answer(MethodRequest(context, self._feed, is_modern=False))
 
     def _initialize(self, request: Request) -> JsonObject:
-        said, result = self._kernel.initialize(request)
+        said, result = self._methods.initialize(request)
         self.version, self.is_open = result["protocolVersion"], True
         self.client_name = said.client_info.name
         self.elicitation_modes = _modes(self.version, said.capabilities.elicitation)
@@ -130,8 +130,8 @@ class ModernEra:
     version = LATEST_MODERN_VERSION
     client_name = None
 
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
+    def __init__(self, methods: ProtocolMethods) -> None:
+        self._methods = methods
 
     def refusal(self, request: Request) -> JsonObject | None:
         if request.method == "initialize":
@@ -149,7 +149,7 @@ class ModernEra:
         if (why := envelope.refusal(context.request)) is not None:
             raise ProtocolError(why.code, why.message, why.data)
         feed = EventsFeed(context.session, context.channel.send)
-        return self.complete(await self._kernel.answer(Asked(context, feed, is_modern=True)))
+        return self.complete(await self._methods.answer(MethodRequest(context, feed, is_modern=True)))
 
     async def handle_notification(self, notification: Notification) -> None:
         """Ignore the notification: none has a meaning here. Cancellation is handled before this."""

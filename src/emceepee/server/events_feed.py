@@ -13,7 +13,7 @@ _NEWS = resource_updated(EVENTS_URI)
 
 
 class EventsFeed:
-    """The part of a caller that the kernel may use: the changes that the caller can listen for.
+    """The part of a caller that the protocol methods may use: the changes that the caller can listen for.
 
     `session` is None for a caller without a session, which has no events.
     """

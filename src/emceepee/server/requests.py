@@ -1,6 +1,6 @@
 """The request core: the requests in service, whatever their transport.
 
-    transport             Requests                       tools, kernel            session
+    transport             Requests                       tools, methods           session
     ---------             --------                       ------------            -------
     message ── accept ──▶ start/respond: in the table ──▶ run ── record_call ──▶ call to a backend
                           cancel(notification)

@@ -15,9 +15,9 @@ from emceepee.clock import Clock, iso
 from emceepee.telemetry.journal import BegunRequest, SpanObserver, SpanOwner
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
 from emceepee.telemetry.logs import tell_operator
-from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
+from emceepee.telemetry.value_preview import preview
 from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
 
@@ -42,7 +42,7 @@ class AuditLog(SpanObserver):
     def begin(self, begun: BegunRequest) -> SpanWatch:
         if begun.span.kind is SpanKind.PROTOCOL:
             return _UNSEEN
-        shown = redacted(kept(begun.arguments, ARGUMENT_BYTES)[0]) if self._with_arguments else None
+        shown = redacted(preview(begun.arguments, ARGUMENT_BYTES)[0]) if self._with_arguments else None
         return _AuditedRequest(self, begun.owner, digest(begun.arguments), shown)
 
     def write(self, line: JsonObject) -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
-from emceepee.telemetry.observing import Guarded
+from emceepee.telemetry.observer_guard import ObserverGuard
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 from emceepee.wire.json_rpc import Request
 from emceepee.wire.json_types import JsonObject
@@ -77,7 +77,7 @@ class SpanBudget:
     def watches(self, begun: BegunRequest) -> tuple[SpanWatch, ...]:
         found: list[SpanWatch] = []
         for observer in self.observers:
-            with Guarded(observer):
+            with ObserverGuard(observer):
                 found.append(observer.begin(begun))
         return tuple(found)
 
@@ -190,7 +190,7 @@ class Journal:
         self._spans.clear()
         self._revisions.notify = _nobody
         for observer in self._room.observers:
-            with Guarded(observer):
+            with ObserverGuard(observer):
                 observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
 
     def oldest_went(self) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from emceepee.paths import LOG_FORMATS, LOG_LEVELS
 from emceepee.telemetry.log_writer import LogWriter, open_log_file
-from emceepee.telemetry.preview import kept
 from emceepee.telemetry.redaction import public_url, redacted
+from emceepee.telemetry.value_preview import preview
 from emceepee.terminal_text import printable
 
 LEVELS, FORMATS = LOG_LEVELS, LOG_FORMATS
@@ -171,7 +171,7 @@ def _message(record: logging.LogRecord) -> str:
 def _data(record: logging.LogRecord, formatter: _EventLines) -> dict[str, Any]:
     """Return the fields, cut before they are redacted: a server may control the amount of work of both."""
     fields: Mapping[str, Any] = {**formatter.common_fields, **getattr(record, "fields", {})}
-    data = {key: redacted(kept(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
+    data = {key: redacted(preview(_plain(value), TEXT_LENGTH)[0], name=key) for key, value in fields.items()}
     if record.exc_info and record.exc_info[0] is not None:
         data["traceback"] = public_url(_cut(formatter.formatException(record.exc_info)))
     return data

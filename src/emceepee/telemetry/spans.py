@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from emceepee.telemetry.logs import EventLog
-from emceepee.telemetry.observing import Guarded
-from emceepee.telemetry.preview import kept
+from emceepee.telemetry.observer_guard import ObserverGuard
 from emceepee.telemetry.redaction import MASK, public_start
+from emceepee.telemetry.value_preview import preview
 from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 
@@ -190,11 +190,11 @@ class Span:
         self.task_id = task_id
         self.touch()
         for watch in self.watches:
-            with Guarded(watch):
+            with ObserverGuard(watch):
                 watch.became_task(self)
 
     def progressed(self, progress: JsonObject) -> None:
-        self.progress, _ = kept(progress, KEPT_BYTES)
+        self.progress, _ = preview(progress, KEPT_BYTES)
         self.touch()
 
     def replied(self, result: JsonObject) -> None:
@@ -236,7 +236,7 @@ class Span:
     def _tell_watches(self, result: JsonObject | None) -> None:
         watches, self.watches = self.watches, ()
         for watch in watches:
-            with Guarded(watch):
+            with ObserverGuard(watch):
                 watch.ended(self, result)
 
 
@@ -298,7 +298,7 @@ def _short(text: str, most: int = LONGEST_NAME) -> str:
 
 def _packed(value: JsonObject | None) -> tuple[bytes, bool]:
     """Encode as one block of memory: a thousand stored requests would otherwise be ten thousand scattered objects."""
-    small, is_cut = kept(value, KEPT_BYTES)
+    small, is_cut = preview(value, KEPT_BYTES)
     try:
         return encode(small), is_cut
     except RecursionError:

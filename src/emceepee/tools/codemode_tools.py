@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 from pydantic import Field, model_validator
 
 from emceepee.codemode.engine import METHOD, CodeMode
-from emceepee.codemode.privacy import gives_answers
+from emceepee.codemode.private_scripts import gives_answers
 from emceepee.codemode.script import Script
 from emceepee.errors import InvalidArguments, TimedOut, Unsupported
 from emceepee.sessions.session import Session

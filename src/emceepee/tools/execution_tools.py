@@ -30,7 +30,7 @@ from emceepee.tools.replies.heartbeat import relay_progress
 from emceepee.tools.replies.input_required import continue_call, describe_task
 from emceepee.tools.replies.promotion import Promotion, describe_promotion
 from emceepee.tools.request_context import RequestContext
-from emceepee.tools.tags import TAG, with_tag
+from emceepee.tools.server_tags import TAG, with_tag
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 

@@ -17,7 +17,7 @@ from emceepee.tools.declaration.declaration import AnyServer, Params, tool
 from emceepee.tools.declaration.hints import CORE, READS
 from emceepee.tools.entry_pages import ListingError
 from emceepee.tools.excerpts.patterns import compile_pattern
-from emceepee.tools.tags import TAG, with_tag
+from emceepee.tools.server_tags import TAG, with_tag
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 

@@ -29,7 +29,7 @@ from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, fo
 from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.entry_pages import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
-from emceepee.tools.tags import TAG, with_tag
+from emceepee.tools.server_tags import TAG, with_tag
 from emceepee.wire.codec import encode_text
 from emceepee.wire.json_rpc import client_label
 from emceepee.wire.json_types import JsonObject

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.daemon.daemon_line import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
+from emceepee.daemon.daemon_connection import ANSWER_GROWTH, KEPT_BYTES, MOST_REPEATS
 from emceepee.daemon.greeting import Welcome
 from emceepee.daemon.launcher import Attached, NoDaemon
 from emceepee.daemon.pipe import DaemonPipe

@@ -10,8 +10,8 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.console.api import ConsoleApi
+from emceepee.console.console_request import ConsoleRequest
 from emceepee.console.feed import session_view
-from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.replay.recording_reader import parse_recording
 from emceepee.wire.json_types import JsonObject

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from emceepee.console.api import ConsoleApi
+from emceepee.console.console_request import ConsoleRequest
 from emceepee.console.peers import PeerAnswer
-from emceepee.console.request import ConsoleRequest
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.web.asgi import Receive, Send
 from emceepee.wire.json_types import JsonObject

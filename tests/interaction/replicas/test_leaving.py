@@ -9,10 +9,10 @@ import pytest
 from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.origin import Origin
 from emceepee.backends.http1.response import HttpResponse
+from emceepee.replicas.delivery_reports import DeliveryReport
 from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.hop_app import HopConnection
-from emceepee.replicas.senders import GONE_SECONDS
-from emceepee.replicas.settlement import News
+from emceepee.replicas.inbound_hops import GONE_SECONDS
 from emceepee.replicas.signature import Hop
 from emceepee.server.http.acknowledgement import is_unread
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
@@ -42,7 +42,7 @@ def answer_with_news(replicas: Replicas) -> None:
 
 
 def kept(replicas: Replicas) -> int:
-    return sum(len(sender.exchanges) for sender in replicas.listener._senders._known.values())
+    return sum(len(sender.exchanges) for sender in replicas.listener._hops._known.values())
 
 
 class SlowAnswer:
@@ -228,20 +228,20 @@ async def test_what_rode_on_a_request_that_was_lost_is_told_again(
         request.connection.abort_response()
         return True
 
-    told: list[News] = []
+    told: list[DeliveryReport] = []
 
-    def keep(hop: Hop, news: News, *, is_farewell: bool) -> None:
+    def keep(hop: Hop, news: DeliveryReport, *, is_farewell: bool) -> None:
         told.append(news)
 
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
-    monkeypatch.setattr(replicas.listener._senders, "settle", keep)
+    monkeypatch.setattr(replicas.listener._hops, "settle", keep)
     replicas.target.serve = abort
     caller.received = b""
     caller.send(post(b"2"))
     assert await caller.answer() == {"outcome": "LOST"}
-    await eventually(lambda: told == [News(read=(1,), unread=(2,))])
+    await eventually(lambda: told == [DeliveryReport(read=(1,), unread=(2,))])
 
 
 async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from emceepee.server.eras import HandshakeEra
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import ENDED, Requests
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 from emceepee.wire.json_rpc import Notification, Request
@@ -29,7 +29,7 @@ class Core:
     def __init__(self, scene: Scene, *, answers_cancelled: bool) -> None:
         self.scene, self.sent = scene, list[Any]()
         self.requests = Requests("tests", ALL_TOOLS, answers_cancelled=answers_cancelled)
-        self.era = HandshakeEra(Kernel(), EventsFeed(scene.session, NO_CHANNEL.send))
+        self.era = HandshakeEra(ProtocolMethods(), EventsFeed(scene.session, NO_CHANNEL.send))
 
     def context(self, request_id: int | str, method: str = "ping", params: JsonObject | None = None) -> RequestContext:
         return RequestContext(Request(request_id, method, params), self.scene.session)

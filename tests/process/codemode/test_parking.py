@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from emceepee.codemode import engine
-from emceepee.codemode.calls_at_work import PARALLEL_CALLS
 from emceepee.codemode.script import PARK_SECONDS, Script
+from emceepee.codemode.script_calls import PARALLEL_CALLS
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from emceepee.console.api import ConsoleApi
-from emceepee.console.request import Route
+from emceepee.console.console_request import Route
 from emceepee.state.limits import Limits
 from support.callers.http_process import HELLO, HttpProcess, http_process
 from support.console.http_browser import OPENING, OWN, Browser, the_link

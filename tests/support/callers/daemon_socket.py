@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.daemon.attached import AttachedCallers
+from emceepee.daemon.attached_callers import AttachedCallers
 from emceepee.daemon.daemon_socket import listening_socket
 from emceepee.daemon.greeting import DaemonHello
 

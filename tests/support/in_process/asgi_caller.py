@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.handshake_connection import HandshakeConnection
 from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
 from emceepee.server.http.uvicorn_server import DrainingApp
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.sessions.session import Session
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
@@ -224,10 +224,10 @@ async def an_asgi_caller(*, is_modern: bool = False, **capabilities: Any) -> Asy
 async def an_asgi_endpoint() -> AsyncIterator[tuple[Installation, HttpEndpoint]]:
     async with an_installation() as installation:
         parts = HttpParts(
-            kernel=Kernel(),
+            methods=ProtocolMethods(),
             tools=ALL_TOOLS,
             directory=installation.directory,
-            gate=Gate(GateRules()),
+            gate=AccessControl(AccessRules()),
             policy=AddServerPolicy(remote_commands=False, urls=()),
         )
         endpoint = HttpEndpoint(parts)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from emceepee.console.request import ConsoleRequest
+from emceepee.console.console_request import ConsoleRequest
 from emceepee.web.asgi import Scope
 
 PAGES = {

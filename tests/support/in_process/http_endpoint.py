@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.http.http_endpoint import FallbackApp, HttpEndpoint, HttpParts
 from emceepee.server.http.request_forwarder import RequestForwarder
 from emceepee.server.http.request_router import ReplicaParts
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.sessions.session import Session
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CONNECTION
@@ -143,10 +143,10 @@ async def an_endpoint_of(
     if forwarder is not None and installation.placement is not None:
         replicas = ReplicaParts(forwarder=forwarder, placement=installation.placement, lease_seconds=5)
     parts = HttpParts(
-        kernel=Kernel(),
+        methods=ProtocolMethods(),
         tools=ALL_TOOLS,
         directory=installation.directory,
-        gate=Gate(GateRules(tokens=tokens or {})),
+        gate=AccessControl(AccessRules(tokens=tokens or {})),
         policy=AddServerPolicy(remote_commands=False, urls=()),
         fallback=fallback,
         replicas=replicas,

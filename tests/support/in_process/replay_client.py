@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from emceepee.clock import Clock, SystemClock
-from emceepee.guard.gate import Gate, GateRules
-from emceepee.replay.http import ReplayEndpoint
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.replay.recording import Recording
+from emceepee.replay.replay_endpoint import ReplayEndpoint
 from emceepee.replay.replayed_conversation import ReplayedConversation
 from emceepee.wire.json_types import JsonObject
 from support.callers.http_process import HELLO, HttpCaller, ModernCaller
@@ -77,7 +77,7 @@ async def a_replay_endpoint(
     def converse() -> ReplayedConversation:
         return ReplayedConversation(played, used, is_instant=clock is None, says=says)
 
-    endpoint = ReplayEndpoint(converse, used, Gate(GateRules()))
+    endpoint = ReplayEndpoint(converse, used, AccessControl(AccessRules()))
     try:
         yield endpoint
     finally:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stdio.stdio_conversation import StdioConversation
 from emceepee.telemetry.journal import SpanObserver
 from emceepee.wire.codec import encode
@@ -30,7 +30,7 @@ class StdioClient:
         self.heard: list[Any] = []
         self.meta: JsonObject | None = None  # what a caller of 2026-07-28 says in every request
         self._arrived = asyncio.Event()
-        self.conversation = StdioConversation(Kernel(), scene.session, self._send, ALL_TOOLS)
+        self.conversation = StdioConversation(ProtocolMethods(), scene.session, self._send, ALL_TOOLS)
 
     def _send(self, message: JsonObject | list[JsonObject]) -> None:
         self.heard.append(message)

@@ -18,9 +18,9 @@ from emceepee.cli.main import main
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.exchange import Exchange
 from emceepee.server.http.http_endpoint import HttpEndpoint, HttpParts
-from emceepee.server.kernel import Asked, Kernel, Method
 from emceepee.server.listen_requests import PROMPTS_CHANGED, TOOLS_CHANGED, ListChange, listen
 from emceepee.server.params import ListenParams, PageParams, RequestParams
+from emceepee.server.protocol_methods import Method, MethodRequest, ProtocolMethods
 from emceepee.sessions.session import Session
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.declaration import Params as ToolParams
@@ -163,19 +163,19 @@ class MirroringEndpoint(HttpEndpoint):
         return None if why is None else error_message(message.request_id, why.code, why.message, why.data)
 
 
-class FixtureKernel(Kernel):
+class FixtureMethods(ProtocolMethods):
     """Has prompts, of which there are none, and tells of changes that the suite's tools make."""
 
     def __init__(self, tools: list[Tool], bus: SharedBus) -> None:
         super().__init__(tools)
 
-        async def hear(asked: Asked, params: ListenParams) -> JsonObject:
+        async def hear(asked: MethodRequest, params: ListenParams) -> JsonObject:
             return await listen(bus, params.notifications, asked.context)
 
-        async def no_prompts(asked: Asked, params: PageParams) -> JsonObject:
+        async def no_prompts(asked: MethodRequest, params: PageParams) -> JsonObject:
             return {"prompts": []}
 
-        async def discover(asked: Asked, params: RequestParams) -> JsonObject:
+        async def discover(asked: MethodRequest, params: RequestParams) -> JsonObject:
             found, changing = await self._discover(asked, params), {"listChanged": True}
             return found | {"capabilities": found["capabilities"] | {"tools": changing, "prompts": changing}}
 
@@ -191,7 +191,7 @@ class FixtureKernel(Kernel):
 def with_fixtures(made: HttpParts) -> HttpParts:
     bus = SharedBus(os.environ.get(BUS_VARIABLE))
     tools = Fixtures(bus)
-    return replace(made, kernel=FixtureKernel(tools.listed(), bus), tools=tools)
+    return replace(made, methods=FixtureMethods(tools.listed(), bus), tools=tools)
 
 
 if __name__ == "__main__":

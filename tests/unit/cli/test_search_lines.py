@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from emceepee.cli.use.server_queries import _search
+from emceepee.cli.use.query_command import _search
 from emceepee.cli.use.tool_caller import ToolCaller
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from emceepee.cli.main import main
 from emceepee.cli.use.tool_caller import OnProgress, ToolCaller
-from emceepee.cli.watch import live_view, log_lines
+from emceepee.cli.watch import logs_command, top_command
 from emceepee.cli.watch.console_feed import FeedFrame, FeedLost
 from emceepee.paths import CONFIG_VARIABLE, STATE_VARIABLE
 
@@ -173,7 +173,7 @@ FEED = [
 def test_logs_come_in_order_of_their_time_and_only_those_asked_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(log_lines, "read_feed", lambda *_: iter(FEED))
+    monkeypatch.setattr(logs_command, "read_feed", lambda *_: iter(FEED))
     assert main(["logs"]) == 0
     assert capsys.readouterr().out == '09:00:00.000 two error {"a": 1}\n10:00:00.000 one stderr info hello\n'
     assert main(["logs", "--level", "warning", "--json"]) == 0
@@ -186,13 +186,13 @@ def test_logs_come_in_order_of_their_time_and_only_those_asked_for(
 def test_top_shows_names_as_they_are_and_says_what_is_in_the_way(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(live_view, "read_feed", lambda *_: iter(FEED))
+    monkeypatch.setattr(top_command, "read_feed", lambda *_: iter(FEED))
     assert main(["top", "--once"]) == 0
     assert "[bold]dig" in capsys.readouterr().out
 
     def fail(*_: object) -> None:
         raise FeedLost("there is no emceepee")
 
-    monkeypatch.setattr(live_view, "read_feed", fail)
+    monkeypatch.setattr(top_command, "read_feed", fail)
     assert main(["top"]) == 1
     assert capsys.readouterr().err == "emceepee: there is no emceepee\n"

@@ -11,7 +11,7 @@ import pytest
 from emceepee.cli.main import main
 from emceepee.clients import toml_edits, yaml_edits
 from emceepee.clients.changes import FileChange
-from emceepee.config import jsonc
+from emceepee.config import jsonc_edits
 from emceepee.config.document_errors import BadDocument
 from emceepee.paths import CONFIG_VARIABLE
 
@@ -137,7 +137,7 @@ def test_the_file_itself_is_a_regular_one(home: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize(
     ("read", "text"),
     [
-        *((jsonc.read, text) for text in REFUSED["mcp.json"][:5]),
+        *((jsonc_edits.read, text) for text in REFUSED["mcp.json"][:5]),
         *((yaml_edits.read, text) for text in REFUSED["config.yaml"][3:8]),
         *((toml_edits.read, text) for text in REFUSED["config.toml"][:4]),
         (lambda text: yaml_edits.put(text, ["mcpServers"], "a", {}), "a: &a {<<: *a}\n"),

@@ -10,7 +10,7 @@ import pytest
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.kept_script import PendingCall
-from emceepee.codemode.privacy import ANSWERING_TOOLS
+from emceepee.codemode.private_scripts import ANSWERING_TOOLS
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import ModuleFunction, ServerModules
 from emceepee.codemode.values import Conversions, Size

@@ -13,10 +13,10 @@ from hypothesis.strategies import binary, sampled_from, text
 
 from emceepee.console.assets import Assets
 from emceepee.console.console_app import ConsoleApp
+from emceepee.console.console_request import ConsoleRequest, Route
 from emceepee.console.other_sessions import SessionNotHere
-from emceepee.console.request import ConsoleRequest, Route
 from emceepee.errors import BackendDisconnected, EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, TimedOut
-from emceepee.guard.gate import Gate, GateRules
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.logins import Logins
 from emceepee.web.asgi import CallerLeft, respond_json
 from support.fakes.clock import FakeClock
@@ -74,7 +74,7 @@ class Console:
         self.logins, self.api = Logins(FakeClock()), FakeApi()
         self.codes: list[str] = []
         self.logins.codes.on_code = self.codes.append
-        gate = Gate(GateRules(**rules), None, self.logins)
+        gate = AccessControl(AccessRules(**rules), None, self.logins)
         self.endpoint = ConsoleApp(gate, self.logins, self.api, Assets(a_page_folder(folder)))
 
     def cookie(self, principal: str = "ada") -> dict[str, str]:

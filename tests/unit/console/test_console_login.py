@@ -7,10 +7,10 @@ import pytest
 
 from emceepee.console.assets import Assets
 from emceepee.console.console_login import ConsoleLoginPages
-from emceepee.console.request import ConsoleRequest
+from emceepee.console.console_request import ConsoleRequest
 from emceepee.errors import InvalidArguments, NotAllowed
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate, GateRules
 from emceepee.guard.logins import Logins
 from support.fakes.clock import FakeClock
 from support.in_process.asgi_messages import Answered, a_page_folder, raw_headers
@@ -35,7 +35,7 @@ class Lobby:
         self.logins = Logins(FakeClock())
         self.codes: list[str] = []
         self.logins.codes.on_code = self.codes.append
-        self.gate = Gate(GateRules(**rules), check, self.logins)
+        self.gate = AccessControl(AccessRules(**rules), check, self.logins)
         pages = ConsoleLoginPages(self.gate, self.logins, Assets(a_page_folder(folder)))
         self._routes = {(route.method, route.path): route.serve for route in pages.routes()}
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from emceepee.replicas.delivery_reports import MOST_PER_REQUEST, NOTHING_TO_REPORT, DeliveryReport, UnreportedResponses
 from emceepee.replicas.hop_messages import (
     FRAMED,
     WHOLE,
@@ -16,7 +17,6 @@ from emceepee.replicas.hop_messages import (
     settlement,
     signed,
 )
-from emceepee.replicas.settlement import MOST_PER_REQUEST, NO_NEWS, News, Unsettled
 
 HOST, LENGTH = (b"host", b"here"), (b"content-length", b"2")
 
@@ -76,37 +76,37 @@ def test_what_is_proven_of_a_response_is_all_that_its_caller_gets() -> None:
 
 
 def test_a_settlement_arrives_as_it_was() -> None:
-    news = News(written=(4,), read=(1, 2), unread=(3,))
+    news = DeliveryReport(written=(4,), read=(1, 2), unread=(3,))
     assert parse_settlement(settlement(news)) == (news, False)
-    assert parse_settlement(settlement(NO_NEWS, is_farewell=True)) == (NO_NEWS, True)
+    assert parse_settlement(settlement(NOTHING_TO_REPORT, is_farewell=True)) == (NOTHING_TO_REPORT, True)
 
 
 def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
-    unsettled = Unsettled()
+    unsettled = UnreportedResponses()
     unsettled.expect(1)
     assert unsettled.mark(1, was_read=False)
     assert not unsettled.mark(1, was_read=True)
     assert not unsettled.mark(2, was_read=False)
-    assert unsettled.take_all() == News(unread=(1,))
+    assert unsettled.take_all() == DeliveryReport(unread=(1,))
     assert not unsettled.has_news
 
 
 def test_no_more_rides_on_a_request_than_fits() -> None:
-    unsettled = Unsettled()
-    unsettled.put_back(News(read=tuple(range(MOST_PER_REQUEST + 5)), unread=(99,)))
-    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST)))
-    assert unsettled.take_some() == News(read=tuple(range(MOST_PER_REQUEST, MOST_PER_REQUEST + 5)))
-    assert unsettled.take_some() == NO_NEWS
-    assert repr(unsettled) == "<Unsettled open=0 written=0 read=0 unread=1>"
+    unsettled = UnreportedResponses()
+    unsettled.put_back(DeliveryReport(read=tuple(range(MOST_PER_REQUEST + 5)), unread=(99,)))
+    assert unsettled.take_some() == DeliveryReport(read=tuple(range(MOST_PER_REQUEST)))
+    assert unsettled.take_some() == DeliveryReport(read=tuple(range(MOST_PER_REQUEST, MOST_PER_REQUEST + 5)))
+    assert unsettled.take_some() == NOTHING_TO_REPORT
+    assert repr(unsettled) == "<UnreportedResponses open=0 written=0 read=0 unread=1>"
 
 
 def test_of_a_response_that_was_read_nothing_else_is_told() -> None:
-    unsettled = Unsettled()
+    unsettled = UnreportedResponses()
     unsettled.expect(1)
     assert unsettled.mark_written(1)
     news = unsettled.take_some()
-    assert news == News(written=(1,))
+    assert news == DeliveryReport(written=(1,))
     assert unsettled.mark(1, was_read=True)
     unsettled.put_back(news)
     assert not unsettled.mark_written(1)
-    assert unsettled.take_all() == News(read=(1,))
+    assert unsettled.take_all() == DeliveryReport(read=(1,))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from emceepee.guard.caller_identity import LOCAL, CallerIdentity
-from emceepee.replicas.settlement import NO_NEWS, News
+from emceepee.replicas.delivery_reports import NOTHING_TO_REPORT, DeliveryReport
 from emceepee.replicas.signature import (
     NUMBERS_KEPT,
     WINDOW_SECONDS,
@@ -22,7 +22,7 @@ NOW = 1_800_000_000
 MESSAGE = SignedMessage(b"POST", b"/mcp?session=1", b"host: here\r\nmcp-session-id: S-02\r\n", b'{"id":1}')
 HOLDER = Replica(slot=2, epoch=9, address="unix:/there")
 SENDER = Replica(slot=1, epoch=7, address="unix:/here")
-NEWS = News(written=(4,), read=(3, 5))
+NEWS = DeliveryReport(written=(4,), read=(3, 5))
 ADA = CallerIdentity("ada@läden \n:,", is_proven=True, is_remote=True)
 
 
@@ -46,7 +46,7 @@ def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
     value = Signer(KEY).sign(MESSAGE, number=1, target=HOLDER, sender=SENDER, at=NOW, identity=identity)
     hop = verify(value)
     assert hop is not None
-    assert (hop.identity, hop.news) == (identity, NO_NEWS)
+    assert (hop.identity, hop.news) == (identity, NOTHING_TO_REPORT)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ HEAD = b"200\r\ncontent-type: application/json\r\n"
 
 
 def test_a_response_proves_what_it_says_and_to_which_request() -> None:
-    hop = Hop(ADA, SigningReplica(1, 7), b"a", 4, NO_NEWS)
+    hop = Hop(ADA, SigningReplica(1, 7), b"a", 4, NOTHING_TO_REPORT)
     proof = Signer(KEY, "a").proof(4)
     written = Verifier(KEY).proof(hop).of_content(b"whole", HEAD, b"{}")
     assert proof.of_content(b"whole", HEAD, b"{}") == written
@@ -160,4 +160,4 @@ def test_a_response_proves_what_it_says_and_to_which_request() -> None:
 def test_each_response_has_frames_of_its_own() -> None:
     keys = [Signer(KEY, name).proof(number).frame_key() for name in ("a", "b") for number in (1, 2)]
     assert len(set(keys)) == len(keys)
-    assert Verifier(KEY).proof(Hop(ADA, SigningReplica(1, 7), b"a", 2, NO_NEWS)).frame_key() == keys[1]
+    assert Verifier(KEY).proof(Hop(ADA, SigningReplica(1, 7), b"a", 2, NOTHING_TO_REPORT)).frame_key() == keys[1]

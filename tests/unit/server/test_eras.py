@@ -5,7 +5,7 @@ import pytest
 from emceepee.server.dispatch import BadCall
 from emceepee.server.eras import HandshakeEra, ModernEra, era_for
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import error_for
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Notification, Request
@@ -57,11 +57,11 @@ def hello(version: str) -> Request:
     ],
 )
 def test_the_first_request_decides_the_era(opening: Request, era: type) -> None:
-    assert type(era_for(opening, Kernel(), feed())) is era
+    assert type(era_for(opening, ProtocolMethods(), feed())) is era
 
 
 async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() -> None:
-    era = HandshakeEra(Kernel(), feed())
+    era = HandshakeEra(ProtocolMethods(), feed())
     answer = await era.serve(RequestContext(hello("2025-06-18")))
     assert answer["protocolVersion"] == "2025-06-18"
     assert answer["serverInfo"]["name"] == "emceepee"
@@ -74,14 +74,14 @@ async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() ->
 
 @pytest.mark.parametrize(("version", "batches"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
 async def test_only_one_version_has_batches(version: str, batches: bool) -> None:
-    era = HandshakeEra(Kernel(), feed())
+    era = HandshakeEra(ProtocolMethods(), feed())
     assert era.has_batches is False
     await era.serve(RequestContext(hello(version)))
     assert era.has_batches is batches
 
 
 async def test_a_handshake_caller_must_initialize_before_it_calls_a_tool() -> None:
-    era = HandshakeEra(Kernel(), feed())
+    era = HandshakeEra(ProtocolMethods(), feed())
     refusal = era.refusal(request("tools/call", 7, name="list_servers"))
     assert refusal == {
         "jsonrpc": "2.0",
@@ -93,20 +93,20 @@ async def test_a_handshake_caller_must_initialize_before_it_calls_a_tool() -> No
 
 
 def test_a_handshake_caller_cannot_change_to_the_modern_era() -> None:
-    refusal = HandshakeEra(Kernel(), feed()).refusal(modern("tools/list"))
+    refusal = HandshakeEra(ProtocolMethods(), feed()).refusal(modern("tools/list"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32600
 
 
 def test_a_modern_caller_cannot_initialize() -> None:
-    refusal = ModernEra(Kernel()).refusal(hello("2025-11-25"))
+    refusal = ModernEra(ProtocolMethods()).refusal(hello("2025-11-25"))
     assert refusal is not None
     assert refusal["error"]["code"] == -32022
     assert refusal["error"]["data"] == {"supported": ["2026-07-28"], "requested": "2025-11-25"}
 
 
 def test_a_modern_request_without_its_envelope_is_refused() -> None:
-    era = ModernEra(Kernel())
+    era = ModernEra(ProtocolMethods())
     assert era.refusal(modern("tools/list")) is None
     for bare in (request("tools/list"), request("tools/call", name="list_servers"), request("tools/list", _meta={})):
         refusal = era.refusal(bare)
@@ -116,14 +116,14 @@ def test_a_modern_request_without_its_envelope_is_refused() -> None:
 
 
 async def test_a_modern_caller_discovers_and_lists_the_tools() -> None:
-    era = ModernEra(Kernel())
+    era = ModernEra(ProtocolMethods())
     found = await era.serve(RequestContext(modern("server/discover")))
     assert "2026-07-28" in found["supportedVersions"]
     assert "execute_tool" in [tool["name"] for tool in (await era.serve(RequestContext(modern("tools/list"))))["tools"]]
 
 
 def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
-    era = ModernEra(Kernel())
+    era = ModernEra(ProtocolMethods())
     finished = era.complete({"content": [], "zz": None})
     assert finished["resultType"] == "complete"
     assert finished["content"] == []
@@ -132,14 +132,14 @@ def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
 
 
 def test_a_modern_result_keeps_what_the_backend_said_in_it() -> None:
-    era = ModernEra(Kernel())
+    era = ModernEra(ProtocolMethods())
     own: JsonObject = {"content": [], "_meta": {"mine": 1}, "resultType": "odd"}
     assert era.complete(own) == own
 
 
 def test_a_handshake_result_is_left_as_it_is() -> None:
     result: JsonObject = {"content": []}
-    assert HandshakeEra(Kernel(), feed()).complete(result) is result
+    assert HandshakeEra(ProtocolMethods(), feed()).complete(result) is result
 
 
 def test_a_bad_call_is_told_and_a_defect_is_not() -> None:

@@ -8,7 +8,6 @@ import pytest
 from mcp_types import methods
 
 from emceepee.server.eras import ModernEra
-from emceepee.server.kernel import Kernel
 from emceepee.server.listen_requests import (
     LISTEN,
     PROMPTS_CHANGED,
@@ -19,6 +18,7 @@ from emceepee.server.listen_requests import (
     resource_updated,
 )
 from emceepee.server.params import Wanted
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Request
 from emceepee.wire.json_types import JsonObject
@@ -106,5 +106,5 @@ async def test_it_has_a_result_when_it_is_ended_and_then_hears_nothing_more() ->
     async with asyncio.timeout(5):
         result = await stream
     assert (result, source.listeners, len(heard)) == ({"_meta": STAMP}, [], 1)
-    whole = ModernEra(Kernel()).complete(result)
+    whole = ModernEra(ProtocolMethods()).complete(result)
     assert methods.serialize_server_result("subscriptions/listen", "2026-07-28", whole) == whole

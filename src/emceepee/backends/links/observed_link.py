@@ -12,7 +12,7 @@ from emceepee.backends.links.wrapped_link import WrappedLink
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
 from emceepee.telemetry.link_observer import CalledServer, LinkObserver, OutgoingRequest, SentRequest
-from emceepee.telemetry.observing import Guarded
+from emceepee.telemetry.observer_guard import ObserverGuard
 from emceepee.wire.json_types import JsonObject
 
 _USUAL_PORTS = {"http": 80, "https": 443}
@@ -63,7 +63,7 @@ class ObservedLink(WrappedLink):
         return result
 
     def _begin(self, method: str, params: JsonObject) -> "_Sent | None":
-        with Guarded(self._observer):
+        with ObserverGuard(self._observer):
             version = self.facts.protocol_version
             request = OutgoingRequest(callee=self._callee, protocol_version=version, method=method, params=params)
             return _Sent(self._observer.begin(request))
@@ -71,7 +71,7 @@ class ObservedLink(WrappedLink):
 
 
 def _tell_end(observer: LinkObserver, callee: CalledServer, protocol_version: str, seconds: float) -> None:
-    with Guarded(observer):
+    with ObserverGuard(observer):
         observer.link_ended(callee, protocol_version, seconds)
 
 
@@ -83,15 +83,15 @@ class _Sent:
         self.meta, self.headers = sent.meta, sent.headers
 
     def number(self, number: int) -> None:
-        with Guarded(self._sent):
+        with ObserverGuard(self._sent):
             self._sent.number(number)
 
     def answered(self, result: JsonObject) -> None:
-        with Guarded(self._sent):
+        with ObserverGuard(self._sent):
             self._sent.answered(result)
 
     def failed(self, why: str, code: int | None) -> None:
-        with Guarded(self._sent):
+        with ObserverGuard(self._sent):
             self._sent.failed(why, code)
 
 

@@ -13,10 +13,10 @@ from emceepee.cli.serve.config_digest import digest
 from emceepee.cli.serve.process_setup import STDIN, STDOUT, greet_person, hide_process
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.terminal import complain
+from emceepee.daemon.daemon_folder import UnsafePlace, open_folder, runtime_folder
 from emceepee.daemon.greeting import DaemonHello, Welcome
 from emceepee.daemon.launcher import Attached, NoDaemon, reach, reach_or_start
 from emceepee.daemon.pipe import DaemonPipe
-from emceepee.daemon.place import UnsafePlace, open_folder, runtime_folder
 from emceepee.paths import ATTACH_AUTO, ATTACH_REQUIRE, current_folder
 from emceepee.terminal_text import printable
 

@@ -52,11 +52,11 @@ def _document(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         pass
-    from emceepee.config import jsonc  # imported here: most files have no comments
+    from emceepee.config import jsonc_edits  # imported here: most files have no comments
     from emceepee.config.document_errors import BadDocument
 
     try:
-        return jsonc.read(text)
+        return jsonc_edits.read(text)
     except BadDocument:
         return text
 

@@ -10,9 +10,9 @@ from emceepee.cli.serve.config_digest import digest
 from emceepee.cli.serve.process_setup import STDIN, STDOUT, hide_process, keep_freed_memory
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.terminal import complain
+from emceepee.daemon.daemon_folder import LINK_NAME, UnsafePlace, open_folder, runtime_folder
 from emceepee.daemon.daemon_socket import Identity, listening_socket
 from emceepee.daemon.launcher import READY, NoDaemon
-from emceepee.daemon.place import LINK_NAME, UnsafePlace, open_folder, runtime_folder
 from emceepee.paths import IDLE_EXIT_SECONDS, current_folder
 
 

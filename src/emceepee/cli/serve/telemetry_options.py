@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from emceepee.config.settings import ConfigError, HttpConfig
-from emceepee.guard.gate import LOOPBACK_NAMES
+from emceepee.guard.access_control import LOOPBACK_NAMES
 from emceepee.paths import TOKEN_VARIABLE
 from emceepee.telemetry.log_writer import open_log_file
 from emceepee.telemetry.telemetry_settings import TelemetrySettings

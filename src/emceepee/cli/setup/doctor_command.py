@@ -21,7 +21,7 @@ from emceepee.wire.json_types import JsonObject
 if TYPE_CHECKING:
     from emceepee.backends.spec import BackendSpec
     from emceepee.cli.setup.diagnosis import Finding
-    from emceepee.cli.setup.examination import Examined
+    from emceepee.cli.setup.server_check import Examined
     from emceepee.config.settings import ConfigProblem
 
 FOR_OTHERS = 0o077
@@ -132,7 +132,7 @@ def _finding_of(problem: "ConfigProblem") -> "Finding":
 async def _try_all(specs: Sequence["BackendSpec"], egress: object, options: argparse.Namespace) -> "list[Examined]":
     from emceepee.backends.dialer import Dialer
     from emceepee.backends.http1.egress import EgressSettings
-    from emceepee.cli.setup.examination import examine_all
+    from emceepee.cli.setup.server_check import examine_all
     from emceepee.clock import SystemClock
     from emceepee.state.limits import Limits
 

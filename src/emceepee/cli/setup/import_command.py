@@ -20,9 +20,9 @@ from emceepee.clients.changes import FileChange
 from emceepee.clients.client_file import ClientFile
 from emceepee.clients.entry_reader import servers_of
 from emceepee.clients.file_locations import file_named, present_files, servers_of_projects
+from emceepee.clients.import_plan import Fate, PlannedServer, plan_import
 from emceepee.clients.known_clients import CLIENTS, client_called
 from emceepee.clients.own_config import OwnConfig
-from emceepee.clients.plan import Fate, PlannedServer, plan_import
 from emceepee.config.document_errors import ClientError
 from emceepee.config.secret_references import References
 

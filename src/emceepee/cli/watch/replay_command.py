@@ -62,8 +62,8 @@ def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
 
 
 def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
-    from emceepee.guard.gate import LOOPBACK_NAMES, GateRules
-    from emceepee.replay.http import replay_over_http
+    from emceepee.guard.access_control import LOOPBACK_NAMES, AccessRules
+    from emceepee.replay.replay_endpoint import replay_over_http
 
     host, port = options.listen
     is_loopback = host in LOOPBACK_NAMES
@@ -77,7 +77,7 @@ def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
         SystemClock(),
         host=host,
         port=port,
-        rules=GateRules(
+        rules=AccessRules(
             hosts=frozenset(options.allow_host),
             origins=frozenset(options.allow_origin),
             any_address=not is_loopback,

@@ -14,7 +14,7 @@ from emceepee.server.http.exchange import PRIMED_SINCE, Exchange, HttpRequest, s
 from emceepee.server.http.replay.message_log import PUSH
 from emceepee.server.http.replay.message_stream import Kept
 from emceepee.server.http.replay.replay import Replay
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import Requests, error_for
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.records import RecordKind
@@ -47,7 +47,7 @@ class HandshakeConnection:
 
     def __init__(
         self,
-        kernel: Kernel,
+        methods: ProtocolMethods,
         tools: Tools,
         directory: SessionDirectory,
         policy: ServerPolicy,
@@ -62,7 +62,7 @@ class HandshakeConnection:
         self._feed = EventsFeed(session, self._replay.push)
         self._handshake: bytes | None = None  # the caller's initialize parameters, as JSON, which takes less memory
         self._feed.on_follow = self._replay.on_pushed = self._mark_changed
-        self._era = HandshakeEra(kernel, self._feed)
+        self._era = HandshakeEra(methods, self._feed)
         self._asked: ElicitationRequests | None = None  # None unless the caller accepts questions
         self._posts = self._gets = 0  # in service now
         self._ends_after_posts = False
@@ -352,9 +352,9 @@ class HandshakeConnection:
             await self._requests.close()
 
 
-async def handshake_refusal(request: Request, kernel: Kernel) -> JsonObject | None:
+async def handshake_refusal(request: Request, methods: ProtocolMethods) -> JsonObject | None:
     """Return the error that this `initialize` would produce, if any. The attempt leaves no state."""
-    era = HandshakeEra(kernel, EventsFeed(None, NO_CHANNEL.send))
+    era = HandshakeEra(methods, EventsFeed(None, NO_CHANNEL.send))
     try:
         await era.serve(RequestContext(request))
     except Exception as error:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from emceepee.guard.access_control import AccessControl
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate
 from emceepee.guard.policy import AddServerPolicy
 from emceepee.server.dispatch import Tools
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
@@ -18,8 +18,8 @@ from emceepee.server.http.login_pages import ServerLoginPages, is_page
 from emceepee.server.http.request_reader import MCP_PATH, RequestBody, find_misdirection, read_message, send_rejection
 from emceepee.server.http.request_router import ReplicaParts, RequestRouter
 from emceepee.server.http.stateless import StatelessEndpoint
-from emceepee.server.kernel import Kernel
 from emceepee.server.metrics import METRICS_PATH
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import observe_refusal
 from emceepee.server.session_keys import SURFACE_HEADER, NameTooLong, pinned_name, pinned_surface
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
@@ -65,10 +65,10 @@ class MetricsRoute(Protocol):
 class HttpParts:
     """The parts and settings of the endpoint."""
 
-    kernel: Kernel
+    methods: ProtocolMethods
     tools: Tools
     directory: SessionDirectory
-    gate: Gate
+    gate: AccessControl
     policy: AddServerPolicy
     oauth: "OAuthCheck | None" = None
     requires_session: bool = False
@@ -85,7 +85,7 @@ class HttpEndpoint:
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
-        services = parts.kernel, parts.tools, parts.directory, parts.policy
+        services = parts.methods, parts.tools, parts.directory, parts.policy
         self._connections = HandshakeConnections(parts.directory, partial(HandshakeConnection, *services))
         self._stateless = StatelessEndpoint(*services, requires_session=parts.requires_session)
         self._login_pages = None if parts.logins is None else ServerLoginPages(parts.logins, parts.gate)
@@ -255,7 +255,7 @@ class HttpEndpoint:
             words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
             await self._refuse(http, value, 400, words)
             return None
-        if (refusal := await handshake_refusal(message, self._parts.kernel)) is not None:
+        if (refusal := await handshake_refusal(message, self._parts.methods)) is not None:
             self._observe_refusal(http, message, refusal)
             await respond_json(http.send, 200, refusal)
             return None

@@ -6,7 +6,7 @@ import re
 import secrets
 from urllib.parse import parse_qs
 
-from emceepee.guard.gate import Gate
+from emceepee.guard.access_control import AccessControl
 from emceepee.sessions.logins.login_links import LINK_PATH, LoginLink
 from emceepee.sessions.logins.server_logins import ServerLogins
 from emceepee.store.store import StoreError
@@ -47,7 +47,7 @@ def is_page(path: str) -> bool:
 class ServerLoginPages:
     """Serves its pages without authentication, because browsers have no token."""
 
-    def __init__(self, logins: ServerLogins, gate: Gate) -> None:
+    def __init__(self, logins: ServerLogins, gate: AccessControl) -> None:
         self._logins, self._gate = logins, gate
 
     async def serve(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> bool:

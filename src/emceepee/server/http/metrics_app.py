@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
+from emceepee.guard.access_control import AccessControl
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, CLOSE_TASKS_SECONDS, TaskOwner
 from emceepee.server.http.connection_table import ConnectionTable
 from emceepee.server.http.server_connection import ServerConnection
@@ -22,7 +22,7 @@ _PAGE = "The figures are not for web pages."
 class MetricsApp:
     """Serves the metrics to callers that may use /mcp, but not to web pages."""
 
-    def __init__(self, metrics: Metrics, gate: Gate) -> None:
+    def __init__(self, metrics: Metrics, gate: AccessControl) -> None:
         self._metrics, self._gate = metrics, gate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from emceepee.guard.access_control import AccessControl
 from emceepee.guard.caller_identity import Rejection
-from emceepee.guard.gate import Gate
 from emceepee.server.http.exchange import HttpRequest, send_rpc_error
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER
 from emceepee.web.asgi import (
@@ -36,7 +36,7 @@ class RequestBody:
     value: object = None
 
 
-def find_misdirection(pairs: list[Header], headers: Headers, gate: Gate) -> Rejection | None:
+def find_misdirection(pairs: list[Header], headers: Headers, gate: AccessControl) -> Rejection | None:
     """Return why the headers alone reject a request. `pairs` are all headers, `headers` the last of each name."""
     if len(headers) < len(pairs) and (twice := _find_duplicate_header(pairs)):
         return Rejection(400, f"Bad request: the header {twice} appears more than once")

@@ -7,8 +7,8 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.eras import ModernEra
 from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.http.stateless_requests import accept_request, http_status
-from emceepee.server.kernel import Kernel
 from emceepee.server.listen_requests import LISTEN, end_listens
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import Requests
 from emceepee.server.session_keys import default_key, named_key, pinned_name
 from emceepee.sessions.conversations import Conversations
@@ -30,7 +30,7 @@ class StatelessEndpoint:
 
     def __init__(
         self,
-        kernel: Kernel,
+        methods: ProtocolMethods,
         tools: Tools,
         directory: SessionDirectory,
         policy: ServerPolicy,
@@ -38,7 +38,7 @@ class StatelessEndpoint:
         requires_session: bool,
     ) -> None:
         self._tools, self._directory, self._requires_session = tools, directory, requires_session
-        self._era = ModernEra(kernel)
+        self._era = ModernEra(methods)
         self._requests = Requests("stateless-http", tools, answers_cancelled=True, directory=directory, policy=policy)
 
     def __repr__(self) -> str:

@@ -8,8 +8,8 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.elicitation_requests import ElicitationRequests
 from emceepee.server.eras import Era, HandshakeEra, era_for
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import Kernel
 from emceepee.server.listen_requests import end_listens
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import Requests
 from emceepee.sessions.session import Session
 from emceepee.tools.request_context import RequestContext
@@ -38,8 +38,8 @@ class StdioConversation:
 
     is_gone = False  # the process ends with its caller
 
-    def __init__(self, kernel: Kernel, session: Session, send: SendMessages, tools: Tools) -> None:
-        self._kernel, self._session, self.send = kernel, session, send
+    def __init__(self, methods: ProtocolMethods, session: Session, send: SendMessages, tools: Tools) -> None:
+        self._methods, self._session, self.send = methods, session, send
         self._feed = EventsFeed(session, send)
         self._era: Era | None = None
         self._asked: ElicitationRequests | None = None  # None unless the caller accepts questions
@@ -141,7 +141,7 @@ class StdioConversation:
     def _era_of(self, request: Request) -> Era:
         """Return the era. A client that gave up `server/discover` may initialize, even if our answer was sent."""
         if self._era is None or (self._is_probing and request.method == "initialize"):
-            return era_for(request, self._kernel, self._feed)
+            return era_for(request, self._methods, self._feed)
         return self._era
 
     def _handle_notification(self, notification: Notification) -> None:

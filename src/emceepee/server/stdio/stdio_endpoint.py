@@ -6,7 +6,7 @@ from collections.abc import Callable
 from emceepee.lifecycle import TaskOwner
 from emceepee.server.dispatch import Tools
 from emceepee.server.garbage_collector import freeze_startup_objects
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stdio.pipes import LineReader, LineWriter
 from emceepee.server.stdio.stdio_conversation import StdioConversation
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, on_stop_signals
@@ -19,7 +19,7 @@ FLUSH_SECONDS = 1.0  # to flush the last bytes to a caller that still reads
 
 
 async def serve_stdio(
-    kernel: Kernel,
+    methods: ProtocolMethods,
     tools: Tools,
     session: Session,
     *,
@@ -39,7 +39,7 @@ async def serve_stdio(
             run, on_first_answer = on_first_answer, None
             run()
 
-    conversation = StdioConversation(kernel, session, send, tools)
+    conversation = StdioConversation(methods, session, send, tools)
     owner = TaskOwner("stdio")
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from emceepee.bounds.budget import Budget, OverBudget
-from emceepee.codemode.privacy import ANSWERING_TOOLS
+from emceepee.codemode.private_scripts import ANSWERING_TOOLS
 from emceepee.errors import InvalidArguments, Problem, cut_name
 from emceepee.sessions.session import Session
 from emceepee.surface import Surface

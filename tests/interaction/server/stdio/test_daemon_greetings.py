@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from emceepee.daemon.attached import HELLO_SECONDS
+from emceepee.daemon.attached_callers import HELLO_SECONDS
+from emceepee.daemon.daemon_folder import SOCKET_NAME
 from emceepee.daemon.greeting import LONGEST_GREETING, Welcome, read_welcome, write_greeting
 from emceepee.daemon.launcher import NoDaemon, reach
-from emceepee.daemon.place import SOCKET_NAME
 from support.callers.daemon_socket import HELLO, listening
 from support.fakes.clock import FakeClock
 from support.figures import record_figure

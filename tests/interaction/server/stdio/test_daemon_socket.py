@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from emceepee.daemon import daemon_socket as listening_module
-from emceepee.daemon.attached import ACCEPT_PAUSE_SECONDS
+from emceepee.daemon.attached_callers import ACCEPT_PAUSE_SECONDS
+from emceepee.daemon.daemon_folder import LOCK_NAME, SOCKET_NAME
 from emceepee.daemon.daemon_socket import listening_socket
 from emceepee.daemon.greeting import read_welcome, write_greeting
 from emceepee.daemon.launcher import NoDaemon, reach
-from emceepee.daemon.place import LOCK_NAME, SOCKET_NAME
 from support.callers.daemon_socket import HELLO, listening
 from support.fakes.clock import FakeClock
 from support.waiting import eventually

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.telemetry.preview import kept
+from emceepee.telemetry.value_preview import preview
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=50),
@@ -18,19 +18,19 @@ JSON = st.recursive(
 
 def test_what_fits_is_kept_itself() -> None:
     value = {"content": [{"type": "text", "text": "hello"}], "n": 1}
-    assert kept(value, 100) == (value, False)
-    assert kept(value, 100)[0] is value
+    assert preview(value, 100) == (value, False)
+    assert preview(value, 100)[0] is value
 
 
 def test_a_long_text_is_cut_with_its_length() -> None:
-    copy, is_cut = kept({"text": "x" * 5000}, 100)
+    copy, is_cut = preview({"text": "x" * 5000}, 100)
     assert is_cut
     assert copy["text"].endswith("... (5000 characters)")
     assert len(copy["text"]) < 130
 
 
 def test_many_items_are_counted_instead_of_kept() -> None:
-    copy, is_cut = kept(list(range(1000)), 100)
+    copy, is_cut = preview(list(range(1000)), 100)
     assert is_cut
     assert copy[-1] == f"... {1000 - (len(copy) - 1)} more"
 
@@ -39,14 +39,14 @@ def test_a_value_as_deep_as_python_goes_is_cut_and_does_not_raise() -> None:
     value: Any = "bottom"
     for _ in range(5000):
         value = [value]
-    copy, is_cut = kept(value, 1 << 20)
+    copy, is_cut = preview(value, 1 << 20)
     assert is_cut
     assert "bottom" not in str(copy)
 
 
 @given(JSON)
 def test_what_is_kept_is_never_much_larger_than_its_room(value: Any) -> None:
-    copy, is_cut = kept(value, 60)
+    copy, is_cut = preview(value, 60)
     assert is_cut == (copy is not value)
     if is_cut:
         assert len(json.dumps(copy, ensure_ascii=False)) < 60 * 8 + 400
@@ -54,4 +54,4 @@ def test_what_is_kept_is_never_much_larger_than_its_room(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, 1, True, ""])
 def test_plain_values_stay(value: object) -> None:
-    assert kept(value, 100) == (value, False)
+    assert preview(value, 100) == (value, False)

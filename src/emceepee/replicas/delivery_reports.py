@@ -9,15 +9,15 @@ from typing import NamedTuple
 MOST_PER_REQUEST = 32  # numbers of each kind that one request carries
 
 
-class News(NamedTuple):
-    """News for a holder. A response that was read was also written."""
+class DeliveryReport(NamedTuple):
+    """DeliveryReport for a holder. A response that was read was also written."""
 
     written: tuple[int, ...] = ()
     read: tuple[int, ...] = ()
     unread: tuple[int, ...] = ()
 
 
-class Unsettled:
+class UnreportedResponses:
     """The responses of one holder whose fate is not reported yet, by the numbers of their requests."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Unsettled:
 
     def __repr__(self) -> str:
         counts = f"open={len(self._open)} written={len(self._written)} read={len(self._read)}"
-        return f"<Unsettled {counts} unread={len(self._unread)}>"
+        return f"<UnreportedResponses {counts} unread={len(self._unread)}>"
 
     @property
     def has_news(self) -> bool:
@@ -53,22 +53,22 @@ class Unsettled:
         (self._read if was_read else self._unread).append(number)
         return True
 
-    def take_some(self) -> News:
+    def take_some(self) -> DeliveryReport:
         """Return and remove news that can ride on a request."""
         if not self._read and not self._written:
-            return NO_NEWS
-        news = News(tuple(self._written)[:MOST_PER_REQUEST], tuple(self._read[:MOST_PER_REQUEST]))
+            return NOTHING_TO_REPORT
+        news = DeliveryReport(tuple(self._written)[:MOST_PER_REQUEST], tuple(self._read[:MOST_PER_REQUEST]))
         for number in news.written:
             del self._written[number]
         del self._read[:MOST_PER_REQUEST]
         return news
 
-    def take_all(self) -> News:
-        news = News(tuple(self._written), tuple(self._read), tuple(self._unread))
+    def take_all(self) -> DeliveryReport:
+        news = DeliveryReport(tuple(self._written), tuple(self._read), tuple(self._unread))
         self._written, self._read, self._unread = {}, [], []
         return news
 
-    def put_back(self, news: News) -> None:
+    def put_back(self, news: DeliveryReport) -> None:
         """Restore news that could not be delivered."""
         for number in news.written:
             self.mark_written(number)  # unless its final fate is known by now
@@ -76,4 +76,4 @@ class Unsettled:
         self._unread.extend(news.unread)
 
 
-NO_NEWS = News()
+NOTHING_TO_REPORT = DeliveryReport()

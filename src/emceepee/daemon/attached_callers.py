@@ -8,13 +8,13 @@ from contextlib import suppress
 from typing import Protocol
 
 from emceepee.clock import Clock, give_up_after
+from emceepee.daemon.daemon_folder import UnsafePlace, check_peer
 from emceepee.daemon.greeting import LONGEST_GREETING, BadGreeting, DaemonHello, Welcome, read_hello, write_greeting
-from emceepee.daemon.place import UnsafePlace, check_peer
 from emceepee.errors import EmceepeeError
 from emceepee.guard.caller_identity import LOCAL
 from emceepee.lifecycle import CLOSE_SESSION_SECONDS, TaskOwner
 from emceepee.server.dispatch import Tools
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stdio.socket_lines import SocketLines
 from emceepee.server.stdio.stdio_conversation import StdioConversation
 from emceepee.server.stdio.stdio_endpoint import END_GRACE, FLUSH_SECONDS
@@ -54,7 +54,7 @@ class AttachedCallers:
 
     def __init__(
         self,
-        kernel: Kernel,
+        methods: ProtocolMethods,
         tools: Tools,
         directory: SessionDirectory,
         admission_check: AdmissionCheck,
@@ -62,7 +62,7 @@ class AttachedCallers:
         longest_line: int,
         link_file: str | None,
     ) -> None:
-        self._kernel, self._tools, self._directory, self._admission_check = kernel, tools, directory, admission_check
+        self._methods, self._tools, self._directory, self._admission_check = methods, tools, directory, admission_check
         self._clock: Clock = directory.clock
         self._longest, self._link_file = longest_line, link_file
         self.on_change: Callable[[], None] = lambda: None
@@ -184,7 +184,7 @@ class AttachedCallers:
         def send(message: JsonObject | list[JsonObject]) -> None:
             lines.writer.write(encode(message))
 
-        conversation = StdioConversation(self._kernel, session, send, self._tools)
+        conversation = StdioConversation(self._methods, session, send, self._tools)
         self._conversations.add(conversation)
         try:
             while (line := await lines.read()) != b"":

@@ -27,7 +27,7 @@ class TokenCheck(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateRules:
+class AccessRules:
     """The operator's rules for callers."""
 
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)  # maps tokens to principals
@@ -38,12 +38,12 @@ class GateRules:
     only_logins: bool = False  # require a login even from programs on this machine
 
 
-class Gate:
+class AccessControl:
     """Authenticates requests. The result is an identity, or a rejection to send."""
 
     def __init__(
         self,
-        rules: GateRules,
+        rules: AccessRules,
         check: TokenCheck | None = None,
         logins: Logins | None = None,
         throttle: LoginThrottle | None = None,

@@ -24,7 +24,7 @@ WHOLE_BYTES = 256 << 10  # of a body: up to this size, nothing is written before
 FAILED_STATUS = 500
 
 
-class Passage:
+class ResponseRelay:
     """Awaits the response to one request, once, and passes it back."""
 
     __slots__ = ("_caller", "_hop", "_is_caller_gone", "_link", "_lost_reply", "_request", "_timer", "_watcher")

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.cli.setup.examination import examine, missing_interpreter
+from emceepee.cli.setup.server_check import examine, missing_interpreter
 from emceepee.clock import Clock
 from support.fakes.clock import FakeClock
 

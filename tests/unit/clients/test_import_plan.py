@@ -1,8 +1,8 @@
 """Which servers an import writes, and under which names."""
 
 from emceepee.clients.entry_reader import FoundServer
+from emceepee.clients.import_plan import Fate, plan_import
 from emceepee.clients.known_clients import client_called
-from emceepee.clients.plan import Fate, plan_import
 from emceepee.wire.json_types import JsonObject
 
 GIT: JsonObject = {"command": "uvx", "args": ["git"]}

@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.codemode.privacy import gives_answers, without_literals
+from emceepee.codemode.private_scripts import gives_answers, without_literals
 
 
 @pytest.mark.parametrize(

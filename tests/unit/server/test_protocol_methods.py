@@ -7,7 +7,7 @@ from pydantic import ValidationError as PydanticError
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.server.eras import Era, HandshakeEra, ModernEra
 from emceepee.server.events_feed import EventsFeed
-from emceepee.server.kernel import Kernel
+from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.surface import Surface, use_surface
 from emceepee.tools.request_context import NO_CHANNEL, RequestContext
 from emceepee.wire.codec import encode
@@ -30,16 +30,16 @@ HELLO: JsonObject = {
 EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake", "2026-07-28"])
 
 
-async def hello(kernel: Kernel) -> tuple[Era, JsonObject]:
+async def hello(protocol: ProtocolMethods) -> tuple[Era, JsonObject]:
     """A handshake caller, and what it was told at the start."""
-    peer = HandshakeEra(kernel, EventsFeed(None, NO_CHANNEL.send))
+    peer = HandshakeEra(protocol, EventsFeed(None, NO_CHANNEL.send))
     return peer, await peer.serve(RequestContext(Request(1, "initialize", HELLO)))
 
 
 async def list_result(*, is_modern: bool, takes_handles: bool = True) -> JsonObject:
     """The whole result of tools/list, as a caller of that era gets it."""
-    kernel = Kernel(takes_handles=takes_handles)
-    peer: Era = ModernEra(kernel) if is_modern else (await hello(kernel))[0]
+    protocol = ProtocolMethods(takes_handles=takes_handles)
+    peer: Era = ModernEra(protocol) if is_modern else (await hello(protocol))[0]
     return await peer.serve(RequestContext(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None)))
 
 
@@ -50,9 +50,9 @@ async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, Js
 
 async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> None:
     spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
-    kernel = Kernel(servers=[spec])
-    _, told = await hello(kernel)
-    discovered = await ModernEra(kernel).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
+    protocol = ProtocolMethods(servers=[spec])
+    _, told = await hello(protocol)
+    discovered = await ModernEra(protocol).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
     assert told["instructions"].endswith("\n- notes: what we decided")
     assert discovered["instructions"] == told["instructions"]
 
@@ -62,16 +62,16 @@ METHODS_OF = {"tools": ["tools/list"], "resources": ["resources/list", "resource
 
 @EACH_ERA
 async def test_every_capability_that_callers_are_told_of_is_served(is_modern: bool) -> None:
-    kernel = Kernel()
+    protocol = ProtocolMethods()
     if is_modern:
-        told = await ModernEra(kernel).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
+        told = await ModernEra(protocol).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
     else:
-        _, told = await hello(kernel)
+        _, told = await hello(protocol)
     subscribe = "subscriptions/listen" if is_modern else "resources/subscribe"
     assert told["capabilities"] == {name: told["capabilities"][name] for name in METHODS_OF}
     assert told["capabilities"]["resources"] == {"subscribe": True, "listChanged": False}
     methods = [*METHODS_OF["tools"], *METHODS_OF["resources"], subscribe]
-    assert [name for name in methods if not kernel.has(name, is_modern=is_modern)] == []
+    assert [name for name in methods if not protocol.has(name, is_modern=is_modern)] == []
 
 
 @EACH_ERA
@@ -199,7 +199,7 @@ def agrees(method: str, version: str, params: JsonObject | None, found: JsonObje
 
 @pytest.mark.parametrize("hello", HELLOS, ids=str)
 async def test_a_handshake_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(hello: JsonObject) -> None:
-    found = await outcome(HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send)), "initialize", hello)
+    found = await outcome(HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send)), "initialize", hello)
     version = "2025-11-25" if isinstance(found, ProtocolError) else found["protocolVersion"]
     agrees("initialize", version, hello, found)
 
@@ -209,7 +209,7 @@ async def test_a_handshake_is_refused_when_the_sdk_would_and_else_answered_as_it
 async def test_a_handshake_caller_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(
     version: str, method: str, params: JsonObject | None
 ) -> None:
-    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
     await outcome(era, "initialize", HELLO | {"protocolVersion": version})
     agrees(method, version, params, await outcome(era, method, params))
 
@@ -220,13 +220,13 @@ async def test_a_modern_caller_is_refused_when_the_sdk_would_and_else_answered_a
     envelope: JsonObject, method: str, params: JsonObject | None
 ) -> None:
     asked = {**(params or {}), "_meta": {**envelope, **((params or {}).get("_meta") or {})}}
-    agrees(method, "2026-07-28", asked, await outcome(ModernEra(Kernel()), method, asked))
+    agrees(method, "2026-07-28", asked, await outcome(ModernEra(ProtocolMethods()), method, asked))
 
 
 @pytest.mark.parametrize("said", CAPABILITIES, ids=str)
 async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: Any) -> None:
     asked = {"_meta": {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": said}}
-    agrees("tools/list", "2026-07-28", asked, await outcome(ModernEra(Kernel()), "tools/list", asked))
+    agrees("tools/list", "2026-07-28", asked, await outcome(ModernEra(ProtocolMethods()), "tools/list", asked))
 
 
 @pytest.mark.parametrize(
@@ -242,13 +242,13 @@ async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: A
     ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 async def test_which_questions_a_handshake_caller_takes(said: JsonObject | None, modes: set[str]) -> None:
-    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
     await outcome(era, "initialize", {**HELLO, "capabilities": {"elicitation": said}})
     assert era.elicitation_modes == modes
 
 
 async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
-    era = HandshakeEra(Kernel(), EventsFeed(None, NO_CHANNEL.send))
+    era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
     assert era.refusal(Request(1, "ping", None)) is None
     assert await outcome(era, "ping", None) == {}
     refused = era.refusal(Request(1, "tools/list", None))
@@ -261,6 +261,6 @@ async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
 
 
 async def test_a_refusal_says_which_parameter_is_wrong() -> None:
-    era, _ = await hello(Kernel())
+    era, _ = await hello(ProtocolMethods())
     refused = await outcome(era, "tools/list", {"cursor": 5})
     assert str(refused) == "Invalid request parameters: Expected `str | null`, got `int` - at `$.cursor`"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.cli.help_text import GROUPS
-from emceepee.cli.keep.shells import SHELLS, completion_script, nodes_of
+from emceepee.cli.keep.completion_command import SHELLS, completion_script, nodes_of
 from emceepee.cli.main import build_parser
 
 

@@ -6,7 +6,7 @@ _MOST_DEPTH = 12
 _MARK = "..."  # ASCII: one other character would double the size of a long text and take ten times as long to write
 
 
-def kept(value: Any, room: int) -> tuple[Any, bool]:
+def preview(value: Any, room: int) -> tuple[Any, bool]:
     """Return a value that fits into about `room` characters, else a copy that does; and whether it was cut."""
     if value is None:
         return None, False

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from emceepee.clock import Clock
 from emceepee.futures import resolve
-from emceepee.replicas.settlement import News
+from emceepee.replicas.delivery_reports import DeliveryReport
 from emceepee.replicas.signature import Hop, SigningReplica
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CallerConnection
@@ -92,7 +92,7 @@ class _KnownSender:
         self.connections = 0
         self.exchanges: dict[int, HopExchange] = {}  # by number, the oldest first
 
-    def hear(self, news: News) -> None:
+    def hear(self, news: DeliveryReport) -> None:
         for number in news.written:
             if (exchange := self.exchanges.get(number)) is not None:
                 exchange.report_written()
@@ -104,14 +104,14 @@ class _KnownSender:
                 exchange.report_unread()
 
 
-class Senders:
+class InboundHops:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, _KnownSender] = {}  # by instance
         self._all_told: asyncio.Future[None] | None = None  # set while `wait_until_told` waits
 
     def __repr__(self) -> str:
-        return f"<Senders {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
+        return f"<InboundHops {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
 
     # Their connections.
 
@@ -150,12 +150,12 @@ class Senders:
             sender.exchanges.pop(hop.number, None)
         self._end_wait()
 
-    def settle(self, hop: Hop, news: News, *, is_farewell: bool) -> None:
+    def settle(self, hop: Hop, news: DeliveryReport, *, is_farewell: bool) -> None:
         sender = self._of(hop)
         sender.hear(hop.news)
         sender.hear(news)
         if is_farewell:
-            sender.hear(News(read=tuple(sender.exchanges)))
+            sender.hear(DeliveryReport(read=tuple(sender.exchanges)))
 
         self._end_wait()
 

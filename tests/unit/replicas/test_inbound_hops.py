@@ -3,9 +3,9 @@
 import pytest
 
 from emceepee.guard.caller_identity import CallerIdentity
-from emceepee.replicas import senders as senders_module
-from emceepee.replicas.senders import GONE_SECONDS, HopExchange, Senders
-from emceepee.replicas.settlement import News
+from emceepee.replicas import inbound_hops
+from emceepee.replicas.delivery_reports import DeliveryReport
+from emceepee.replicas.inbound_hops import GONE_SECONDS, HopExchange, InboundHops
 from emceepee.replicas.signature import Hop, SigningReplica
 from support.fakes.clock import FakeClock
 from support.in_process.http_endpoint import OpenConnection
@@ -14,7 +14,7 @@ ANN, BEN = b"ann", b"ben"
 
 
 def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
-    return Hop(CallerIdentity(), SigningReplica(slot, 7), instance, number, News(read=read))
+    return Hop(CallerIdentity(), SigningReplica(slot, 7), instance, number, DeliveryReport(read=read))
 
 
 class Holder:
@@ -22,23 +22,23 @@ class Holder:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.senders = Senders(self.clock)
+        self.hops = InboundHops(self.clock)
         self.unread: list[int] = []
 
     def begin(self, number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> HopExchange:
-        exchange = self.senders.begin(hop(number, *read, instance=instance, slot=slot), OpenConnection())
+        exchange = self.hops.begin(hop(number, *read, instance=instance, slot=slot), OpenConnection())
         exchange.if_unread(lambda: self.unread.append(number))
         return exchange
 
     def serve(self, number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> None:
         exchange = self.begin(number, *read, instance=instance, slot=slot)
-        self.senders.finish(hop(number, instance=instance), exchange)
+        self.hops.finish(hop(number, instance=instance), exchange)
 
     def settle(self, *, read: tuple[int, ...] = (), unread: tuple[int, ...] = (), is_farewell: bool = False) -> None:
-        self.senders.settle(hop(1000), News(read=read, unread=unread), is_farewell=is_farewell)
+        self.hops.settle(hop(1000), DeliveryReport(read=read, unread=unread), is_farewell=is_farewell)
 
     def kept(self) -> int:
-        return sum(len(sender.exchanges) for sender in self.senders._known.values())
+        return sum(len(sender.exchanges) for sender in self.hops._known.values())
 
 
 @pytest.fixture
@@ -64,8 +64,8 @@ def test_what_was_not_read_is_reported_once(holder: Holder) -> None:
 
 
 def test_of_a_request_that_wants_to_know_nothing_nothing_is_kept(holder: Holder) -> None:
-    exchange = holder.senders.begin(hop(1), OpenConnection())
-    holder.senders.finish(hop(1), exchange)
+    exchange = holder.hops.begin(hop(1), OpenConnection())
+    holder.hops.finish(hop(1), exchange)
     assert holder.kept() == 0
 
 
@@ -78,73 +78,73 @@ def test_a_caller_can_be_gone_before_the_socket_tells(holder: Holder) -> None:
 
 
 async def test_a_sender_without_a_connection_is_gone_after_a_while(holder: Holder) -> None:
-    holder.senders.join(hop(1))
+    holder.hops.join(hop(1))
     holder.serve(1)
-    holder.senders.leave(ANN)
+    holder.hops.leave(ANN)
     await holder.clock.advance(GONE_SECONDS - 0.1)
     assert holder.unread == []
     await holder.clock.advance(0.2)
     assert holder.unread == [1]
-    assert repr(holder.senders) == "<Senders []>"
+    assert repr(holder.hops) == "<InboundHops []>"
 
 
 async def test_a_sender_that_opens_another_connection_is_there(holder: Holder) -> None:
-    holder.senders.join(hop(1))
+    holder.hops.join(hop(1))
     holder.serve(1)
-    holder.senders.leave(ANN)
-    holder.senders.join(hop(2))
+    holder.hops.leave(ANN)
+    holder.hops.join(hop(2))
     await holder.clock.advance(10 * GONE_SECONDS)
     assert holder.unread == []
 
 
 async def test_the_end_of_one_of_several_connections_says_nothing(holder: Holder) -> None:
-    holder.senders.join(hop(1))
-    holder.senders.join(hop(2))
+    holder.hops.join(hop(1))
+    holder.hops.join(hop(2))
     holder.serve(1)
-    holder.senders.leave(ANN)
+    holder.hops.leave(ANN)
     await holder.clock.advance(10 * GONE_SECONDS)
     assert holder.unread == []
 
 
 async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
-    holder.senders.join(hop(1))
+    holder.hops.join(hop(1))
     holder.serve(1)
     holder.serve(2)
     holder.settle(unread=(2,), is_farewell=True)
-    holder.senders.leave(ANN)
+    holder.hops.leave(ANN)
     await holder.clock.advance(10 * GONE_SECONDS)
     assert holder.unread == [2]
 
 
 async def test_a_sender_that_was_only_paused_goes_on_with_the_connections_that_it_has(holder: Holder) -> None:
-    holder.senders.join(hop(1))
+    holder.hops.join(hop(1))
     holder.serve(1)
-    holder.senders.drop(SigningReplica(1, 7))
+    holder.hops.drop(SigningReplica(1, 7))
     assert holder.unread == [1]
     holder.serve(2)
-    holder.senders.join(hop(3))
-    holder.senders.leave(ANN)
+    holder.hops.join(hop(3))
+    holder.hops.leave(ANN)
     await holder.clock.advance(10 * GONE_SECONDS)
     assert holder.unread == [1], "one connection is left"
-    holder.senders.leave(ANN)
+    holder.hops.leave(ANN)
     await holder.clock.advance(GONE_SECONDS)
     assert holder.unread == [1, 2]
-    assert repr(holder.senders) == "<Senders []>"
+    assert repr(holder.hops) == "<InboundHops []>"
 
 
 def test_a_sender_whose_lease_has_lapsed_is_gone_whatever_its_connections_say(holder: Holder) -> None:
-    holder.senders.join(hop(1))
+    holder.hops.join(hop(1))
     holder.serve(1)
     holder.serve(2, instance=BEN, slot=2)
-    holder.senders.drop(SigningReplica(1, 6))
+    holder.hops.drop(SigningReplica(1, 6))
     assert holder.unread == []
-    holder.senders.drop(SigningReplica(1, 7))
+    holder.hops.drop(SigningReplica(1, 7))
     assert holder.unread == [1]
-    holder.senders.leave(ANN)  # nobody is missed who is not known
+    holder.hops.leave(ANN)  # nobody is missed who is not known
 
 
 def test_what_is_kept_is_bounded(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(senders_module, "MOST_KEPT", 3)
+    monkeypatch.setattr(inbound_hops, "MOST_KEPT", 3)
     for number in range(10):
         holder.serve(number)
     assert holder.kept() == 3
@@ -164,9 +164,9 @@ class WatchedConnection(OpenConnection):
 def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_for_ever(holder: Holder) -> None:
     """The store was away, and its lease had lapsed for a moment: its connection ends instead of a response."""
     below = WatchedConnection()
-    holder.senders.join(hop(1))
-    exchange = holder.senders.begin(hop(1), below)
-    holder.senders.drop(SigningReplica(1, 7))
+    holder.hops.join(hop(1))
+    exchange = holder.hops.begin(hop(1), below)
+    holder.hops.drop(SigningReplica(1, 7))
     assert exchange.is_gone()
     exchange.give_up_response()
     assert below.aborts == 1

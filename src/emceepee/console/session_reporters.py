@@ -11,7 +11,7 @@ session is gone only if no replica reports it any more.
 from emceepee.console.peers import Peer
 
 
-class Tellers:
+class SessionReporters:
     """The reporting replicas of one page's sessions. It does no I/O: the feed's readers call it for each report."""
 
     def __init__(self) -> None:
@@ -20,24 +20,24 @@ class Tellers:
         self._unconfirmed: dict[Peer, set[str]] = {}  # not reported again since the replica's feed restarted
 
     def __repr__(self) -> str:
-        return f"<Tellers {self._shown}>"
+        return f"<SessionReporters {self._shown}>"
 
-    def teller_of(self, session_id: str) -> Peer | None:
+    def reporter_of(self, session_id: str) -> Peer | None:
         return self._shown.get(session_id)
 
-    def tell(self, teller: Peer, session_id: str) -> bool:
+    def tell(self, reporter: Peer, session_id: str) -> bool:
         """Record a report of the session's state. Return whether the page should receive it."""
-        told = self._told.setdefault(teller, set())
-        self._unconfirmed.get(teller, set()).discard(session_id)
+        told = self._told.setdefault(reporter, set())
+        self._unconfirmed.get(reporter, set()).discard(session_id)
         if session_id not in told:
             told.add(session_id)
-            self._shown[session_id] = teller
-        return self._shown[session_id] == teller
+            self._shown[session_id] = reporter
+        return self._shown[session_id] == reporter
 
-    def end(self, teller: Peer, session_id: str) -> bool:
+    def end(self, reporter: Peer, session_id: str) -> bool:
         """Record that the replica lost the session. Return whether no replica has it."""
-        self._told.get(teller, set()).discard(session_id)
-        if self._shown.get(session_id) != teller:
+        self._told.get(reporter, set()).discard(session_id)
+        if self._shown.get(session_id) != reporter:
             return False
         heirs = [other for other, told in self._told.items() if session_id in told]
         if heirs:
@@ -48,20 +48,20 @@ class Tellers:
 
     # The feed of another replica as a whole.
 
-    def begin(self, teller: Peer) -> None:
+    def begin(self, reporter: Peer) -> None:
         """The replica's feed begins or restarts: it reports all its sessions."""
-        self._unconfirmed[teller] = set(self._told.get(teller, ()))
+        self._unconfirmed[reporter] = set(self._told.get(reporter, ()))
 
-    def complete(self, teller: Peer) -> list[str]:
+    def complete(self, reporter: Peer) -> list[str]:
         """The replica has reported all its sessions. Return the sessions that ended since its last feed."""
-        return self._end_all(teller, self._unconfirmed.pop(teller, set()))
+        return self._end_all(reporter, self._unconfirmed.pop(reporter, set()))
 
-    def leave(self, teller: Peer) -> list[str]:
+    def leave(self, reporter: Peer) -> list[str]:
         """The replica's feed is lost. Return the sessions that are gone with it."""
-        self._unconfirmed.pop(teller, None)
-        gone = self._end_all(teller, self._told.get(teller, set()))
-        self._told.pop(teller, None)
+        self._unconfirmed.pop(reporter, None)
+        gone = self._end_all(reporter, self._told.get(reporter, set()))
+        self._told.pop(reporter, None)
         return gone
 
-    def _end_all(self, teller: Peer, session_ids: set[str]) -> list[str]:
-        return [session_id for session_id in sorted(session_ids) if self.end(teller, session_id)]
+    def _end_all(self, reporter: Peer, session_ids: set[str]) -> list[str]:
+        return [session_id for session_id in sorted(session_ids) if self.end(reporter, session_id)]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.replay import http as replay_http
-from emceepee.replay.http import LARGEST_BODY
+from emceepee.replay import replay_endpoint
+from emceepee.replay.replay_endpoint import LARGEST_BODY
 from emceepee.server.http.exchange import RETURN_SECONDS
 from emceepee.server.stop_signals import FINISH_SECONDS
 from support.callers.http_process import HELLO
@@ -265,7 +265,7 @@ async def test_a_page_of_this_machine_may_read_the_answers() -> None:
 
 
 async def test_when_there_are_too_many_sessions_the_longest_unused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_http, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(replay_endpoint, "MOST_SESSIONS", 3)
     async with a_replay_endpoint(SHIP) as endpoint:
         busy, used, idle = [await HttpReplayClient(endpoint, elicitation={}).open() for _ in range(3)]
         shipping = busy.call("ship")
@@ -278,7 +278,7 @@ async def test_when_there_are_too_many_sessions_the_longest_unused_ends(monkeypa
 
 
 async def test_where_all_sessions_are_in_use_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_http, "MOST_SESSIONS", 1)
+    monkeypatch.setattr(replay_endpoint, "MOST_SESSIONS", 1)
     async with a_replay_endpoint(COUNT) as endpoint:
         reading = (await HttpReplayClient(endpoint).open()).listen()
         await settle()

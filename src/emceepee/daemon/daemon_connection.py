@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from emceepee.daemon.messages import MessageId, answers_in, error_line, is_not_begun
+from emceepee.daemon.json_rpc_lines import MessageId, answers_in, error_line, is_not_begun
 from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 READ_BYTES = 1 << 18
@@ -65,7 +65,7 @@ def _is_repeatable(sent: Sent, waiting: Mapping[MessageId, Sent | None]) -> bool
     return sent.repeats < MOST_REPEATS and all(key in waiting for key in sent.keys)
 
 
-class LineOwner(Protocol):
+class DaemonConnectionOwner(Protocol):
     """The owner of a line. Any thread may call its methods."""
 
     def write(self, line: bytes) -> None:
@@ -83,10 +83,10 @@ class LineOwner(Protocol):
         ...
 
 
-class DaemonLine:
+class DaemonConnection:
     """Only one thread at a time may call `send` and `close`."""
 
-    def __init__(self, connection: socket.socket, owner: LineOwner, longest_answer: int) -> None:
+    def __init__(self, connection: socket.socket, owner: DaemonConnectionOwner, longest_answer: int) -> None:
         self._connection, self._owner, self._longest = connection, owner, longest_answer
         self._lock = threading.Lock()
         self._waiting: dict[MessageId, Sent | None] = {}

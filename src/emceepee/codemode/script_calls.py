@@ -36,7 +36,7 @@ _MAY_HAVE_RUN = (
 )
 
 
-class CallsAtWork:
+class ScriptCalls:
     """The begun calls of one script, which run with the rights of `caller`. Each answer triggers `on_answer`."""
 
     def __init__(

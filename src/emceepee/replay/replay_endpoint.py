@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable
 
 from emceepee.clock import Clock, milliseconds
+from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.caller_identity import CallerIdentity
-from emceepee.guard.gate import Gate, GateRules
 from emceepee.ids import Ulids
 from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.replay.http_session import ReplaySession
@@ -33,7 +33,7 @@ LARGEST_BODY = Limits().recording_bytes  # no recording contains a larger reques
 class ReplayEndpoint:
     """An ASGI application. `converse` begins a conversation."""
 
-    def __init__(self, converse: Callable[[], ServerConversation], clock: Clock, gate: Gate) -> None:
+    def __init__(self, converse: Callable[[], ServerConversation], clock: Clock, gate: AccessControl) -> None:
         self._converse, self._clock, self._gate = converse, clock, gate
         self._ids = Ulids(lambda: milliseconds(clock.now()))
         self._sessions: dict[str, ReplaySession] = {}  # the most recently used one is last
@@ -148,7 +148,7 @@ async def replay_over_http(
     *,
     host: str,
     port: int,
-    rules: GateRules,
+    rules: AccessRules,
     is_instant: bool,
     says: Callable[[str], None],
     announce: Callable[[str], None],
@@ -165,7 +165,7 @@ async def replay_over_http(
     async def is_open(address: str) -> None:
         announce(f"{address}{MCP_PATH}")
 
-    endpoint = ReplayEndpoint(converse, clock, Gate(rules))
+    endpoint = ReplayEndpoint(converse, clock, AccessControl(rules))
     try:
         limits = Limits(request_body_bytes=LARGEST_BODY)
         await serve_http(endpoint, host=host, port=port, limits=limits, announce=is_open)

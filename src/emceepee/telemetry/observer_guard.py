@@ -7,8 +7,8 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("requests")
 
 
-class Guarded:
-    """`with Guarded(observer): …`"""
+class ObserverGuard:
+    """`with ObserverGuard(observer): …`"""
 
     __slots__ = ("_observer",)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from emceepee.guard.access_control import AccessControl, AccessRules, is_same_origin
 from emceepee.guard.caller_identity import LOCAL, CallerIdentity, Rejection
-from emceepee.guard.gate import Gate, GateRules, is_same_origin
 from emceepee.guard.logins import Logins
 from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store
@@ -22,7 +22,7 @@ class GateScene:
 
     def __init__(self, *, logins: bool = True, store: Store | None = None, **rules: Any) -> None:
         self.logins = Logins(FakeClock(), store=store)
-        self.gate = Gate(GateRules(**rules), None, self.logins if logins else None)
+        self.gate = AccessControl(AccessRules(**rules), None, self.logins if logins else None)
         self.secret = self.logins.begin("ada").encode()
         self.cookie = {b"cookie": b"emceepee_8080=" + self.secret}
 

@@ -48,7 +48,7 @@ _UNCACHEABLE: JsonObject = {"ttlMs": 0, "cacheScope": "private"}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MethodRequest:
     """A request, the event feed of its caller, and its era."""
 
     context: RequestContext
@@ -61,13 +61,13 @@ class Method:
     """A method that callers can request, in one era or in both."""
 
     params: type[RequestParams]
-    answer: Callable[[Asked, Any], Awaitable[JsonObject]]
+    answer: Callable[[MethodRequest, Any], Awaitable[JsonObject]]
     in_handshake: bool = True
     in_modern: bool = True
     marks: JsonObject | None = None  # additional keys of a 2026-07-28 result
 
 
-class Kernel:
+class ProtocolMethods:
     """One for the whole process, without the state of any caller. Its answers match the request's surface."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Kernel:
         method = self.methods.get(name)
         return method is not None and (method.in_modern if is_modern else method.in_handshake)
 
-    async def answer(self, asked: Asked) -> JsonObject:
+    async def answer(self, asked: MethodRequest) -> JsonObject:
         """Return the result. Raises: ProtocolError."""
         request = asked.context.request
         if not self.has(request.method, is_modern=asked.is_modern):
@@ -116,7 +116,7 @@ class Kernel:
         result = await method.answer(asked, params)
         return {**method.marks, **result} if asked.is_modern and method.marks else result
 
-    async def _discover(self, asked: Asked, params: RequestParams) -> JsonObject:
+    async def _discover(self, asked: MethodRequest, params: RequestParams) -> JsonObject:
         return {
             "supportedVersions": list(MODERN_PROTOCOL_VERSIONS),
             "capabilities": self.capabilities(),
@@ -126,7 +126,7 @@ class Kernel:
     def capabilities(self) -> JsonObject:
         return {"resources": {"subscribe": True, "listChanged": False}, "tools": {"listChanged": False}}
 
-    async def _list_tools(self, asked: Asked, params: PageParams) -> JsonObject:
+    async def _list_tools(self, asked: MethodRequest, params: PageParams) -> JsonObject:
         return self._listed(current_surface(), with_session=asked.is_modern and self._takes_handles)
 
     def _list_result(self, surface: Surface, *, with_session: bool) -> JsonObject:
@@ -165,26 +165,26 @@ def _schema_with_session(tool: Tool, schema: JsonObject) -> JsonObject:
     return schema | {"properties": properties | {SESSION_ARGUMENT: session}}
 
 
-async def _ping(asked: Asked, params: RequestParams) -> JsonObject:
+async def _ping(asked: MethodRequest, params: RequestParams) -> JsonObject:
     return {}
 
 
-async def _list_resources(asked: Asked, params: PageParams) -> JsonObject:
+async def _list_resources(asked: MethodRequest, params: PageParams) -> JsonObject:
     return {"resources": LISTED}
 
 
-async def _list_templates(asked: Asked, params: PageParams) -> JsonObject:
+async def _list_templates(asked: MethodRequest, params: PageParams) -> JsonObject:
     return {"resourceTemplates": []}
 
 
-async def _read_resource(asked: Asked, params: ResourceParams) -> JsonObject:
+async def _read_resource(asked: MethodRequest, params: ResourceParams) -> JsonObject:
     try:
         return read_own_resource(params.uri, asked.feed.session)
     except EmceepeeError as error:
         raise ProtocolError(INVALID_PARAMS, str(error), {"uri": params.uri}) from None
 
 
-async def _subscribe(asked: Asked, params: ResourceParams) -> JsonObject:
+async def _subscribe(asked: MethodRequest, params: ResourceParams) -> JsonObject:
     if params.uri != EVENTS_URI:
         raise ProtocolError(
             INVALID_PARAMS,
@@ -194,13 +194,13 @@ async def _subscribe(asked: Asked, params: ResourceParams) -> JsonObject:
     return {}
 
 
-async def _unsubscribe(asked: Asked, params: ResourceParams) -> JsonObject:
+async def _unsubscribe(asked: MethodRequest, params: ResourceParams) -> JsonObject:
     if params.uri == EVENTS_URI:
         asked.feed.follow(False)
     return {}
 
 
-async def _listen(asked: Asked, params: ListenParams) -> JsonObject:
+async def _listen(asked: MethodRequest, params: ListenParams) -> JsonObject:
     if asked.feed.session is None:
         error = EmceepeeError(
             "This request says no session, so there is nothing to listen for. Pin a name in the client's configuration "

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.daemon.messages import REPEATABLE_METHODS, REPEATABLE_TOOLS, change_nothing, is_not_begun
+from emceepee.daemon.json_rpc_lines import REPEATABLE_METHODS, REPEATABLE_TOOLS, change_nothing, is_not_begun
 from emceepee.tools.catalogue import TOOLS
 from emceepee.wire.codec import encode
 from emceepee.wire.json_rpc import REQUEST_CANCELLED, SHUTTING_DOWN, error_message, result_message

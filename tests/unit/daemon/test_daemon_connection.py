@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from emceepee.daemon.daemon_line import MOST_REPEATS, DaemonLine, Loss, Sent, settle_loss
-from emceepee.daemon.messages import MessageId, canceled_in
+from emceepee.daemon.daemon_connection import MOST_REPEATS, DaemonConnection, Loss, Sent, settle_loss
+from emceepee.daemon.json_rpc_lines import MessageId, canceled_in
 
 CALL = Sent(line=b"call", keys=(1,))
 LIST = Sent(line=b"list", keys=(2,), changes_nothing=True)
@@ -95,7 +95,7 @@ def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
 ) -> None:
     owner = FakeOwner()
     connection: Any = DyingSocket(owner, takes=takes, was_read=was_read)
-    line = DaemonLine(connection, owner, 1000)
+    line = DaemonConnection(connection, owner, 1000)
     assert line.send(sent) is is_done
     is_lost = is_done and bool(sent.keys)
     assert [loss.lost for loss in owner.losses if loss.lost] == ([list(sent.keys)] if is_lost else [])
@@ -106,7 +106,7 @@ def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
 def test_a_lost_line_is_settled_before_it_says_so() -> None:
     owner = FakeOwner()
     ours, theirs = socket.socketpair()
-    line = DaemonLine(ours, owner, 1000)
+    line = DaemonConnection(ours, owner, 1000)
     assert line.send(LIST)
     theirs.close()
     line.wait_until_settled(10)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emceepee.config.document_errors import BadDocument
-from emceepee.config.jsonc import put, read, remove
+from emceepee.config.jsonc_edits import put, read, remove
 
 COMMENTED = """\
 // My servers.

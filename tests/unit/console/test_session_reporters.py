@@ -1,0 +1,124 @@
+"""Whose word counts for a session while it moves from one replica to another, and when it is gone."""
+
+from collections.abc import Iterator
+
+from hypothesis import given
+from hypothesis.strategies import lists, sampled_from, tuples
+
+from emceepee.console.peers import OWN, Peer
+from emceepee.console.session_reporters import SessionReporters
+
+A, B = Peer("1.1"), Peer("2.2")
+
+
+def test_what_one_tells_of_is_shown_until_it_ends() -> None:
+    reporters = SessionReporters()
+    assert reporters.tell(A, "s")
+    assert reporters.tell(A, "s")
+    assert reporters.reporter_of("s") == A
+    assert reporters.end(A, "s")
+    assert reporters.reporter_of("s") is None
+
+
+def test_the_end_at_the_old_one_does_not_remove_what_the_new_one_told_of() -> None:
+    reporters = SessionReporters()
+    reporters.tell(A, "s")
+    assert reporters.tell(B, "s")
+    assert not reporters.end(A, "s")
+    assert reporters.reporter_of("s") == B
+    assert reporters.end(B, "s")
+
+
+def test_a_late_word_of_the_old_one_is_passed_over() -> None:
+    reporters = SessionReporters()
+    reporters.tell(OWN, "s")
+    reporters.tell(A, "s")
+    assert not reporters.tell(OWN, "s")
+    assert reporters.tell(A, "s")
+    assert not reporters.end(OWN, "s")
+
+
+def test_a_session_that_goes_back_and_forth_is_where_it_came_last() -> None:
+    reporters = SessionReporters()
+    reporters.tell(A, "s")
+    reporters.tell(B, "s")
+    reporters.end(A, "s")
+    assert reporters.tell(A, "s")
+    assert not reporters.end(B, "s")
+    assert reporters.reporter_of("s") == A
+
+
+def test_if_the_one_that_came_last_was_wrong_the_other_still_has_it() -> None:
+    reporters = SessionReporters()
+    reporters.tell(A, "s")
+    reporters.tell(B, "s")
+    assert not reporters.end(B, "s")
+    assert reporters.tell(A, "s")
+
+
+def test_who_leaves_takes_along_what_nobody_else_told_of() -> None:
+    reporters = SessionReporters()
+    for session_id in ("gone", "also gone", "moved"):
+        reporters.tell(A, session_id)
+    reporters.tell(B, "moved")
+    assert reporters.leave(A) == ["also gone", "gone"]
+    assert reporters.leave(A) == []
+    assert reporters.reporter_of("moved") == B
+
+
+def test_a_feed_that_begins_anew_removes_what_it_does_not_tell_again() -> None:
+    reporters = SessionReporters()
+    for session_id in ("kept", "gone", "moved"):
+        reporters.tell(A, session_id)
+    reporters.tell(B, "moved")
+    reporters.begin(A)
+    assert reporters.tell(A, "kept")
+    assert reporters.complete(A) == ["gone"]
+    assert [reporters.reporter_of(each) for each in ("kept", "gone", "moved")] == [A, None, B]
+
+
+def test_the_first_feed_removes_nothing() -> None:
+    reporters = SessionReporters()
+    reporters.tell(OWN, "s")
+    reporters.begin(A)
+    assert reporters.complete(A) == []
+
+
+STEPS = tuples(sampled_from(["tell", "end", "leave", "begin", "complete"]), sampled_from([OWN, A, B]))
+
+
+@given(lists(tuples(STEPS, sampled_from(["s", "t"])), max_size=40))
+def test_the_page_has_a_session_exactly_as_long_as_someone_tells_of_it(
+    steps: list[tuple[tuple[str, Peer], str]],
+) -> None:
+    reporters, page = SessionReporters(), set[str]()
+    told: dict[Peer, set[str]] = {}
+    unconfirmed: dict[Peer, set[str]] = {}
+    for (step, reporter), session_id in steps:
+        own = told.setdefault(reporter, set())
+        match step:
+            case "tell":
+                if reporters.tell(reporter, session_id):
+                    page.add(session_id)
+                own.add(session_id)
+                unconfirmed.get(reporter, set()).discard(session_id)
+            case "end":
+                if reporters.end(reporter, session_id):
+                    page.remove(session_id)
+                own.discard(session_id)
+            case "leave":
+                page.difference_update(reporters.leave(reporter))
+                own.clear()
+                unconfirmed.pop(reporter, None)
+            case "begin":
+                reporters.begin(reporter)
+                unconfirmed[reporter] = set(own)
+            case "complete":
+                page.difference_update(reporters.complete(reporter))
+                own -= unconfirmed.pop(reporter, set())
+        assert page == set(_all(told))
+
+
+def _all(told: dict[Peer, set[str]]) -> Iterator[str]:
+    for own in told.values():
+        yield from own
