@@ -1,6 +1,6 @@
 """A thousand replicas and a million sessions on a fake clock, by the rules that real ones go by.
 
-    World ──▶ balancer ──▶ SimulatedReplica ─┬─ RequestRouter, Placement, SessionStorage, DueWatch   the real ones
+    World ──▶ balancer ──▶ SimulatedReplica ─┬─ RequestRouter, Placement, DurableStorage, DueWatch   the real ones
       │                        ▲ SimulatedHop│
       └ Scheduler: a clock     └─────────────┴─ LeasedStore: MemoryStore with leases that lapse (LeaseWatch)
 

@@ -1,6 +1,6 @@
 """One simulated replica: the real rules of routing, placement and due timers, around sessions that are only leases."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -17,13 +17,14 @@ from emceepee.server.http.request_reader import RequestBody
 from emceepee.server.http.request_router import ReplicaParts, RequestRouter
 from emceepee.sessions.directory.directory import SWEEP_SECONDS, SessionDirectory
 from emceepee.sessions.directory.placement import READERS, Placement
-from emceepee.sessions.directory.session_storage import SessionElsewhere, SessionStorage
+from emceepee.sessions.directory.session_storage import DurableStorage, SessionElsewhere
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica, slot_in
 from emceepee.state.session_key import SessionKey
 from emceepee.store.store import Commit, Lease, SessionHead, StoredSession
 
 _NO_BODY = RequestBody()
+Confirm = Callable[[], Awaitable[None]]
 
 
 class Fired(Protocol):
@@ -55,6 +56,21 @@ class Surroundings:
         return await self.replicas[replica.epoch].handle_hop(request)
 
 
+class SimulatedStorage(DurableStorage):
+    """Confirms the leases of simulated sessions, which no saver knows. The store of the simulation always answers."""
+
+    def __init__(self, store: LeasedStore, around: Surroundings, placement: Placement, confirm: Confirm) -> None:
+        super().__init__(store, around.clock, around.limits, placement)
+        self._confirm_all = confirm
+
+    @property
+    def is_in_doubt(self) -> bool:
+        return False
+
+    async def confirm(self) -> None:
+        await self._confirm_all()
+
+
 class SimulatedReplica:
     """It stands in for the directory of its router: what it answers is what a `SessionDirectory` would."""
 
@@ -67,11 +83,11 @@ class SimulatedReplica:
         self._confirming: Signal | None = None
         lease_seconds = around.limits.replica_lease_seconds
         self.placement = Placement(store, self.clock, lease_seconds=lease_seconds, random=around.random)
-        self.storage = SessionStorage(store, self.clock, self.placement, around.limits)
-        self.due = self.storage.watch_due(load=self._load_due, spawn=self._spawn)
+        self.storage = SimulatedStorage(store, around, self.placement, self.confirm)
+        self.due = self.storage.watch_due(self.clock, load=self._load_due, spawn=self._spawn)
         hop = SimulatedHop(self.clock, hop_seconds=around.hop_seconds, network=around, is_refused=around.is_refused)
-        self.placement.on_gone += [hop.drop, lambda _: self.due.hurry()]
-        self.placement.confirm = self.confirm
+        self.placement.when_gone(hop.drop)
+        self.placement.when_gone(lambda _: self.due.hurry())
         parts = ReplicaParts(forwarder=hop, placement=self.placement, lease_seconds=lease_seconds)
         self.router = RequestRouter(cast("SessionDirectory", self), self._serve, parts)
         around.replicas[self.replica.epoch] = self
@@ -100,7 +116,7 @@ class SimulatedReplica:
     async def _look_who_is_alive(self, phase: float) -> None:
         await self.placement.refresh()
         await self.clock.sleep(phase * self.store.watch.renew_every * max(1, self.placement.count / READERS))
-        await self.placement.run()
+        await self.placement.run(self.confirm)
 
     async def _sweep_forever(self) -> None:
         while True:
@@ -108,19 +124,8 @@ class SimulatedReplica:
             await self.due.look()
             await self.clock.sleep(SWEEP_SECONDS)
 
-    # What the router asks of a directory.
-
-    @property
-    def is_sure(self) -> bool:
-        return self.store.is_sure
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """The store of the simulation always answers."""
-        return False
-
     async def confirm(self) -> None:
-        """Once for all requests that wait for it, as a lock sees to in a `SessionStorage`."""
+        """Once for all requests that wait for it, as a lock sees to in a `DurableStorage`."""
         if self._confirming is not None:
             await self._confirming
             return
@@ -133,9 +138,6 @@ class SimulatedReplica:
         lost = set(await self.store.confirm({key.value: lease for key, lease in self.sessions.items()}))
         for key in [key for key in self.sessions if key.value in lost]:
             del self.sessions[key]
-
-    def forget_holder(self, key: SessionKey) -> None:
-        self.storage.forget_guess(key)
 
     # Requests.
 

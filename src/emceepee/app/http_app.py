@@ -39,7 +39,6 @@ from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.metrics import Metrics, MetricSources
 from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.sessions.directory.directory import SessionDirectory
-from emceepee.sessions.directory.session_storage import SessionStorage
 from emceepee.sessions.logins.server_logins import FixedCallback
 from emceepee.sessions.parts import SessionParts
 from emceepee.store.store import Store
@@ -80,8 +79,7 @@ async def run_http(
         placement = None if replicas is None else replicas.placement
         if placement is not None:
             parts.registry.has_replicas = lambda: bool(placement.others)
-        storage = SessionStorage(store, clock, placement, config.limits) if kept is not None else None
-        directory = SessionDirectory(parts, storage)
+        directory = SessionDirectory(parts, store, placement)
         made = http_parts(config, directory, clock, logins, peers=replication.consoles)
         made = replace(made, replicas=replicas, logins=parts.logins)
         metrics = None if figures is None else metrics_of(figures, directory, parts, store)

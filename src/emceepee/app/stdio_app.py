@@ -24,7 +24,7 @@ from emceepee.server.dispatch import Tools
 from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stdio.stdio_endpoint import serve_stdio
 from emceepee.sessions.directory.directory import SessionDirectory
-from emceepee.sessions.directory.session_storage import SessionStorage, SessionsUnavailable
+from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
@@ -82,7 +82,7 @@ async def stdio_session(config: Config, store: Store, parts: SessionParts) -> As
             yield session
         return
     key = SessionKey(LOCAL, KeyKind.NAME, config.session_name)
-    directory = SessionDirectory(parts, SessionStorage(store, parts.clock, is_contested=True))
+    directory = SessionDirectory(parts, store, is_contested=True)
     try:
         yield await open_when_free(directory, store, key, parts.clock)
     finally:

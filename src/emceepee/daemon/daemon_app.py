@@ -28,7 +28,6 @@ from emceepee.server.garbage_collector import freeze_startup_objects
 from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.stop_signals import on_stop_signals
 from emceepee.sessions.directory.directory import SessionDirectory
-from emceepee.sessions.directory.session_storage import SessionStorage
 from emceepee.sessions.parts import SessionParts
 from emceepee.surface import use_surface
 from emceepee.telemetry.logs import EventLog
@@ -83,7 +82,7 @@ async def run_daemon(
         session_parts(config, clock, store, observers=observers) as parts,
         follow_changes(shared_changes(store, parts)),
     ):
-        directory = SessionDirectory(parts, SessionStorage(store, clock) if store.is_durable else None)
+        directory = SessionDirectory(parts, store)
         tools = served_tools(config)
         methods = ProtocolMethods(tools, servers=config.servers, takes_handles=False)
         callers = AttachedCallers(

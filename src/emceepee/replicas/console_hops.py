@@ -34,11 +34,10 @@ class ReplicaConsoles:
         return [_name(replica) for replica in self._placement.others]
 
     def watch(self, watcher: Callable[[], None]) -> None:
-        self._placement.on_change.append(watcher)
+        self._placement.watch(watcher)
 
     def unwatch(self, watcher: Callable[[], None]) -> None:
-        if watcher in self._placement.on_change:
-            self._placement.on_change.remove(watcher)
+        self._placement.unwatch(watcher)
 
     async def feed(self, peer: Peer, principal: str) -> AsyncGenerator[bytes, None]:
         """Raises: PeerLost."""

@@ -89,9 +89,9 @@ class Replication:
         )
         tasks = TaskOwner("replicas")
         async with self._listener.serve(parts, self._limits) as hops:
-            self._placement.on_gone += [self._forwarder.drop, hops.drop, endpoint.directory.handle_lost_replica]
-            self._placement.confirm = endpoint.directory.confirm
-            tasks.spawn(self._placement.run(), name="look")
+            for watcher in (self._forwarder.drop, hops.drop, endpoint.directory.handle_lost_replica):
+                self._placement.when_gone(watcher)
+            tasks.spawn(self._placement.run(endpoint.directory.storage.confirm), name="look")
             try:
                 yield
             finally:

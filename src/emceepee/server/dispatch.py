@@ -119,7 +119,7 @@ class Tools:
             raise
         if span is not None:
             span.replied(result)
-        if context.directory is not None and context.directory.state_problem and promises_durably(tool, outcome):
+        if context.directory is not None and context.directory.storage.problem and promises_durably(tool, outcome):
             return with_unsaved(result, session, outcome, context)
         return result
 

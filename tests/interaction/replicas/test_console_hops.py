@@ -33,11 +33,17 @@ class FixedPlacement(Placement):
 
     def __init__(self, other: Replica) -> None:
         self.known = [other]
-        self.on_change: list[Callable[[], None]] = []
+        self.watchers: list[Callable[[], None]] = []
 
     @property
     def others(self) -> list[Replica]:
         return self.known
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        self.watchers.append(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        self.watchers = [each for each in self.watchers if each is not watcher]
 
 
 @dataclass
@@ -193,8 +199,8 @@ async def test_whoever_watches_hears_of_those_that_come_and_go(asking: Asking) -
         heard.append(1)
 
     asking.consoles.watch(hear)
-    for report in asking.placement.on_change:
+    for report in asking.placement.watchers:
         report()
     asking.consoles.unwatch(hear)
     asking.consoles.unwatch(hear)
-    assert (heard, asking.placement.on_change) == ([1], [])
+    assert (heard, asking.placement.watchers) == ([1], [])

@@ -16,6 +16,7 @@ from support.sessions.event_delivery import take
 from support.sessions.installation import Installation, an_installation
 from support.sessions.request_contexts import call_tool
 from support.sessions.scene import scripted_spec
+from support.sessions.session_connections import NoConnections
 
 HALF_AN_HOUR, A_DAY = 1800, 86_400
 
@@ -146,10 +147,11 @@ async def test_a_session_is_forgotten_after_a_day_and_whoever_holds_its_line_is_
     async with an_installation() as place:
         ended: list[Session] = []
 
-        async def note(session: Session) -> None:
-            ended.append(session)
+        class Connections(NoConnections):
+            async def close_all_of(self, session: Session) -> None:
+                ended.append(session)
 
-        place.directory.on_end = note
+        place.directory.attach(Connections())
         key, session = await awake_session(place)
         await place.clock.advance(A_DAY + 61)
         assert place.directory.find(key) is None
@@ -213,11 +215,12 @@ async def test_a_session_whose_end_is_interrupted_is_ended_all_the_same() -> Non
     async with an_installation() as place:
         told = asyncio.Event()
 
-        async def hold(session: Session) -> None:
-            told.set()
-            await asyncio.get_running_loop().create_future()
+        class Connections(NoConnections):
+            async def close_all_of(self, session: Session) -> None:
+                told.set()
+                await asyncio.get_running_loop().create_future()
 
-        place.directory.on_end = hold
+        place.directory.attach(Connections())
         key, _ = await awake_session(place)
         closing = asyncio.create_task(place.directory.close(key))
         await asyncio.wait_for(told.wait(), 5)

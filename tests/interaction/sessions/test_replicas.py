@@ -87,7 +87,7 @@ async def test_whoever_has_a_named_session_is_found_in_the_store_and_remembered(
             await first.directory.find_or_open(DESK)
         replicas.stores[1].die()
         assert await whose(first, DESK) == 1, "as far as it knows"
-        first.directory.forget_holder(DESK)
+        first.directory.storage.forget_guess(DESK)
         assert await whose(first, DESK) is None
         assert first.directory.find(DESK) is not None
 
@@ -142,7 +142,7 @@ async def test_of_many_replicas_that_are_lost_at_once_the_timers_are_looked_for_
 
         monkeypatch.setattr(replicas.stores[0], "take_due", counted)
         assert first.placement is not None
-        first.placement.on_gone.append(first.directory.handle_lost_replica)
+        first.placement.when_gone(first.directory.handle_lost_replica)
         for store in replicas.stores[1:]:
             store.die()
         replicas.clock.jump(1)
@@ -412,7 +412,7 @@ async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wa
         assert store.on_found_again is not None
         store.on_found_again()
         await call_tool(timer, session, None)
-        assert first.directory.state_problem is None
+        assert first.directory.storage.problem is None
         store.die()
         taken = await second.directory.use(DESK, may_guess=False)
         assert taken is not None

@@ -413,13 +413,13 @@ async def test_while_nothing_can_be_written_sessions_go_on_and_everything_is_wri
         store.is_full = True
         for message in ("a", "b"):
             await value(session, "set_timer", duration_ms=3_600_000, message=message)
-        assert place.directory.state_problem == "the disk is full"
+        assert place.directory.storage.problem == "the disk is full"
         (gone, _) = session.timers.all(include_inactive=False)
         await value(session, "delete_timer", timer_id=gone.timer_id)
         await clock.advance(3600)
         store.is_full = False
         await clock.advance(31)
-        assert not place.directory.state_problem
+        assert not place.directory.storage.problem
         assert not session.unsaved
         store.die()
     async with an_installation(store=store.another_process(), clock=clock) as place:
@@ -454,11 +454,11 @@ async def test_state_counts_as_saved_only_when_all_that_a_reply_called_unsaved_i
         await value(session, "set_timer", duration_ms=3_600_000, message="b")
         store.turns.release()
         await settle()
-        found = place.directory.state_problem, place.directory.unsaved_problem
+        found = place.directory.storage.problem, place.directory.storage.unsaved_problem
         store.turns.release()
         await settle()
         assert found == (None, "the disk is full"), "replies wait for their changes again, but b is not stored"
-        assert (place.directory.unsaved_problem, bool(session.unsaved)) == (None, False)
+        assert (place.directory.storage.unsaved_problem, bool(session.unsaved)) == (None, False)
         store.turns = None
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from emceepee.backends.spec import BackendSpec
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.placement import Placement
-from emceepee.sessions.directory.session_storage import SessionStorage
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.limits import Limits
 from emceepee.store.store import Store
@@ -72,10 +71,9 @@ async def an_installation(
     if store is not None and store.replica is not None and store.replica.address:
         placement = Placement(store, clock, lease_seconds=settings.replica_lease_seconds)
         await placement.refresh()
-    storage = None if store is None else SessionStorage(store, clock, placement, settings, is_contested=is_contested)
     dialer = ScriptedDialer(**backends)
     parts = session_parts(registry, dialer, clock, settings, store, observers)
-    directory = SessionDirectory(parts, storage)
+    directory = SessionDirectory(parts, store, placement, is_contested=is_contested)
     await directory.look_after_store()
     try:
         yield Installation(clock, directory, backend, backends, registry, dialer, placement)

@@ -43,8 +43,6 @@ class HandshakeConnections:
         self._leaving: set[str] = set()  # ended here, but perhaps not yet in the store
         self._tasks = TaskOwner("connections")
         self._next_sweep: Handle | None = None
-        directory.write_records(RecordKind.CONNECTION, self._write_connection)
-        directory.write_records(RecordKind.MESSAGE, self._write_message)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -59,7 +57,7 @@ class HandshakeConnections:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
         connection = self._find_here(connection_id)
-        if connection is None and self._directory.may_be_stored and connection_id not in self._leaving:
+        if connection is None and connection_id not in self._leaving:
             for kind in (KeyKind.ID, KeyKind.CONNECTION):
                 key = SessionKey(principal, kind, connection_id)
                 if await self._directory.use(key, may_guess=may_guess) is not None:
@@ -111,7 +109,7 @@ class HandshakeConnections:
             key = named_key(principal, name)
             is_new = self._directory.find(key) is None
             session = await self._directory.find_or_open(key, may_guess=may_guess)
-            connection_id = self._directory.mint(self._ids.unguessable())
+            connection_id = self._directory.storage.mint(self._ids.unguessable())
         else:
             key, session = await self._directory.open(principal)
             connection_id, is_new = key.value, True
@@ -159,6 +157,12 @@ class HandshakeConnections:
 
     def _kept(self, connection_id: str) -> HandshakeConnection | None:
         return self._by_id.get(connection_id) or self._restoring.get(connection_id)
+
+    def write_record(self, kind: RecordKind, record_id: str) -> bytes | None:
+        """Return the current record of a connection or one of its messages, or None if it no longer exists."""
+        if kind is RecordKind.MESSAGE:
+            return self._write_message(record_id)
+        return self._write_connection(record_id)
 
     def _write_connection(self, connection_id: str) -> bytes | None:
         connection = self._kept(connection_id)

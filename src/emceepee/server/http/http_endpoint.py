@@ -27,7 +27,9 @@ from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.open_sessions import TooManySessions
 from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.logins.server_logins import ServerLogins
+from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
+from emceepee.store.store import RecordKey
 from emceepee.surface import UnknownSurface, use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.tools.request_context import RequestContext
@@ -91,8 +93,7 @@ class HttpEndpoint:
         self._login_pages = None if parts.logins is None else ServerLoginPages(parts.logins, parts.gate)
         self._is_finished = False  # with its own requests
         self._router = RequestRouter(parts.directory, self._serve, parts.replicas)
-        parts.directory.on_end = self._end_connections_of
-        parts.directory.on_load = self._connections.restore
+        parts.directory.attach(self)
 
     def __repr__(self) -> str:
         state = "over" if self.is_over else "draining" if self.is_draining else "open"
@@ -188,8 +189,16 @@ class HttpEndpoint:
         if self._parts.fallback is not None:
             await self._parts.fallback.close()
 
-    async def _end_connections_of(self, session: Session) -> None:
-        """End the connections and streams of an ended session."""
+    # Connections of sessions (`SessionConnections`).
+
+    def write_record(self, kind: RecordKind, record_id: str) -> bytes | None:
+        return self._connections.write_record(kind, record_id)
+
+    async def restore(self, session: Session, stored: Mapping[RecordKey, bytes]) -> None:
+        await self._connections.restore(session, stored)
+
+    async def close_all_of(self, session: Session) -> None:
+        """Close the connections and streams of an ended session."""
         self._stateless.end_listens_of(session)
         await self._connections.close_all_of(session)
 
@@ -310,7 +319,7 @@ class HttpEndpoint:
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
         body = {"status": "ok" if is_ready else "shutting down"}
-        if path == "/readyz" and self.directory.unsaved_problem is not None:  # callers are still served
+        if path == "/readyz" and self.directory.storage.unsaved_problem is not None:  # callers are still served
             body["state"] = "not saved"
         if path == "/readyz" and self.directory.has_configuration_problem:
             body["configuration"] = "the file has a mistake, which the log names"

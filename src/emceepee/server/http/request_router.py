@@ -51,8 +51,8 @@ class RequestRouter:
     """Routes requests. `serve` answers a request, or raises SessionElsewhere before it has begun to."""
 
     def __init__(self, directory: SessionDirectory, serve: Serve, replicas: ReplicaParts | None) -> None:
-        self._directory, self._serve, self._replicas = directory, serve, replicas
-        self._clock = directory.clock
+        self._storage, self._clock = directory.storage, directory.clock
+        self._serve, self._replicas = serve, replicas
         self.is_draining = False  # new requests are for other replicas
         self.is_refusing = False  # nothing is forwarded any more
         self.is_over = False  # shutdown waits for no more requests
@@ -62,7 +62,7 @@ class RequestRouter:
         if self.is_refusing:
             await _send_stopping(http)
             return
-        if not self._directory.is_sure and not await self._confirm():
+        if not self._storage.is_sure and not await self._confirm():
             await _send_away(http)
             return
         try:
@@ -81,7 +81,7 @@ class RequestRouter:
 
     async def route_hop(self, http: HttpRequest, message: RequestBody) -> bool:
         """Serve a request that another replica forwarded. False, without effect, if it is misdirected or too late."""
-        if not self._directory.is_sure and not await self._confirm():
+        if not self._storage.is_sure and not await self._confirm():
             return False
         if self.is_draining:
             return False
@@ -93,8 +93,8 @@ class RequestRouter:
 
     async def _confirm(self) -> bool:
         """Return whether this replica may still serve its sessions."""
-        await self._directory.confirm()
-        return not self._directory.is_in_doubt
+        await self._storage.confirm()
+        return not self._storage.is_in_doubt
 
     async def _pass_on(self, elsewhere: SessionElsewhere, http: HttpRequest, message: RequestBody) -> None:
         assert self._replicas is not None  # otherwise no placement could have raised SessionElsewhere
@@ -110,7 +110,7 @@ class RequestRouter:
             if pause:
                 await self._clock.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE) if pause else FIRST_PAUSE
-            self._directory.forget_holder(elsewhere.key)
+            self._storage.forget_guess(elsewhere.key)
             if http.connection.is_gone():
                 http.connection.give_up_response()
                 return

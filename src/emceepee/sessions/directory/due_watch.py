@@ -12,6 +12,9 @@ from typing import Any
 
 from emceepee.clock import Clock, Handle
 
+LoadDue = Callable[[], Awaitable[int | None]]
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
 LEAST_SECONDS = 0.01  # an overdue timer fires now, but a minimum pause prevents a busy loop
 NOT_YET_SECONDS = 0.5  # after a check that found nothing: another process may still hold the due session
 
@@ -24,8 +27,8 @@ class DueWatch:
         clock: Clock,
         *,
         next_due: Callable[[], Awaitable[datetime | None]],
-        load: Callable[[], Awaitable[int | None]],
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
+        load: LoadDue,
+        spawn: Spawn,
         turn_delay: Callable[[], float] = lambda: 0.0,
         at_most: float = inf,
     ) -> None:

@@ -15,12 +15,16 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 T = TypeVar("T")
-RecordWriters = Mapping[RecordKind, Callable[[str], bytes | None]]
+WriteOther = Callable[[RecordKind, str], bytes | None]
 _OF_CONNECTIONS = (RecordKind.CONNECTION, RecordKind.MESSAGE)
 
 
-def write_record(session: Session, key: RecordKey, others: RecordWriters) -> bytes | None:
-    """Return the current record, or None if it no longer exists. `others` write records outside the session."""
+def write_no_other(kind: RecordKind, record_id: str) -> bytes | None:
+    """Write nothing, because only sessions have records."""
+
+
+def write_record(session: Session, key: RecordKey, write_other: WriteOther) -> bytes | None:
+    """Return the current record, or None if it no longer exists. `write_other` writes records outside the session."""
     record_id = key.record_id
     match RecordKind(key.kind):
         case RecordKind.SESSION:
@@ -47,8 +51,7 @@ def write_record(session: Session, key: RecordKey, others: RecordWriters) -> byt
         case RecordKind.SERVER:
             return _written(records.write_server, session.servers.record(record_id))
         case RecordKind.CONNECTION | RecordKind.MESSAGE as kind:
-            writer = others.get(kind)
-            return None if writer is None else writer(record_id)
+            return write_other(kind, record_id)
 
 
 def _written(write: Callable[[T], bytes], value: T | None) -> bytes | None:

@@ -38,9 +38,20 @@ class Placement:
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
         self._gone: set[int] = set()  # epochs of replicas found gone since the last read
-        self.on_gone: list[Callable[[Replica], None]] = []  # called with each replica that is no longer alive
-        self.on_change: list[Callable[[], None]] = []  # called when other replicas have joined or left
-        self.confirm: Callable[[], Awaitable[None]] | None = None  # called when the leases need confirmation
+        self._gone_watchers: list[Callable[[Replica], None]] = []
+        self._watchers: list[Callable[[], None]] = []
+
+    def when_gone(self, watcher: Callable[[Replica], None]) -> None:
+        """Call `watcher` with each replica that is no longer alive."""
+        self._gone_watchers.append(watcher)
+
+    def watch(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` when other replicas have joined or left."""
+        self._watchers.append(watcher)
+
+    def unwatch(self, watcher: Callable[[], None]) -> None:
+        if watcher in self._watchers:
+            self._watchers.remove(watcher)
 
     @property
     def own(self) -> Replica | None:
@@ -123,20 +134,20 @@ class Placement:
         self._holders = OrderedDict((key, each) for key, each in self._holders.items() if each.epoch not in epochs)
         for replica in gone:
             log.info("replica_gone", slot=replica.slot)
-            for report in self.on_gone:
+            for report in self._gone_watchers:
                 report(replica)
         self._report_change()
 
     def _report_change(self) -> None:
-        for report in list(self.on_change):
+        for report in list(self._watchers):
             report()
 
-    async def run(self) -> None:
-        """Read the list of live replicas periodically, and confirm the leases of this process when needed."""
+    async def run(self, confirm: Callable[[], Awaitable[None]]) -> None:
+        """Read the list of live replicas periodically. Call `confirm` when the leases need confirmation."""
         read_at = 0.0
         while True:
-            if not self._store.is_sure and self.confirm is not None:
-                await self.confirm()
+            if not self._store.is_sure:
+                await confirm()
             if (now := self._clock.monotonic()) >= read_at:
                 read_at = now + self._shared_pause * self._random.uniform(0.5, 1.5)
                 try:

@@ -16,9 +16,11 @@ from datetime import datetime, timedelta
 from emceepee.clock import Clock, Handle
 from emceepee.futures import resolve
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner
-from emceepee.sessions.directory.persistence import RecordWriters, write_record
+from emceepee.sessions.directory.open_sessions import kept_seconds
+from emceepee.sessions.directory.persistence import WriteOther, write_record
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
+from emceepee.state.limits import Limits
 from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
@@ -46,12 +48,12 @@ class _Saved:
         """Whether the store would forget the session too early by more than `by`."""
         return self._expires_at is not None and expires_at - self._expires_at > by
 
-    def commit(self, expires_at: datetime, writers: RecordWriters) -> Commit:
+    def commit(self, expires_at: datetime, write_other: WriteOther) -> Commit:
         session = self.session
         puts: dict[RecordKey, bytes] = {}
         deletes: set[RecordKey] = set()
         for key in session.unsaved.take():
-            data = write_record(session, key, writers)
+            data = write_record(session, key, write_other)
             if data is not None:
                 puts[key] = data
             elif key in self._known:
@@ -88,11 +90,20 @@ _NOT_YET = _NotYet()
 class Saver:
     """One per installation whose state outlives the process."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
-        self.expires_at: Callable[[Session], datetime] = lambda _: clock.now()  # the directory replaces this
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limits: Limits,
+        *,
+        lose: Callable[[Session], None],
+        confirm: Callable[[], Awaitable[None]],
+        write_other: WriteOther,
+    ) -> None:
+        """`lose` is called when another process has taken over a session. `confirm` asks the store about leases."""
+        self._store, self._clock, self._limits = store, clock, limits
+        self._lose, self._confirm, self._write_other = lose, confirm, write_other
         self._saved: dict[Session, _Saved] = {}
-        self.record_writers: dict[RecordKind, Callable[[str], bytes | None]] = {}  # of records outside a session
         self._dirty: dict[Session, None] = {}
         self._writing: dict[Session, None] = {}
         self._current: asyncio.Future[None] | None = None  # resolved when the current commit has ended
@@ -104,8 +115,6 @@ class Saver:
         store.on_found_again = self.try_again
         self.problem: str | None = None  # why nothing can be written now
         self.unsaved_problem: str | None = None  # why changes may be missing whose replies did not wait for a commit
-        self.on_lost: Callable[[Session], None] | None = None  # called when another process has taken over the session
-        self.confirm: Callable[[], Awaitable[None]] | None = None  # asks the store which leases are still valid
 
     def follow(self, session: Session, stored: StoredSession | None = None) -> None:
         """Write the session's changes from now on."""
@@ -123,8 +132,12 @@ class Saver:
 
     def lose(self, session: Session) -> None:
         """Stop following a session that another process now holds."""
-        if self.leave(session) is not None and self.on_lost is not None:
-            self.on_lost(session)
+        if self.leave(session) is not None:
+            self._lose(session)
+
+    def _expires_at(self, session: Session) -> datetime:
+        seconds = kept_seconds(session, self._limits) - session.idle_seconds
+        return self._clock.now() + timedelta(seconds=seconds)
 
     @property
     def backlog(self) -> int:
@@ -136,7 +149,7 @@ class Saver:
         session.unsaved.follow(_NOT_YET, session)
         session.unsaved.mark(RecordKind.SESSION)
         saved = _Saved(session, None)
-        commit = saved.commit(self.expires_at(session), self.record_writers)
+        commit = saved.commit(self._expires_at(session), self._write_other)
         lease = None
         try:
             lease = await self._store.create(commit)
@@ -162,7 +175,7 @@ class Saver:
     def keep_longer(self, session: Session) -> None:
         """Renew the stored expiry of a session that was used but has not changed otherwise."""
         saved = self._saved.get(session)
-        if saved is not None and saved.lags_behind(self.expires_at(session), EXPIRY_SLACK):
+        if saved is not None and saved.lags_behind(self._expires_at(session), EXPIRY_SLACK):
             session.unsaved.mark(RecordKind.SESSION)
 
     async def save(self, session: Session) -> None:
@@ -172,8 +185,8 @@ class Saver:
         case, confirm the leases, then save again.
         """
         await self._save(session)
-        if self.is_in_doubt and self.confirm is not None:
-            await self.confirm()
+        if self.is_in_doubt:
+            await self._confirm()
             if not self._store.is_in_doubt and session in self._dirty:
                 self.try_again()
                 await self._save(session)
@@ -288,7 +301,7 @@ class Saver:
 
     def _collect(self, sessions: Iterable[Session]) -> tuple[list[_Saved], list[Commit]]:
         saved = [self._saved[session] for session in sessions if session in self._saved]
-        return saved, [entry.commit(self.expires_at(entry.session), self.record_writers) for entry in saved]
+        return saved, [entry.commit(self._expires_at(entry.session), self._write_other) for entry in saved]
 
     def _take_leases(self, saved: list[_Saved], commits: list[Commit], leases: Sequence[Lease | None]) -> None:
         for entry, commit, lease in zip(saved, commits, leases, strict=True):

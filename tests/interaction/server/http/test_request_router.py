@@ -13,7 +13,7 @@ from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
 from emceepee.server.http.request_router import SLACK_SECONDS
 from emceepee.server.stop_signals import FINISH_SECONDS, LET_GO_SECONDS, PASSED_ON_SECONDS
-from emceepee.sessions.directory.stored_sessions import LAST_ANSWERS_SECONDS
+from emceepee.sessions.directory.directory import LAST_ANSWERS_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.state.replica import Replica
 from support.fakes.clock import settle
@@ -72,9 +72,7 @@ class Wires:
 
 def lose(client: EndpointClient, session: Session) -> None:
     """Its replica hears that another one has taken the session over."""
-    stored = client.installation.directory._stored
-    assert stored is not None
-    stored.let_go(session)
+    client.installation.directory._drop_lost(session)
 
 
 @asynccontextmanager
@@ -305,13 +303,14 @@ async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(m
         async def confirm() -> None:
             confirmed.append(True)
 
+        storage = second.installation.directory.storage
         for name, value in (("is_sure", False), ("is_in_doubt", True)):
-            monkeypatch.setattr(type(second.installation.directory), name, value)
-        monkeypatch.setattr(second.installation.directory, "confirm", confirm)
+            monkeypatch.setattr(type(storage), name, value)
+        monkeypatch.setattr(storage, "confirm", confirm)
         answered = await second.ask("POST", body=ping, mcp_session_id=connection)
         assert (answered.status, confirmed) == (503, [True])
         assert "retry-after" in answered.headers
-        monkeypatch.setattr(type(second.installation.directory), "is_in_doubt", False)
+        monkeypatch.setattr(type(storage), "is_in_doubt", False)
         answered = await second.ask("POST", body=ping, mcp_session_id=connection)
         assert answered.status == 200, "it saw the store go away: nobody can have taken it"
 

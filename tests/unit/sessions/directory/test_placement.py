@@ -49,7 +49,7 @@ async def test_who_is_found_gone_by_one_is_gone_for_all_that_hear_of_it() -> Non
     store, (second, third) = with_others(2)
     first, hears = await a_placement(store), await a_placement(second)
     told: list[int] = []
-    hears.on_gone.append(lambda replica: told.append(replica.slot))
+    hears.when_gone(lambda replica: told.append(replica.slot))
     hears.learn(SessionKey("local", KeyKind.NAME, "desk"), me(third))
     third.die()
     assert hears.guess(opened_at(2)) == me(third)
@@ -64,7 +64,7 @@ async def test_nobody_believes_that_it_is_gone_itself() -> None:
     store, (second,) = with_others(1)
     placement = await a_placement(store)
     told: list[Replica] = []
-    placement.on_gone.append(told.append)
+    placement.when_gone(told.append)
     await second.announce_gone([me(store).epoch])
     assert (placement.count, told) == (2, [])
 
@@ -95,7 +95,11 @@ async def test_many_replicas_share_the_reading_of_the_list(others: int, most_rea
     clock = FakeClock()
     placement = await a_placement(store, clock)
     store.reads = 0
-    running = asyncio.create_task(placement.run())
+
+    async def confirm() -> None:
+        raise AssertionError("a memory store is always sure")
+
+    running = asyncio.create_task(placement.run(confirm))
     await clock.advance(10 * LEASE_SECONDS)
     running.cancel()
     assert most_reads / 3 <= store.reads <= most_reads
@@ -114,7 +118,7 @@ async def test_whoever_wants_to_know_hears_when_others_come_and_go_and_not_else(
     machine = MemoryStore(is_durable=True)
     store, heard = machine.another_process("unix:/replica/0"), list[list[str]]()
     placement = Placement(store, FakeClock(), lease_seconds=3)
-    placement.on_change.append(lambda: heard.append([each.address for each in placement.others]))
+    placement.watch(lambda: heard.append([each.address for each in placement.others]))
     await placement.refresh()
     heard.clear()
     other = store.another_process("unix:/replica/1")
@@ -131,7 +135,7 @@ async def test_a_holder_that_was_not_known_yet_has_come() -> None:
     store, heard = MemoryStore(is_durable=True).another_process("unix:/replica/0"), list[int]()
     placement = Placement(store, FakeClock(), lease_seconds=3)
     await placement.refresh()
-    placement.on_change.append(lambda: heard.append(1))
+    placement.watch(lambda: heard.append(1))
     holder = Replica(slot=9, epoch=9, address="unix:/replica/9")
     for value in ("a", "b"):
         placement.learn(SessionKey("ada", KeyKind.NAME, value), holder)
