@@ -7,7 +7,7 @@ from pydantic import Field
 from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection, first_text
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
-from emceepee.sessions.lists.listing import list_everywhere
+from emceepee.sessions.lists.entry_list import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task

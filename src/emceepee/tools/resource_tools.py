@@ -9,7 +9,7 @@ from emceepee.backends.catalog import Kind
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.errors import Unsupported
-from emceepee.sessions.lists.listing import list_everywhere
+from emceepee.sessions.lists.entry_list import list_everywhere
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task

@@ -11,7 +11,7 @@ from emceepee.backends.connection import Connection
 from emceepee.futures import let_others_run
 from emceepee.search.documents import EntryType
 from emceepee.search.index import SearchIndex
-from emceepee.sessions.lists.listing import ask_everywhere
+from emceepee.sessions.lists.entry_list import ask_everywhere
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject

@@ -3,7 +3,7 @@ from typing import Any
 
 from emceepee.backends.catalog import Kind
 from emceepee.backends.link import Failure, LinkError
-from emceepee.sessions.lists.listing import Listing, list_everywhere
+from emceepee.sessions.lists.entry_list import EntryList, list_everywhere
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
@@ -12,13 +12,13 @@ from support.sessions.scene import Scene, a_scene
 PATIENCE = 0.05
 
 
-async def listed(scene: Scene, *servers: str, kind: Kind = Kind.TOOLS) -> Listing:
+async def listed(scene: Scene, *servers: str, kind: Kind = Kind.TOOLS) -> EntryList:
     connections = [scene.session.connection(name) for name in servers]
     async with asyncio.timeout(5):
         return await list_everywhere(connections, kind, patience=PATIENCE)
 
 
-def names(listing: Listing) -> list[tuple[Any, Any]]:
+def names(listing: EntryList) -> list[tuple[Any, Any]]:
     return [(entry["server"], entry["name"]) for entry in listing.entries]
 
 
@@ -101,7 +101,7 @@ async def test_a_single_backend_is_waited_for() -> None:
 
 async def test_no_backends_give_an_empty_list() -> None:
     async with a_scene() as scene:
-        assert await listed(scene) == Listing()
+        assert await listed(scene) == EntryList()
 
 
 async def test_backends_are_asked_at_the_same_time() -> None:
@@ -113,7 +113,7 @@ async def test_backends_are_asked_at_the_same_time() -> None:
         for one in asked:
             one.reply(tools=[])
         async with asyncio.timeout(5):
-            assert await listing == Listing()
+            assert await listing == EntryList()
 
 
 async def test_a_server_removed_while_it_is_listed_is_an_error_and_hides_no_other() -> None:

@@ -12,16 +12,16 @@ from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(slots=True)
-class Listing:
+class EntryList:
     """Entries labeled with their server's name, and errors of servers without a list."""
 
     entries: list[JsonObject] = field(default_factory=list)
     errors: list[JsonObject] = field(default_factory=list)
 
 
-async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> Listing:
+async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> EntryList:
     """Return the entries of all servers in one list."""
-    listing = Listing()
+    listing = EntryList()
     for name, outcome in (await ask_everywhere(connections, kind, patience=patience)).items():
         if isinstance(outcome, str):
             listing.errors.append({"server": name, "message": outcome})
