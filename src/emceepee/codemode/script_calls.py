@@ -169,7 +169,7 @@ class ScriptCalls:
         if answer.task_id is None:
             return answer
         if self.script is not None:
-            session.calls.promote_for_inner_call(self.script)
+            session.calls.promote_for_question([self.script])  # it waits for a task now, and becomes one
         return await self._task_answer(answer.task_id)
 
     async def _measure(self, call: PendingCall, answer: InnerAnswer) -> None:

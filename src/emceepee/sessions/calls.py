@@ -24,7 +24,6 @@ from emceepee.sessions.call import Call, Callee
 from emceepee.sessions.context import SessionContext
 from emceepee.sessions.events.buffers import cut, measured
 from emceepee.sessions.questions.questions import Questions
-from emceepee.sessions.questions.required_links import ask_to_open
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.tasks import Tasks
 from emceepee.state.call_step import (
@@ -209,10 +208,6 @@ class Calls:
             if asked_by is None or call.asker is not asked_by:
                 self._apply(call, BareEvent.QUESTION_ASKED)
 
-    def promote_for_inner_call(self, call: Call) -> None:
-        """Promote a script after one of its own calls has become a task."""
-        self._apply(call, BareEvent.QUESTION_ASKED)
-
     def report_progress(self, call: Call, params: JsonObject) -> None:
         self._apply(call, ProgressReported(_progress(params)))
 
@@ -303,7 +298,7 @@ class Calls:
             event: CallEvent = ResultArrived(await _ask(call))
         except EmceepeeError as error:
             if isinstance(error, LinksNeeded):
-                ask_to_open(self._questions, call, error, seconds=self._limits.question_seconds)
+                self._questions.ask_to_open(call, error.links)
             event = ErrorArrived(caught(error))
         except asyncio.CancelledError:
             self._apply(call, BareEvent.RUNNER_CANCELLED)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,7 +11,7 @@ from emceepee.futures import reject, resolve
 from emceepee.sessions.asker import Asker
 from emceepee.sessions.call import Call
 from emceepee.sessions.context import SessionContext
-from emceepee.sessions.questions.native_asking import NativeAsking
+from emceepee.sessions.questions.native_elicitation import NativeElicitation
 from emceepee.sessions.questions.question_origins import QuestionOrigins
 from emceepee.sessions.records import RecordKind
 from emceepee.state.attendance import Attendance
@@ -58,7 +59,7 @@ class Questions:
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._open: dict[str, _Open] = {}
-        self.native: NativeAsking | None = None  # set once a caller supports native questions
+        self.native: NativeElicitation | None = None  # set once a caller supports native questions
         self._unread: dict[str, float] = {}  # seconds until a client dismissed a question, not reported yet
         self._attendance: dict[object, Attendance] = {}  # of clients of protocol version 2026-07-28
 
@@ -107,7 +108,7 @@ class Questions:
 
     def add_asker(self, asker: Asker) -> None:
         if self.native is None:
-            self.native = NativeAsking(most_links=self._limits.questions_per_session)
+            self.native = NativeElicitation(most_links=self._limits.questions_per_session)
         self.native.add(asker)
 
     # Clients without a person.
@@ -175,6 +176,21 @@ class Questions:
         self._wake_by(question.expires_at)
         log.info(kind.value + "_received", requestId=question.request_id, server=server)
         return question
+
+    def ask_to_open(self, call: Call, links: Iterable[JsonObject]) -> None:
+        """Ask the caller of a failed call to open these links, unless it is asked already, and then to repeat the call.
+
+        Nothing waits for the answers.
+        """
+        open_urls = {question.params.get("url") for question in self.open(QuestionKind.ELICITATION, call.server)}
+        for link in links:
+            if link["url"] in open_urls:
+                continue
+            with suppress(TooManyQuestions):  # the error names the link as well
+                seconds = self._limits.question_seconds
+                question = self.ask(call.server, QuestionKind.ELICITATION, link, call_id=None, seconds=seconds)
+                if self.native is not None and call.asker is not None:
+                    self.native.ask_at(call.asker, question, call)
 
     def _check_room(self, server: str, size: int) -> None:
         limits = self._limits

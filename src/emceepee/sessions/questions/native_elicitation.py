@@ -7,7 +7,7 @@ from emceepee.sessions.call import Call
 from emceepee.state.question import ElicitationStatus, Question, QuestionKind
 
 
-class NativeAsking:
+class NativeElicitation:
     """One per session with a caller that supports native questions. The first answer counts.
 
     A question goes to one caller: the caller whose call asked. A link ends in two steps: the user agrees to open it,
