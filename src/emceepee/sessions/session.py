@@ -2,19 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from emceepee.backends.connection import Connection
 from emceepee.clock import milliseconds
-from emceepee.errors import (
-    BackendDisconnected,
-    EmceepeeError,
-    ErrorCode,
-)
+from emceepee.errors import BackendDisconnected
 from emceepee.ids import Ulids
 from emceepee.sessions.call import Call, OnProgress, patience, time_to_live
 from emceepee.sessions.calls import Calls
@@ -61,13 +56,10 @@ class Session:
         "_buffers",
         "_connections",
         "_deadline_timer",
-        "_dialer",
         "_is_closing",
-        "_large_results",
+        "_parts",
         "_results",
         "_search",
-        "_vectors",
-        "_waiting",
         "activity",
         "calls",
         "change_signal",
@@ -102,14 +94,13 @@ class Session:
     ) -> None:
         self.session_id, self.principal = session_id, principal
         self.clock, self.limits = parts.clock, parts.limits
-        self._dialer = parts.dialer
+        self._parts = parts
         self.servers = SessionServers(self, parts)
         self._connections = self.servers.connections
         self._buffers: dict[str, ServerBuffers] = {}
         self._buffer_budget = BufferBudget(self.limits.buffered_bytes_per_session, self._buffers)
         self._search: EntrySearch | None = None  # created by the first search
         self.shapes: ObservedShapes | None = None  # observed result shapes, once a caller wants them
-        self._vectors = parts.vectors
         self.notice_options = parts.notice_options
         self.scripts = parts.scripts
         self.conversations: Conversations | None = None  # set if several conversations share the session
@@ -117,11 +108,9 @@ class Session:
         self.keys: frozenset[SessionKey] = frozenset()  # that lead to this session
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
-        self._large_results = parts.large_results
         self._results: KeptResults | None = None  # created with the first large result
         self.is_open = False  # whether its servers are known
         self.is_awake = False
-        self._waiting = 0  # requests that wait for an event
         self.open_streams = 0  # streams that a caller is reading now
         self.open_calls = 0  # tool calls being served now
         self.touched = self.clock.monotonic()
@@ -163,7 +152,7 @@ class Session:
         if self._results is None:
             self._results = KeptResults(
                 self.session_id,
-                self._large_results,
+                self._parts.large_results,
                 clock=self.clock,
                 limits=self.limits,
                 unsaved=self.unsaved,
@@ -245,20 +234,6 @@ class Session:
         """Return the seconds since the last `touch`, or 0 while the session is busy."""
         return 0.0 if self.is_busy else self.clock.monotonic() - self.touched
 
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count a request that only waits for an event. Raises: EmceepeeError if too many do already."""
-        if self._waiting >= self.limits.waiting_per_session:
-            raise EmceepeeError(
-                f"{self._waiting} requests wait in this session already, which is the limit. One that waits is enough.",
-                code=ErrorCode.LIMIT_EXCEEDED,
-            )
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
-
     async def close(self) -> None:
         self.servers.leave()
         log.info("registry_shutdown_start", serverCount=len(self._connections))
@@ -306,7 +281,7 @@ class Session:
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None:
         """Emit the event. Skip it while the session closes, and skip a disconnect of a removed server."""
         if event is EventType.RESTARTED:
-            self._dialer.figures.count_restart(server)
+            self._parts.dialer.figures.count_restart(server)
         if not self._is_closing and (server in self._connections or event is not EventType.SERVER_DISCONNECTED):
             self.activity.emit(event, server, **data)
 
@@ -415,7 +390,7 @@ class Session:
         from emceepee.sessions.lists.entry_search import NO_VECTORS, EntrySearch
 
         if self._search is None:
-            self._search = EntrySearch(self.limits, self._vectors or NO_VECTORS)
+            self._search = EntrySearch(self.limits, self._parts.vectors or NO_VECTORS)
         return self._search
 
     def observe_shapes(self) -> "ObservedShapes":

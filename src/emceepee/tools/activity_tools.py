@@ -117,7 +117,7 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Reques
         return _report([{"type": "immediate"}], activity.undelivered(), session, caller)
     wake, timeout = activity.next_wake(), params.timeout_ms / 1000
     try:
-        with session.waiting(), heartbeat(caller, session.clock, timeout):
+        with session.activity.waiting(), heartbeat(caller, session.clock, timeout):
             await within(session.clock, timeout, wake.next_event)
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:

@@ -114,7 +114,7 @@ async def _wait_for(
         raise InvalidArguments(f"Task {task_id} is no script. {call_to('get_task_result')} waits for it.")
     seconds = session.limits.quiet_call_seconds if timeout is None else timeout
     try:
-        with session.waiting(), heartbeat(caller, session.clock, seconds):
+        with session.activity.waiting(), heartbeat(caller, session.clock, seconds):
             task = await session.tasks.wait_until_finished(task_id, seconds)
     except TimedOut:
         return _describe(session.tasks.get(task_id), session)

@@ -126,7 +126,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
     timeout = seconds(params.timeout_ms)
     if timeout is None and caller.on_progress is None:
         timeout = session.limits.quiet_call_seconds
-    with session.waiting(), heartbeat(caller, session.clock, timeout):
+    with session.activity.waiting(), heartbeat(caller, session.clock, timeout):
         task = await session.tasks.wait_until_finished(params.task_id, timeout)
     return await task_outcome(task, session, params.max_bytes)
 

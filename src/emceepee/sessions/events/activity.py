@@ -1,11 +1,13 @@
 """The events of a session, kept until delivery, and the signal that wakes waiting requests."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from emceepee.clock import Clock
+from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.futures import resolve
 from emceepee.ids import Ulids
 from emceepee.sessions.events.buffers import measured
@@ -41,6 +43,7 @@ class Activity:
         most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
         self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes, on_forgotten=self._mark_all)
         self._wake: Wake | None = None
+        self._waiting = 0  # requests that wait for an event
         self._evicted = 0  # evictions that are not in the log yet
         self._quiet_until = 0.0
         budget.join(self._outbox)
@@ -88,6 +91,20 @@ class Activity:
         if self._wake is None or self._wake.next_event.done():
             self._wake = Wake()
         return self._wake
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count a request that only waits for an event. Raises: EmceepeeError if too many do already."""
+        if self._waiting >= self._limits.waiting_per_session:
+            raise EmceepeeError(
+                f"{self._waiting} requests wait in this session already, which is the limit. One that waits is enough.",
+                code=ErrorCode.LIMIT_EXCEEDED,
+            )
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
 
     def end_waits(self) -> None:
         """Wake all waiters without an event."""

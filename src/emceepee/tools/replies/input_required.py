@@ -84,7 +84,7 @@ async def continue_call(
         limits = session.limits
         if timeout is None:
             timeout = limits.quiet_call_seconds if caller.on_progress is None else limits.call_seconds
-        with session.waiting(), heartbeat(caller, session.clock, timeout):
+        with session.activity.waiting(), heartbeat(caller, session.clock, timeout):
             await _wait(call, session, caller, task, timeout)
         task = session.tasks.get(task.task_id)
     if task.has_ended:
