@@ -118,7 +118,7 @@ class SessionServers:
             ExecutionFailed: it could not be connected; nothing of it is left.
         """
         await self._registry.catch_up(self._principal)
-        while trial := self._registry.trial_of(self._principal, spec):
+        while trial := self._registry.trials.find_same(self._principal, spec):
             await asyncio.wait({trial.outcome})
             if not trial.outcome.cancelled() and isinstance(error := trial.outcome.exception(), EmceepeeError):
                 raise EmceepeeError(str(error), code=error.code, details=error.details) from error

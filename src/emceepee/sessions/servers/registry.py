@@ -1,8 +1,8 @@
 """The server configurations that sessions share: the operator's servers, and each principal's own."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import count
 from typing import Protocol
@@ -11,7 +11,7 @@ from emceepee.backends.spec import BackendSpec, UnusableTarget
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.servers.server_changes import ServerChanges, compare_servers
 from emceepee.sessions.servers.server_repository import ServerRepository
-from emceepee.sessions.servers.server_trial import Trial
+from emceepee.sessions.servers.server_trial import Trial, Trials
 from emceepee.sessions.servers.stored_configuration import read_specs
 from emceepee.state.limits import Limits
 from emceepee.store.store import ServerConfiguration, Store, StoreError
@@ -57,7 +57,7 @@ class ServerRegistry:
         self._added: dict[str, Specs] = {}
         self._disabled: dict[str, Specs] = {}  # added, then disabled
         self._watchers: dict[str, list[Watcher]] = {}
-        self._trials: dict[tuple[str, str], Trial] = {}
+        self.trials = Trials()
         self._repository = None if store is None else ServerRepository(store)
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._changes = 0  # number of changes to added or disabled servers
@@ -82,37 +82,24 @@ class ServerRegistry:
         if not watchers:
             self._watchers.pop(principal, None)
 
-    def trial_of(self, principal: str, spec: BackendSpec) -> Trial | None:
-        """Return a trial to wait for: one with the same settings, or a cancelled one that will free the name."""
-        trial = self._trials.get((principal, spec.name))
-        return trial if trial is not None and (trial.is_called_off or trial.spec == spec) else None
-
-    @contextmanager
-    def reserve_name(self, principal: str, spec: BackendSpec, *, replaces: bool = False) -> Iterator[Trial]:
+    def reserve_name(
+        self, principal: str, spec: BackendSpec, *, replaces: bool = False
+    ) -> AbstractContextManager[Trial]:
         """Reserve a name while its server is being tried, so that two callers cannot both add it (race).
 
         With `replaces`, a server of that name must exist. Raises: InvalidArguments, NotAllowed, UnknownBackend.
         """
-        name, key = spec.name, (principal, spec.name)
+        name = spec.name
         if replaces:
             self.find_added(principal, name)
         is_taken = not replaces and (
             name in self._operators or name in self._added.get(principal, {}) or self.is_disabled(principal, name)
         )
-        if is_taken or key in self._trials:
+        if is_taken or self.trials.find(principal, name) is not None:
             raise self._name_in_use(principal, name)
         if not replaces:
             self._check_room(principal)
-        trial = self._trials[key] = Trial(spec, replaces)
-        try:
-            yield trial
-        except BaseException as error:
-            trial.end(error)
-            raise
-        else:
-            trial.end(None)
-        finally:
-            del self._trials[key]
+        return self.trials.run(principal, spec, replaces=replaces)
 
     def _for_callers(self, spec: BackendSpec) -> BackendSpec:
         """Hide mistakes in the operator's file from callers where several principals share this process."""
@@ -131,7 +118,7 @@ class ServerRegistry:
             whose = "by a server with another configuration in the operator's file"
         else:
             whose = "by a server with another configuration that another session adds just now"
-        used = {*self._operators, *added, *disabled, *(other for owner, other in self._trials if owner == principal)}
+        used = {*self._operators, *added, *disabled, *self.trials.names_of(principal)}
         free = next(other for number in count(2) if (other := f"{name[:LONGEST_STEM]}-{number}") not in used)
         return InvalidArguments(
             f'The name "{name}" is in use {whose}. All sessions of one user share servers, so another session has the '
@@ -141,9 +128,8 @@ class ServerRegistry:
         )
 
     def _check_room(self, principal: str) -> None:
-        being_added = sum(owner == principal for owner, _ in self._trials)
         there = len(self._added.get(principal, {})) + len(self._disabled.get(principal, {}))
-        if there + being_added >= self._most_added:
+        if there + len(self.trials.names_of(principal)) >= self._most_added:
             raise EmceepeeError(
                 f"{self._most_added} servers were added already, which is the limit. Remove one with "
                 f"{call_to('remove_server')}.",
@@ -165,11 +151,11 @@ class ServerRegistry:
 
         If two servers have that name, remove the principal's own. Raises: UnknownBackend, NotAllowed.
         """
-        await self._end_of_change(principal, name)
+        await self.trials.wait_for_change(principal, name)
         if self.is_disabled(principal, name):
             self._take_disabled(principal, name)
             await self._remove_from_store(principal, name)
-            self._tell_disabled(principal)
+            self._notify_disabled(principal)
             return
         if self.is_operators(principal, name):
             if self._operators_are_fixed or is_remote:
@@ -183,14 +169,9 @@ class ServerRegistry:
         else:
             self._forget(principal, name)
             await self._remove_from_store(principal, name)
-        await self._tell_removed(principal, name)
+        await self._notify_removed(principal, name)
 
-    async def _end_of_change(self, principal: str, name: str) -> None:
-        """Wait for a trial of other settings to end. A trial that fails restores the earlier settings."""
-        while (trial := self._trials.get((principal, name))) is not None and trial.replaces:
-            await asyncio.wait({trial.outcome})
-
-    async def _tell_removed(self, principal: str, name: str) -> None:
+    async def _notify_removed(self, principal: str, name: str) -> None:
         """Notify sessions of the removal. If the operator has a server of that name, it takes over the name."""
         watchers, theirs = list(self._watchers.get(principal, [])), self._operators.get(name)
         if theirs is None:
@@ -247,15 +228,15 @@ class ServerRegistry:
         """Replace the settings of a server and enable it. Notify the principal's sessions except `by`."""
         self._take_disabled(principal, spec.name)
         self._put(principal, spec)
-        await self._tell_configured(principal, spec, by=by)
+        await self._notify_configured(principal, spec, by=by)
 
-    async def _tell_configured(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
+    async def _notify_configured(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
         others = [watcher for watcher in self._watchers.get(principal, []) if watcher is not by]
         await asyncio.gather(*(watcher.on_server_configured(spec) for watcher in others))
 
     async def disable(self, principal: str, name: str) -> None:
         """Disable the server, and return when no session of the principal uses it any more. Raises: EmceepeeError."""
-        await self._end_of_change(principal, name)
+        await self.trials.wait_for_change(principal, name)
         spec = self.find_added(principal, name)
         if self.is_disabled(principal, name):
             return
@@ -263,12 +244,12 @@ class ServerRegistry:
         if self._added.get(principal, {}).get(name) == spec:  # it may have been removed during the save
             self._forget(principal, name)
             self._disabled.setdefault(principal, {})[name] = spec
-            await self._tell_removed(principal, name)
-            self._tell_disabled(principal)
+            await self._notify_removed(principal, name)
+            self._notify_disabled(principal)
 
     async def enable(self, principal: str, name: str) -> None:
         """Enable the server. It connects on first use. Raises: EmceepeeError."""
-        await self._end_of_change(principal, name)
+        await self.trials.wait_for_change(principal, name)
         spec = self.find_added(principal, name)
         if not self.is_disabled(principal, name):
             return
@@ -289,7 +270,7 @@ class ServerRegistry:
             self._disabled.pop(principal, None)
         return spec
 
-    def _tell_disabled(self, principal: str) -> None:
+    def _notify_disabled(self, principal: str) -> None:
         for watcher in list(self._watchers.get(principal, [])):
             watcher.on_disabled_changed()
 
@@ -307,14 +288,14 @@ class ServerRegistry:
         if disabled != self._disabled_operators:
             self._disabled_operators = disabled
             for principal in list(self._watchers):
-                self._tell_disabled(principal)
+                self._notify_disabled(principal)
 
     async def apply(self, changes: ServerChanges) -> None:
         """Apply the operator's new configuration. Return when all sessions use it and replaced connections have ended.
 
         A server that a principal has added under the same name stays.
         """
-        await self._end_of_trials({spec.name for spec in changes.added})
+        await self.trials.wait_for_names({spec.name for spec in changes.added})
         work = []
         for name in changes.removed:
             if self._operators.pop(name, None) is not None:
@@ -325,10 +306,6 @@ class ServerRegistry:
             spec = self._operators[spec.name] = self._for_callers(spec)
             work += [watcher.on_server_configured(spec) for watcher in self._users_of_operators(spec.name)]
         await asyncio.gather(*work)
-
-    async def _end_of_trials(self, names: set[str]) -> None:
-        while trials := [trial.outcome for (_, name), trial in self._trials.items() if name in names]:
-            await asyncio.wait(trials)
 
     def _users_of_operators(self, name: str) -> list[Watcher]:
         """Return the sessions for which that name is the operator's server."""
@@ -406,7 +383,7 @@ class ServerRegistry:
         """
         stored = await self._read(repository, principal)
         enabled, disabled = read_specs(stored), read_specs(stored, are_disabled=True)
-        busy = repository.unsaved_of(principal) | {name for owner, name in self._trials if owner == principal}
+        busy = repository.unsaved_of(principal) | self.trials.names_of(principal)
         known = self._added.get(principal, {})
         wanted = _unless_busy(enabled, known, busy)
         wanted_disabled = _unless_busy(disabled, self._disabled.get(principal, {}), busy)
@@ -428,18 +405,18 @@ class ServerRegistry:
             self._disabled.pop(principal, None)
             if disabled:
                 self._disabled[principal] = disabled
-            self._tell_disabled(principal)
+            self._notify_disabled(principal)
 
     async def _take_over_enabled(self, principal: str, changes: ServerChanges) -> None:
         """Change the registry before waiting for any session: callers make more changes during the wait."""
         telling = []
         for name in changes.removed:
             self._forget(principal, name)
-            telling.append(self._tell_removed(principal, name))
+            telling.append(self._notify_removed(principal, name))
         in_place_of_operators = [spec for spec in changes.added if spec.name in self._operators]
         for spec in (*changes.changed, *changes.reworded, *in_place_of_operators):
             self._put(principal, spec)
-            telling.append(self._tell_configured(principal, spec))
+            telling.append(self._notify_configured(principal, spec))
         for spec in changes.added:
             if spec.name not in self._operators:
                 self.add(principal, spec)

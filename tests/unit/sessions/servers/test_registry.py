@@ -109,13 +109,13 @@ async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
     registry, spec = a_registry(), scripted_spec("x")
     other = BackendSpec(name="x", target=HttpTarget(url="http://other.test"))
     with registry.reserve_name("ann", spec):
-        trial = registry.trial_of("ann", scripted_spec("x"))
+        trial = registry.trials.find_same("ann", scripted_spec("x"))
         assert trial is not None
-        assert (registry.trial_of("bob", spec), registry.trial_of("ann", other)) == (None, None)
-    assert (trial.outcome.result(), registry.trial_of("ann", spec)) == (None, None)
+        assert (registry.trials.find_same("bob", spec), registry.trials.find_same("ann", other)) == (None, None)
+    assert (trial.outcome.result(), registry.trials.find_same("ann", spec)) == (None, None)
     for error in (InvalidArguments("no"), ConnectionError("gone")):
         with suppress(InvalidArguments, ConnectionError), registry.reserve_name("ann", spec):
-            trial = registry.trial_of("ann", spec)
+            trial = registry.trials.find_same("ann", spec)
             raise error
         assert trial is not None
         assert trial.outcome.cancelled() == isinstance(error, ConnectionError)
