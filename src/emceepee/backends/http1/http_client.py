@@ -24,31 +24,40 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _BREAKS_OUT = re.compile(r"[\r\n\0]").search
 
 
-class Attempts:
+class RequestAttempts:
     """The attempts so far to send one request."""
 
-    __slots__ = ("count", "last")
+    __slots__ = ("count", "credential")
 
     def __init__(self) -> None:
         self.count = 0
-        self.last: object = None  # the credential of the last attempt, set by RequestAccess
+        self.credential: object = None  # of the last attempt, set by RequestAccess
+
+
+class CredentialSlot(Protocol):
+    """The current credential of a server."""
+
+    @property
+    def current(self) -> object | None:
+        """The credential, or None if requests need none. A plain attribute: every request reads it."""
+        ...
 
 
 class RequestAccess(Protocol):
     """Supplies credentials for requests, and reacts to rejections."""
 
     @property
-    def is_used(self) -> bool:
-        """Whether requests need credentials."""
+    def slot(self) -> CredentialSlot:
+        """The slot of the server's credential. It stays the same object."""
         ...
 
     async def headers(
-        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
+        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: RequestAttempts
     ) -> Mapping[str, str]:
         """Return the headers of a request with the credentials added."""
         ...
 
-    async def overcome(self, response: HttpResponse, method: str, attempts: Attempts) -> bool:
+    async def overcome(self, response: HttpResponse, method: str, attempts: RequestAttempts) -> bool:
         """Return whether to send a rejected request again with new credentials. The rejected request had no effect."""
         ...
 
@@ -139,8 +148,8 @@ class HttpClient:
         access, attempts = self._access, None
         while True:
             own = headers
-            if access is not None and (attempts is not None or access.is_used):
-                attempts = attempts or Attempts()
+            if access is not None and (access.slot.current is not None or attempts is not None):
+                attempts = attempts or RequestAttempts()
                 own = await access.headers(method, self.url, headers, attempts)
             response = await self._send(self._message(method, body, own), is_repeatable=method != "POST")
             if response.status == LOGIN_WANTED and self.forwarding_proxy is not None:
@@ -150,7 +159,7 @@ class HttpClient:
                 self._jar.take(response.cookies, self._address.path)
             if access is None or response.status not in REFUSALS:
                 return response
-            attempts = attempts or Attempts()
+            attempts = attempts or RequestAttempts()
             attempts.count += 1
             if not await access.overcome(response, method, attempts):
                 return response

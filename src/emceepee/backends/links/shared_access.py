@@ -11,7 +11,7 @@ from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.token_access import TokenSource
-from emceepee.backends.oauth.tokens import TokenSet
+from emceepee.backends.oauth.tokens import TokenSet, TokenSlot
 
 # The session whose request the current task serves. If a login is required, this session gets to log in.
 ASKING: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
@@ -32,10 +32,10 @@ class SharedAccess:
         self.last_out: TokenSource | None = None  # its token ends the server's session after all have left
 
     @property
-    def tokens(self) -> TokenSet | None:
-        """The principal's tokens: every session has the same ones."""
+    def slot(self) -> TokenSlot:
+        """The principal's tokens: every session has the same slot."""
         found = next(iter(self._present()), self.last_out)
-        return None if found is None else found.tokens
+        return TokenSlot() if found is None else found.slot
 
     def renew_soon(self, stale: TokenSet) -> None:
         self._asking().renew_soon(stale)

@@ -7,9 +7,10 @@ a request    ── headers ──▶ token due: renew it in the background · t
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol
 
-from emceepee.backends.http1.http_client import Attempts
+from emceepee.backends.http1.http_client import RequestAttempts
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
@@ -17,7 +18,7 @@ from emceepee.backends.oauth.metadata.challenge import Demand, Want, demand_of
 from emceepee.backends.oauth.metadata.scopes import is_worth_asking
 from emceepee.backends.oauth.proofs import BadKey, dpop_proof
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import TokenSet, TokenType, Unavailable
+from emceepee.backends.oauth.tokens import TokenSet, TokenSlot, TokenType, Unavailable
 from emceepee.clock import Clock
 
 MOST_ATTEMPTS = 5  # each with a new token or nonce; prevents an endless loop if a server always wants another
@@ -27,8 +28,8 @@ class TokenSource(Protocol):
     """The source of one principal's tokens for one server. It may have no tokens."""
 
     @property
-    def tokens(self) -> TokenSet | None:
-        """The newest tokens known to this process, or None."""
+    def slot(self) -> TokenSlot:
+        """The slot of the newest tokens. It is the same for all sources of one principal and server."""
         ...
 
     def renew_soon(self, stale: TokenSet) -> None:
@@ -77,20 +78,24 @@ class TokenAccess:
     """Gives one link's HTTP client access. `is_asking_on_get`: a rejected GET starts a login, as a POST does."""
 
     def __init__(self, source: TokenSource, clock: Clock, *, is_asking_on_get: bool = False) -> None:
-        self._source, self._clock = source, clock
-        self._asking = ("POST", "GET") if is_asking_on_get else ("POST",)
+        self._source, self._clock, self.slot = source, clock, source.slot
+        self._login_methods = ("POST", "GET") if is_asking_on_get else ("POST",)
         self._nonce: str | None = None
-
-    @property
-    def is_used(self) -> bool:
-        return self._source.tokens is not None
+        self._timed: TokenSet | None = None  # the tokens that `_refresh_at` was computed for
+        self._refresh_at: datetime | None = None
 
     async def headers(
-        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: Attempts
+        self, method: str, url: str, headers: Mapping[str, str] | None, attempts: RequestAttempts
     ) -> Mapping[str, str]:
         """Raises: NoAccess."""
-        tokens = await self._current(attempts)
-        attempts.last = tokens
+        tokens = self.slot.current
+        if tokens is not None and tokens.refresh_token is not None and not attempts.count:
+            if tokens is not self._timed:
+                self._timed, self._refresh_at = tokens, tokens.refresh_at
+            if self._refresh_at is not None and (now := self._clock.now()) >= self._refresh_at:
+                await self._renew(tokens, now)
+                tokens = self.slot.current
+        attempts.credential = tokens
         if tokens is None:
             return headers or {}
         own = {**(headers or {}), "authorization": f"{tokens.token_type.value} {tokens.access_token}"}
@@ -108,25 +113,21 @@ class TokenAccess:
                 raise NoAccess(str(error)) from None
         return own
 
-    async def _current(self, attempts: Attempts) -> TokenSet | None:
-        tokens = self._source.tokens
-        if tokens is None or tokens.refresh_token is None or attempts.count:
-            return tokens
-        now = self._clock.now()
-        if tokens.is_expired(now):
-            renewal = await self._source.renew(tokens)
-            if isinstance(renewal, Unavailable):
-                raise NoAccess(_in_trouble(tokens, renewal))
-        elif tokens.is_due(now):
+    async def _renew(self, tokens: TokenSet, now: datetime) -> None:
+        """Renew expired tokens, or start to renew tokens in the background. Raises: NoAccess."""
+        if not tokens.is_expired(now):
             self._source.renew_soon(tokens)
-        return self._source.tokens
+            return
+        renewal = await self._source.renew(tokens)
+        if isinstance(renewal, Unavailable):
+            raise NoAccess(_not_renewed(tokens, renewal))
 
-    async def overcome(self, response: HttpResponse, method: str, attempts: Attempts) -> bool:
+    async def overcome(self, response: HttpResponse, method: str, attempts: RequestAttempts) -> bool:
         """Raises: NoAccess."""
         demand = demand_of(response.status, _challenges(response), nonce=response.headers.get("dpop-nonce"))
         if demand is None or attempts.count >= MOST_ATTEMPTS:
             return False
-        sent = attempts.last if isinstance(attempts.last, TokenSet) else None
+        sent = attempts.credential if isinstance(attempts.credential, TokenSet) else None
         if demand.want is Want.NONCE and sent is not None:
             is_new, self._nonce = demand.nonce != self._nonce, demand.nonce
             if is_new:
@@ -139,7 +140,7 @@ class TokenAccess:
         if await self._is_replaced(sent, demand):
             response.discard()
             return True
-        if method not in self._asking:
+        if method not in self._login_methods:
             return False
         response.discard()
         await self._source.log_in(demand, sent)
@@ -147,14 +148,14 @@ class TokenAccess:
 
     async def _is_replaced(self, sent: TokenSet | None, demand: Demand) -> bool:
         """Return whether newer tokens than the rejected ones are available without a login, renewing if necessary."""
-        now = self._source.tokens
-        if now is not None and (sent is None or now.access_token != sent.access_token):
+        current = self.slot.current
+        if current is not None and (sent is None or current.access_token != sent.access_token):
             return True
         if sent is None or sent.refresh_token is None or demand.want is Want.SCOPES:
             return False
         renewal = await self._source.renew(sent)
         if isinstance(renewal, Unavailable):
-            raise NoAccess(_in_trouble(sent, renewal))
+            raise NoAccess(_not_renewed(sent, renewal))
         return isinstance(renewal, TokenSet) and renewal.access_token != sent.access_token
 
 
@@ -163,7 +164,7 @@ def _challenges(response: HttpResponse) -> list[str]:
     return [value.decode("latin-1") for key, value in response.raw_headers if key.lower() == name]
 
 
-def _in_trouble(tokens: TokenSet, renewal: Unavailable) -> str:
+def _not_renewed(tokens: TokenSet, renewal: Unavailable) -> str:
     return (
         f"its login has to be renewed, and {tokens.issuer} cannot be asked for that just now: {renewal.reason}. "
         "Nobody has to log in again for that: call again in a while"

@@ -59,8 +59,17 @@ class TokenSet:
             return None
         return self.expires_at - min(AHEAD, (self.expires_at - self.issued_at) / SHARE_AHEAD)
 
-    def is_due(self, now: datetime) -> bool:
-        return self.refresh_at is not None and now >= self.refresh_at
+
+class TokenSlot:
+    """The newest tokens of one principal for one server that this process knows, or None.
+
+    Links read it before every request, so it is a plain attribute that all links to the server share.
+    """
+
+    __slots__ = ("__weakref__", "current")
+
+    def __init__(self, current: TokenSet | None = None) -> None:
+        self.current = current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,15 +43,11 @@ class TerminalLogin:
     def __init__(
         self, logins: ServerLogins, key: ServerKey, target: HttpTarget, *, opens_browser: bool, says_json: bool
     ) -> None:
-        self._logins, self._key, self._target = logins, key, target
+        self._logins, self._key, self._target, self.slot = logins, key, target, logins.slot(key)
         self._opens_browser, self._says_json = opens_browser, says_json
         self.login: RunningLogin | None = None
 
     # The interface for the link.
-
-    @property
-    def tokens(self) -> TokenSet | None:
-        return self._logins.known(self._key)
 
     @property
     def trouble(self) -> str | None:

@@ -88,7 +88,7 @@ class SessionAuthorizer:
         on_trouble: Callable[[], None],
     ) -> None:
         self._logins, self._key, self._target = logins, key, target
-        self._questions, self._calls = questions, calls
+        self._questions, self._calls, self.slot = questions, calls, logins.slot(key)
         self._on_end, self._on_trouble = on_end, on_trouble
         self._waiting: tuple[Call, ...] = ()  # calls that wait for the login
         self._is_asked = False  # whether the person was asked to log in
@@ -96,10 +96,6 @@ class SessionAuthorizer:
         self._asked_by: Asker | None = None  # the caller that was asked natively
         self._reported: LoginTrouble | None = None  # created by the first slow or failed request
         self._not_renewed: TokenSet | None = None
-
-    @property
-    def tokens(self) -> TokenSet | None:
-        return self._logins.known(self._key)
 
     @property
     def is_logging_in(self) -> bool:
@@ -118,7 +114,7 @@ class SessionAuthorizer:
     @property
     def trouble(self) -> str | None:
         """Return the current problem, or None. A renewal by another session clears it."""
-        if self._reported is None or (self._not_renewed is not None and self.tokens is not self._not_renewed):
+        if self._reported is None or (self._not_renewed is not None and self.slot.current is not self._not_renewed):
             return None
         return self._reported.words
 

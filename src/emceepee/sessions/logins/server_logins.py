@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
@@ -20,7 +20,7 @@ from emceepee.backends.oauth.oauth_client import client_document
 from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.redirect_address import with_digest, without_digest
 from emceepee.backends.oauth.renewal import Renewal, refresh, revoke
-from emceepee.backends.oauth.tokens import Rejected, TokenSet
+from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenSlot
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock, give_up_after, within
 from emceepee.lifecycle import TaskOwner
@@ -99,6 +99,7 @@ class ServerLogins:
         self.links = LoginLinks(self._secrets)
         self._inbox = RedirectInbox(self._secrets, clock, is_shared=self._is_shared)
         self._known: dict[ServerKey, TokenSet] = {}
+        self._slots: WeakValueDictionary[ServerKey, TokenSlot] = WeakValueDictionary()  # of the links that read them
         self._running: dict[ServerKey, RunningLogin] = {}
         self._states: dict[str, RunningLogin] = {}
         self._renewing: set[ServerKey] = set()
@@ -113,8 +114,20 @@ class ServerLogins:
 
     # Tokens.
 
-    def known(self, key: ServerKey) -> TokenSet | None:
-        return self._known.get(key)
+    def slot(self, key: ServerKey) -> TokenSlot:
+        """Return the slot of the server's tokens, which this object keeps up to date."""
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = TokenSlot(self._known.get(key))
+        return slot
+
+    def _set_tokens(self, key: ServerKey, tokens: TokenSet | None) -> None:
+        if tokens is None:
+            self._known.pop(key, None)
+        else:
+            self._known[key] = tokens
+        if (slot := self._slots.get(key)) is not None:
+            slot.current = tokens
 
     async def load(self, key: ServerKey) -> None:
         if key in self._known:
@@ -124,17 +137,17 @@ class ServerLogins:
         except StoreError as error:
             log.warning("tokens_not_loaded", server=key.server, error=str(error))
             return
-        if found is not None:
-            self._known.setdefault(key, found)
+        if found is not None and key not in self._known:
+            self._set_tokens(key, found)
 
     async def renew(self, key: ServerKey, target: HttpTarget, stale: TokenSet) -> Renewal:
         sender = self._dialer.login_sender(target, key.principal)
         outcome = await self._repository.refresh(key, stale, lambda tokens: refresh(tokens, sender))
         self._dialer.figures.count_refresh(is_done=isinstance(outcome, TokenSet))
         if isinstance(outcome, TokenSet):
-            self._known[key] = outcome
+            self._set_tokens(key, outcome)
         elif isinstance(outcome, Rejected) and self._known.get(key) == stale:
-            del self._known[key]
+            self._set_tokens(key, None)
         return outcome
 
     def renew_soon(self, key: ServerKey, target: HttpTarget, stale: TokenSet) -> None:
@@ -183,7 +196,8 @@ class ServerLogins:
         """Delete the server's login data, and return its tokens."""
         if (running := self._running.get(key)) is not None:
             running.abandon(REMOVED)
-        known = self._known.pop(key, None)
+        known = self._known.get(key)
+        self._set_tokens(key, None)
         try:
             tokens = await self._repository.clear(key) or known
             await self._records.drop_login(key)
@@ -212,11 +226,11 @@ class ServerLogins:
             return
         for key, tokens in list(self._known.items()):
             if await self._repository.load(key) is None and self._known.get(key) is tokens:
-                del self._known[key]
+                self._set_tokens(key, None)
         for key in list(self._failed_watchers):
             new = await self._repository.load(key)
             if new is not None:
-                self._known[key] = new
+                self._set_tokens(key, new)
                 self._notify_failed_watchers(key)
         self._seen_changes = found.revision
 
@@ -257,7 +271,7 @@ class ServerLogins:
         try:
             kept = None if is_new else await self._kept_login(key)
             tokens = await login.run(kept, lambda: self._terms(key, settings, demand, stale))
-            self._known[key] = tokens
+            self._set_tokens(key, tokens)
             if not login.has_adopted:
                 await self._keep(key, settings, tokens)
             reason = None

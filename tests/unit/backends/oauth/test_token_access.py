@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from emceepee.backends.http1.http_client import Attempts
+from emceepee.backends.http1.http_client import RequestAttempts
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.metadata.challenge import Demand
@@ -15,7 +15,7 @@ from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.token_access import MOST_ATTEMPTS, TokenAccess
-from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenType, Unavailable
+from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenSlot, TokenType, Unavailable
 from support.fakes.clock import FakeClock
 
 URL = "https://tracker.test/mcp"
@@ -44,7 +44,7 @@ class Refusal:
 class Keeper:
     """Has the tokens, and says what was asked of it."""
 
-    tokens: TokenSet | None = None
+    slot: TokenSlot = field(default_factory=TokenSlot)
     renewal: Renewal | None = None
     asked: list[str] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Keeper:
         self.asked.append("renew")
         assert self.renewal is not None
         if isinstance(self.renewal, TokenSet):
-            self.tokens = self.renewal
+            self.slot.current = self.renewal
         return self.renewal
 
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
@@ -73,9 +73,9 @@ class Keeper:
 class Scene:
     def __init__(self, tokens: TokenSet | None = None, *, is_asking_on_get: bool = False) -> None:
         self.clock = FakeClock()
-        self.keeper = Keeper(tokens)
+        self.keeper = Keeper(TokenSlot(tokens))
         self.access = TokenAccess(self.keeper, self.clock, is_asking_on_get=is_asking_on_get)
-        self.attempts = Attempts()
+        self.attempts = RequestAttempts()
 
     async def send(self, method: str = "POST") -> dict[str, str]:
         return dict(await self.access.headers(method, URL, {"accept": "json"}, self.attempts))
@@ -107,10 +107,10 @@ def a_scene(*, lives: float = 3600) -> Scene:
 
 async def test_a_token_is_sent_along() -> None:
     scene = a_scene()
-    assert scene.access.is_used
+    assert scene.access.slot is scene.keeper.slot
     assert await scene.send() == {"accept": "json", "authorization": "Bearer one"}
     assert scene.keeper.asked == []
-    assert not Scene().access.is_used
+    assert await Scene().send() == {"accept": "json"}
 
 
 async def test_a_token_that_is_due_is_used_while_it_is_renewed() -> None:
@@ -150,7 +150,7 @@ async def test_a_refused_token_is_renewed() -> None:
 async def test_a_token_that_another_has_renewed_is_taken() -> None:
     scene = a_scene()
     await scene.send()
-    scene.keeper.tokens = tokens(scene.clock, "newer")
+    scene.keeper.slot.current = tokens(scene.clock, "newer")
     assert await scene.refuse()
     assert scene.keeper.asked == []
 
@@ -197,10 +197,10 @@ async def test_a_server_that_is_never_content_is_not_served_for_ever() -> None:
     scene = a_scene()
     for number in range(MOST_ATTEMPTS - 1):
         await scene.send()
-        scene.keeper.tokens = tokens(scene.clock, f"number {number}")
+        scene.keeper.slot.current = tokens(scene.clock, f"number {number}")
         assert await scene.refuse()
     await scene.send()
-    scene.keeper.tokens = tokens(scene.clock, "the last")
+    scene.keeper.slot.current = tokens(scene.clock, "the last")
     assert not await scene.refuse()
 
 
