@@ -127,6 +127,13 @@ def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split
     )
 
 
+def first_text(result: JsonObject) -> str:
+    """Return the message of a tool's error, or an empty string."""
+    content = result.get("content")
+    first = content[0] if isinstance(content, list) and content else None
+    return str(first.get("text", "")) if isinstance(first, dict) else ""
+
+
 # Error -32042: links that the user must open before the server handles the request.
 
 

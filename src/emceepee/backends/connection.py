@@ -11,22 +11,21 @@ from emceepee.backends.caller_errors import BROKEN, not_answered, request_failed
 from emceepee.backends.connection_events import ConnectionEvents, Observer
 from emceepee.backends.connection_login import ConnectionLogin, wants_person
 from emceepee.backends.dialer import Dialer
-from emceepee.backends.era_choice import EraChanged, EraChoice
 from emceepee.backends.health_check import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
-from emceepee.backends.link_listener import LinkListener
+from emceepee.backends.link_listener import LinkListener, SideListener
 from emceepee.backends.links.link_settings import LinkSettings
 from emceepee.backends.links.subscriptions import Subscriptions
 from emceepee.backends.oauth.token_access import Authorizer
 from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.recording.on_demand import OnDemandRecording
-from emceepee.backends.side_link import SideListener
+from emceepee.backends.request_sender import EraChanged, RequestSender
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.backends.supervisor import Supervisor
 from emceepee.backends.tasks.backend_tasks import NO_PLAN, BackendTasks, CallPlan
-from emceepee.backends.tasks.task_messages import CreatedTask, is_created
+from emceepee.backends.tasks.task_messages import CreatedTask
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import LoginNeeded
 from emceepee.lifecycle import CLOSE_CONNECTION_SECONDS, CLOSE_LINK_SECONDS, TaskOwner, close_bounded
@@ -108,8 +107,14 @@ class Connection:
         )
         self._listener = LinkListener(listener, self._subscriptions, self.lists, self._backend_tasks)
         self._leaves_session = False  # whether another process will resume our session at the backend
-        self._eras = EraChoice(
-            spec, dialer.eras, self._supervisor.retire, partial(self._dial_side, principal, caller_id)
+        self._sender = RequestSender(
+            spec,
+            dialer.eras,
+            self.lists,
+            self._backend_tasks,
+            observer,
+            retire=self._supervisor.retire,
+            dial_side=partial(self._dial_side, principal, caller_id),
         )
 
     def __repr__(self) -> str:
@@ -176,12 +181,12 @@ class Connection:
 
     async def reconnect(self) -> Link:
         """Replace the link from any state. The server chooses its era again."""
-        self._eras.forget()
+        self._sender.forget_era()
         return await self._supervisor.reconnect()
 
     def forget_era(self) -> None:
         """Make the server choose its era again at the next connect."""
-        self._eras.forget()
+        self._sender.forget_era()
 
     def end_login(self, reason: str | None) -> None:
         """Handle the end of a login: retry the connection, or fail it with `reason` if the login failed."""
@@ -208,7 +213,7 @@ class Connection:
         self.recording.drop()
         await self._backend_tasks.finish_cancelling()
         await self._supervisor.close()
-        await self._eras.side.close()
+        await self._sender.side_link.close()
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
 
     async def _dial(self, principal: str, caller_id: str | None, resumption: object | None) -> Link:
@@ -260,8 +265,8 @@ class Connection:
         self._backend_tasks.detach()
         self._subscriptions.detach()
         self._health.detach()
-        if self._eras.side.is_idle:
-            self._tasks.spawn(self._eras.side.close(), name="close the second link")
+        if self._sender.side_link.is_idle:
+            self._tasks.spawn(self._sender.side_link.close(), name="close the second link")
 
     def _notify_of_change(self, method: str, params: JsonObject) -> None:
         """Report a change that the backend could not report itself."""
@@ -306,54 +311,19 @@ class Connection:
         Raises:
             EmceepeeError: in the words of a caller.
         """
-        result = await self._run_on_link(self._sender(method, params, origin, plan), method, origin=origin)
+        send = partial(self._sender.send, method, params, origin, plan)
+        result = await self._run_on_link(send, method, origin=origin)
         if wants_input(result):
 
             def send_again(following: JsonObject) -> Awaitable[JsonObject]:
-                sender = self._sender(method, following, origin, plan)
-                return self._run_on_link(sender, method, origin=origin, is_first=False)
+                again = partial(self._sender.send, method, following, origin, plan)
+                return self._run_on_link(again, method, origin=origin, is_first=False)
 
             result = await self._input_rounds.finish(result, params, send_again, origin)
         if type(result) is CreatedTask:
             is_modern = result.token is None
             return await self._backend_tasks.follow(result, origin, is_modern=is_modern, tool=str(params.get("name")))
         return result
-
-    def _sender(
-        self, method: str, params: JsonObject, origin: object | None, plan: CallPlan
-    ) -> Callable[[Link], Awaitable[JsonObject]]:
-        """Return a function that sends the request once, on a given link."""
-
-        async def send(link: Link) -> JsonObject:
-            if plan.is_unsent:
-                await self._observer.mark_sent(plan)
-            if not link.facts.is_modern:
-                if "inputResponses" in params or "requestState" in params:
-                    raise LinkError(
-                        Failure.CLOSED, "it is connected in another era now, in which the call cannot go on"
-                    )
-                try:
-                    if self._backend_tasks.is_offered and method == "tools/call" and self.lists.catalog is not None:
-                        return await self._backend_tasks.call(link, params, origin, self.lists.catalog, plan)
-                    return await link.request(method, params, origin=origin)
-                except RpcError as error:
-                    self._eras.check_refusal(link, method, error)
-                    raise
-            if self._eras.needs_side(method, params):
-                return await self._eras.request_aside(method, params, origin)
-            headers = None
-            if link.mirrors_arguments and method == "tools/call" and self.lists.catalog is not None:
-                headers = await self.lists.catalog.param_headers(params["name"], params.get("arguments") or {})
-            try:
-                result = await link.request(method, params, origin=origin, headers=headers)
-            except RpcError as error:
-                self._eras.check_words(link, method, params, str(error), {"error": error.error})
-                raise
-            if result.get("isError"):
-                self._eras.check_words(link, method, params, first_text(result), {"result": result})
-            return CreatedTask(result) if is_created(result, method) else result
-
-        return send
 
     async def _run_on_link(
         self,
@@ -428,10 +398,3 @@ class Connection:
             EmceepeeError
         """
         return await self._run_bounded(lambda link: link.request(method, params), method)
-
-
-def first_text(result: JsonObject) -> str:
-    """Return the message of a tool's error, or an empty string."""
-    content = result.get("content")
-    first = content[0] if isinstance(content, list) and content else None
-    return str(first.get("text", "")) if isinstance(first, dict) else ""

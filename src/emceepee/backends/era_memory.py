@@ -30,7 +30,8 @@ class EraMemory:
         self._clock = clock
         self._known: OrderedDict[Key, tuple[Mode, float]] = OrderedDict()
         self._corrected: set[Key] = set()
-        self._split: OrderedDict[Key, set[str]] = OrderedDict()  # servers that need both eras, and their asking calls
+        # Servers that need both eras, with the calls that ask. Every call of 2026-07-28 checks whether this is empty.
+        self.split_servers: OrderedDict[Key, set[str]] = OrderedDict()
 
     def recall(self, target: Target) -> Mode | None:
         mode, until = self._known.get(_key(target), (None, 0.0))
@@ -63,40 +64,36 @@ class EraMemory:
             return False
         self._corrected.discard(key)
         self._known[key] = ("2026-07-28", self._clock.monotonic() + CORRECTED_SECONDS)
-        self._split.setdefault(key, set())
+        self.split_servers.setdefault(key, set())
         return True
 
     def forget(self, target: Target) -> None:
         key = _key(target)
         self._known.pop(key, None)
         self._corrected.discard(key)
-        self._split.pop(key, None)
+        self.split_servers.pop(key, None)
 
     def forget_correction(self, target: Target) -> None:
         """Forget the era, unless the server itself chose it."""
-        if _key(target) in self._corrected or _key(target) in self._split:
+        if _key(target) in self._corrected or _key(target) in self.split_servers:
             self.forget(target)
 
     # Servers that need both eras.
 
-    @property
-    def is_any_split(self) -> bool:
-        return bool(self._split)
-
     def is_split(self, target: Target) -> bool:
-        return _key(target) in self._split
+        return _key(target) in self.split_servers
 
     def split(self, target: Target, call: str) -> None:
         """Remember that this call needs the handshake era while others need 2026-07-28."""
-        calls = self._split.setdefault(_key(target), set())
+        calls = self.split_servers.setdefault(_key(target), set())
         if len(calls) < MOST_CALLS:
             calls.add(call)
-        if len(self._split) > MOST:
-            self._split.popitem(last=False)
+        if len(self.split_servers) > MOST:
+            self.split_servers.popitem(last=False)
 
     def asks(self, target: Target, call: str) -> bool:
         """Return whether this call needs the handshake era."""
-        return call in self._split.get(_key(target), ())
+        return call in self.split_servers.get(_key(target), ())
 
 
 def cannot_ask(words: str) -> bool:

@@ -1,4 +1,7 @@
-"""Routes messages from the links of a connection: to the connection's own parts, or to the session."""
+"""Routes messages from the links of a connection: to the connection's own parts, or to the session.
+
+Questions go directly to the session, whose method is an attribute here.
+"""
 
 import asyncio
 
@@ -10,6 +13,8 @@ from emceepee.backends.process.stderr_lines import StderrLines
 from emceepee.backends.tasks.backend_tasks import BackendTasks
 from emceepee.wire.json_types import JsonObject
 
+CALL_NOTIFICATIONS = ("notifications/progress", "notifications/message", "notifications/elicitation/complete")
+
 
 class LinkListener:
     """The `Listener` of every link, in front of the session's."""
@@ -19,6 +24,8 @@ class LinkListener:
     ) -> None:
         self._listener, self._subscriptions = listener, subscriptions
         self._lists, self._backend_tasks = lists, backend_tasks
+        self.handle_request, self.handle_task = listener.handle_request, listener.handle_task
+        self.take_request = backend_tasks.take_request
         self.stderr_of_dial: StderrLines | None = None  # while a link is being opened
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
@@ -33,18 +40,25 @@ class LinkListener:
             self._lists.catalog.invalidate(method)
         self._listener.handle_notification(method, without_subscription(params), origin)
 
-    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        return self._backend_tasks.take_request(key, method, params)
-
-    async def handle_request(
-        self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
-    ) -> JsonObject:
-        return await self._listener.handle_request(method, params, origin, seconds=seconds)
-
     def handle_output(self, line: str, source: str) -> None:
         if self.stderr_of_dial is not None and source == "stderr":
             self.stderr_of_dial.append(line)
         self._listener.handle_output(line, source)
 
+
+class SideListener:
+    """The `Listener` of a second link. It drops change notifications, which already arrive over the first link."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.handle_request, self.handle_output = listener.handle_request, listener.handle_output
+
+    def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
+        if method in CALL_NOTIFICATIONS:
+            self._listener.handle_notification(method, params, origin)
+
+    def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
+        return None
+
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        self._listener.handle_task(task, origin)
+        pass

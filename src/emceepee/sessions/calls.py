@@ -321,7 +321,8 @@ class Calls:
         for effect in effects:
             match effect:
                 case CallEffect.RELEASE_WAITER:
-                    resolve(call.released, None)
+                    if not call.released.done():
+                        call.released.set_result(None)
                 case CallEffect.LEAVE_FLIGHT:
                     self._leave_flight(call)
                 case CallEffect.CANCEL_RUNNER:

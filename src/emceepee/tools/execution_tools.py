@@ -4,8 +4,9 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from emceepee.backends.caller_errors import first_text
 from emceepee.backends.catalog import Kind
-from emceepee.backends.connection import Connection, first_text
+from emceepee.backends.connection import Connection
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.sessions.lists.entry_list import list_everywhere
 from emceepee.sessions.session import Session

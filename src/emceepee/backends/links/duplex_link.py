@@ -5,7 +5,7 @@ It covers everything except the channel: numbering our requests, accepting the b
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,8 +112,8 @@ class DuplexLink(LinkLifetime, ABC):
     # Outgoing messages.
 
     @abstractmethod
-    async def _send(self, message: JsonObject) -> None:
-        """Raises: LinkError."""
+    def _send(self, message: JsonObject) -> Awaitable[None]:
+        """Send a message. Raises: LinkError, here or in the awaitable."""
 
     async def _reply(self, message: JsonObject) -> None:
         """Answer the backend's own request. Raises: LinkError."""

@@ -33,11 +33,8 @@ class Inbound:
         self._serving: set[asyncio.Task[None]] = set()
         self._by_id: dict[Any, asyncio.Task[None]] = {}
         self._refused: deque[JsonObject] = deque()  # the errors to send
+        self.is_crowded = False  # a plain attribute: links read it after every message
         self._room: asyncio.Future[None] | None = None  # set while someone waits for room
-
-    @property
-    def is_crowded(self) -> bool:
-        return len(self._refused) >= self._most
 
     async def wait_for_room(self) -> None:
         """Wait until enough refusals have been sent."""
@@ -86,6 +83,7 @@ class Inbound:
 
     def _refuse(self, refusal: JsonObject) -> None:
         self._refused.append(refusal)
+        self.is_crowded = len(self._refused) >= self._most
         if len(self._refused) == 1:
             self._tasks.spawn(self._answer_refused(), name="refusals")
 
@@ -93,6 +91,7 @@ class Inbound:
         while self._refused:
             await self._answer(self._refused[0], "refused request")
             self._refused.popleft()
+            self.is_crowded = len(self._refused) >= self._most
             if self._room is not None and not self.is_crowded:
                 self._room.set_result(None)
                 self._room = None

@@ -1,6 +1,7 @@
 """A link to a child process that speaks JSON-RPC on its pipes, in either era."""
 
 import asyncio
+from collections.abc import Awaitable
 
 from emceepee.backends.link import Failure, LinkError, Listener
 from emceepee.backends.links.duplex_link import DuplexLink
@@ -61,10 +62,10 @@ class StdioLink(DuplexLink):
     def _target(self) -> str:
         return f"pid={self._child.pid if self._child else None} requests={len(self._waiting)}"
 
-    async def _send(self, message: JsonObject) -> None:
+    def _send(self, message: JsonObject) -> Awaitable[None]:
         if self._child is None:
             raise LinkError(Failure.CLOSED, "the process was not started")
-        await self._child.write(encode(message) + b"\n")
+        return self._child.write(encode(message) + b"\n")
 
     def _handle_line(self, line: bytes | TooLongLine) -> None:
         if isinstance(line, TooLongLine):
