@@ -1,4 +1,4 @@
-"""What can go wrong for a caller: few conditions, each with a stable code and a sentence that says what to do next."""
+"""Errors for a caller: a few conditions, each with a stable code and a sentence with the next step."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -14,7 +14,7 @@ _LISTED_NAMES = 10
 LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: a close look is a hundred times as costly as a glance
 _ALIKE = 0.6
-MOST_PROBLEMS = 20  # that are told at once
+MOST_PROBLEMS = 20  # in one error
 DOCS_URL = "https://emceepee.github.io/emceepee/"  # mkdocs.yml and pyproject.toml say the same
 HELP_URL = f"{DOCS_URL}errors/"  # below it, a page for each code
 
@@ -75,13 +75,13 @@ class EmceepeeError(Exception):
         return {"code": str(self.code), "message": str(self), "details": self.details}
 
     def reply_body(self) -> JsonObject:
-        """As a caller is told, with the address of the page about the code."""
+        """Return the error for a caller, with the address of the page about its code."""
         return {**self.body(), "details": {**self.details, "help": self.code.help_url}}
 
 
 def caught(error: EmceepeeError) -> EmceepeeError:
-    """The same without the way that it came. That holds on to every frame it passed, with all their arguments; and kept
-    in a variable of one of them, only the collector could free it.
+    """Remove the traceback and the cause. They refer to every frame on the way, with all its arguments; if one of these
+    frames stores the error in a variable, only the garbage collector could free them.
     """
     chain: list[BaseException | None] = [error]
     while chain:
@@ -92,10 +92,10 @@ def caught(error: EmceepeeError) -> EmceepeeError:
 
 
 class Problem(NamedTuple):
-    """What does not fit in something that a caller gave: an entry of `details.problems`.
+    """One mistake in a caller's input: an entry of `details.problems`.
 
-    `field` is None for what is about no field in particular. `code` is the keyword of the schema that says so, None if
-    no keyword does; "more" if not all are told.
+    `field` is None for a problem of no field in particular. `code` is the schema keyword that is violated, None if
+    there is none, or "more" if the list is cut off.
     """
 
     field: str | None

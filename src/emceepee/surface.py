@@ -1,4 +1,4 @@
-"""The surfaces: which tools a caller sees, and how texts tell the caller to call a tool.
+"""The surfaces: which tools a caller sees, and how texts name a call of a tool.
 
 A surface decides what `tools/list` returns, not what may be called. Texts written by emceepee name a tool with
 `call_to`, which returns the notation for a caller on the surface of the current request.
@@ -20,7 +20,7 @@ class Surface(StrEnum):
     FULL = "full"
     """Every tool."""
     LITE = "lite"
-    """What a conversation needs most; `execute_tool` with the server `emceepee` reaches the rest."""
+    """The tools that most conversations need; `execute_tool` with the server `emceepee` reaches the rest."""
     CODEMODE = "codemode"
     """Search and scripts alone; `mcp.tool` in a script reaches the rest."""
 

@@ -63,7 +63,7 @@ async def test_a_program_is_added_with_its_arguments_and_environment_and_secrets
 ) -> None:
     form = await open_form(page)
     await form.get_by_label("Name", exact=True).fill("program")
-    await form.get_by_label("What it is").select_option("command")
+    await form.get_by_label("Kind").select_option("command")
     await form.get_by_label("Program").fill(sys.executable)
     offer = servers["fixed"]["args"][-1]
     await form.get_by_label("Arguments").fill(f"-S\n-E\n{PUPPET}\n{offer}\n--token\nt0psecret\n{LINES}")
@@ -165,7 +165,7 @@ async def test_where_proof_is_asked_for_programs_are_refused_as_to_every_caller(
         page = await open_page(context, console.origin, "servers")
         form = await open_form(page)
         await form.get_by_label("Name", exact=True).fill("program")
-        await form.get_by_label("What it is").select_option("command")
+        await form.get_by_label("Kind").select_option("command")
         await form.get_by_label("Program").fill(sys.executable)
         await form.get_by_role("button", name="Add server").click()
         await expect(page.get_by_test_id("server-form-problem")).to_contain_text("--allow-commands")

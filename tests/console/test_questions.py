@@ -92,7 +92,7 @@ def page(same_tab: Page, context: BrowserContext) -> Page:
     return same_tab
 
 
-def form(properties: dict[str, Any], *required: str, message: str = "Please fill this in.") -> dict[str, Any]:
+def form(properties: dict[str, Any], *required: str, message: str = "Fill this in.") -> dict[str, Any]:
     schema = {"type": "object", "properties": properties, "required": list(required)}
     return {"method": "elicitation/create", "params": {"message": message, "requestedSchema": schema}}
 

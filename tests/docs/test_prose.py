@@ -6,7 +6,10 @@ from support.documentation import ROOT
 from support.prose import EXEMPT, RULES, Finding, Rule, files, findings
 
 # Expressions that are right where they stand: (file, line or part of it) and the reason.
-ALLOWED: dict[tuple[str, str], str] = {}
+ALLOWED: dict[tuple[str, str], str] = {
+    ("src/emceepee/search/words.py", "please help want"): "a list of words that a search ignores",
+    ("src/emceepee/telemetry/otel/request_tracer.py", "about | also)"): "the name of a variable",
+}
 # Folders and files whose sentences nobody has revised yet.
 NOT_YET: tuple[str, ...] = (
     "CHANGELOG.md",
@@ -39,27 +42,7 @@ NOT_YET: tuple[str, ...] = (
     "docs/tutorial.md",
     "examples/conversation.py",
     "examples/serve.py",
-    "src/emceepee/backends/",
-    "src/emceepee/bounds/",
-    "src/emceepee/cli/",
-    "src/emceepee/clients/",
-    "src/emceepee/codemode/",
-    "src/emceepee/console/",
-    "src/emceepee/daemon/",
-    "src/emceepee/demo/",
-    "src/emceepee/errors.py",
-    "src/emceepee/guard/",
-    "src/emceepee/replay/",
-    "src/emceepee/replicas/",
-    "src/emceepee/search/",
-    "src/emceepee/server/",
-    "src/emceepee/sessions/",
-    "src/emceepee/state/",
-    "src/emceepee/store/",
-    "src/emceepee/surface.py",
-    "src/emceepee/telemetry/",
-    "src/emceepee/tools/",
-    "src/emceepee/web/",
+    "src/emceepee/state/limits.py",
     "tests/clients/",
     "tests/conformance/",
     "tests/conftest.py",

@@ -65,9 +65,7 @@ async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None
         result = await call
         name = task_id(result)
         value = own_part(result["structuredContent"])
-        steps = (
-            f'get_task_result(task_id="{name}") waits for the result; await_activity waits for whatever happens next.'
-        )
+        steps = f'get_task_result(task_id="{name}") waits for the result; await_activity waits for the next event.'
         assert result["content"][0]["text"] == f"The call goes on as task {name}.\n{steps}"
         assert value.pop("next") == steps
         assert json.loads(result["content"][1]["text"]) == value

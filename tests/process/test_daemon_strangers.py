@@ -1,4 +1,4 @@
-"""Another user of the machine at the daemon's socket, for real: at either end there is nothing to be had."""
+"""Another user of the machine at the daemon's socket, for real: neither end accepts it."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a backend offers (tools, resources, templates, prompts), all pages, cached until the backend reports changes."""
+"""The tools, resources, templates, and prompts of a backend, all pages, cached until the backend reports changes."""
 
 import asyncio
 from collections.abc import Callable, Mapping

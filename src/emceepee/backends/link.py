@@ -17,7 +17,7 @@ FACTS_BYTES = 1 << 20
 class RpcError(Exception):
     """The backend answered with an error. `error` is the complete JSON-RPC error object.
 
-    `status` is the response's HTTP status if that was an error too.
+    `status` is the HTTP status of the response, if that is an error status.
     """
 
     def __init__(self, error: JsonObject, *, status: int = 0) -> None:
@@ -109,7 +109,7 @@ class Listener(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ServerFacts:
-    """What the backend reported about itself when the link opened."""
+    """The backend's report about itself when the link opened."""
 
     protocol_version: str = ""
     server_info: JsonObject = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Link(Protocol):
 
         Raises:
             RpcError: the backend answered with an error.
-            LinkError: no answer could be had.
+            LinkError: no answer arrived.
         """
         ...
 
@@ -181,7 +181,7 @@ class Link(Protocol):
 
     @property
     def resumption(self) -> object | None:
-        """What the next link needs to resume this one's state at the backend, if anything."""
+        """The data that the next link needs to resume this link's state at the backend, if any."""
         ...
 
     def leave_session(self) -> None:

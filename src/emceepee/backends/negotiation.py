@@ -209,4 +209,4 @@ def mode_hint(mode: Mode, error: Exception) -> str:
         return hint if isinstance(error, TimeoutError) else ""
     if isinstance(error, LinkError) and (error.failure is Failure.UNREACHABLE or error.status in (401, 403)):
         return ""
-    return f' (only mode "{mode}" was tried; leave mode out, and emceepee finds the one that it speaks)'
+    return f' (only mode "{mode}" was tried; leave mode out, and emceepee detects the mode)'

@@ -195,7 +195,7 @@ class ServerEntry(BaseModel):
     """A server as written in add_server and in the configuration file."""
 
     name: Name = Field(description="Your name for it")
-    description: str | None = Field(None, description="What it is for")
+    description: str | None = Field(None, description="Its purpose")
     url: str | None = Field(None, description="HTTP or SSE address")
     command: str | None = Field(None, description="Program to run")
     type: Literal["http", "sse", "stdio"] | None = Field(None, description="Default: found out")
@@ -225,7 +225,7 @@ class ServerEntry(BaseModel):
             Address.of(url)
             return url
         try:
-            urlsplit(url or "").port  # noqa: B018  # which is looked at only now
+            urlsplit(url or "").port  # noqa: B018  # the attribute parses the port on access
         except ValueError:
             raise ValueError("is not an address: its host or port cannot be read") from None
         return url

@@ -1,4 +1,4 @@
-"""What one conversion of untrusted data may use: bytes, nodes, and time.
+"""A limit on one conversion of untrusted data: its bytes, nodes, and time.
 
 A conversion spends from the budget while it reads or builds each value, so a hostile input stops early. A check of the
 finished value comes too late: by then the memory and the time are gone.

@@ -49,8 +49,8 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
         commands,
         "call",
         "Call a server's tool.",
-        "Arguments are typed by the tool's schema: numbers, true or false, text, and JSON for lists and objects. What "
-        "the server asks meanwhile is asked at the terminal.",
+        "Arguments are typed by the tool's schema: numbers, true or false, text, and JSON for lists and objects. The "
+        "server's questions during the call appear at the terminal.",
     )
     call.add_argument("server", metavar="SERVER", help="its name")
     call.add_argument("tool", metavar="TOOL", help="the tool's name")

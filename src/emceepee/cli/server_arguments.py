@@ -21,7 +21,7 @@ def add_servers_command(commands: "argparse._SubParsersAction[argparse.ArgumentP
 
     listing = add("list", "Show the servers: their names, types, addresses or commands, and whether they are enabled.")
     listing.add_argument("--tag", metavar="TAG", help="only those with this tag")
-    listing.add_argument("--status", action="store_true", help="try them, too, as doctor does")
+    listing.add_argument("--status", action="store_true", help="try each server as well, as doctor does")
     listing.add_argument(
         "--timeout", type=seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
     )

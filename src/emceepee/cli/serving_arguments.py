@@ -109,7 +109,7 @@ def _add_login_options(parser: argparse.ArgumentParser) -> None:
         "--ca-bundle",
         type=Path,
         metavar="FILE",
-        help="trust the CAs in this file, too, when connecting to servers and authorization servers",
+        help="also trust the CAs in this file when connecting to servers and authorization servers",
     )
 
 
@@ -132,7 +132,7 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
         "--native-elicitation",
         choices=NATIVE_ELICITATION,
         help="auto: show servers' questions in clients that declare elicitation, besides the tools, and leave a "
-        "question open that a client dismisses in less than a second (default); always: count such an answer, too; "
+        "question open that a client dismisses in less than a second (default); always: also accept such a dismissal; "
         "never: ask by the tools only",
     )
     parser.add_argument(
@@ -206,7 +206,7 @@ def _add_serve_options(parser: argparse.ArgumentParser) -> None:
         "default: only a browser on this machine comes back",
     )
     parser.add_argument(
-        "--metrics", action="store_true", help="serve figures for Prometheus at /metrics, to whoever may call at /mcp"
+        "--metrics", action="store_true", help="serve metrics for Prometheus at /metrics, to callers that may use /mcp"
     )
     parser.add_argument(
         "--metrics-listen",

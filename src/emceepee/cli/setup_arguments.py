@@ -10,7 +10,7 @@ PATIENCE_SECONDS = 60.0  # a first start may download a package
 
 
 def add_import_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Take the servers of other MCP clients into emceepee's configuration."
+    words = "Import the servers of other MCP clients into emceepee's configuration."
     parser = commands.add_parser(
         "import",
         help=words,
@@ -66,7 +66,7 @@ def add_undo_command(commands: "argparse._SubParsersAction[argparse.ArgumentPars
 
 
 def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    words = "Try every configured server, say what is wrong and how to mend it."
+    words = "Try every configured server, report problems and how to fix them."
     parser = commands.add_parser(
         "doctor",
         help=words,
@@ -81,7 +81,7 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         "--timeout", type=seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
     )
     parser.add_argument(
-        "--fix", action="store_true", help="mend what can be mended safely; emceepee undo takes it back"
+        "--fix", action="store_true", help="fix problems that have a safe fix; emceepee undo reverts it"
     )
     parser.add_argument("--yes", action="store_true", help="with --fix: share servers that could be, without asking")
     parser.add_argument("--json", action="store_true", help="say it in JSON")

@@ -18,7 +18,7 @@ class Fate(StrEnum):
     RENAMED = "renamed"
     """Another server has the name."""
     DUPLICATE = "duplicate"
-    """The same server is there already, or comes from another client, too."""
+    """The server is configured already, or another client has it as well."""
     OWN = "own"
     """It is emceepee itself."""
     UNSUPPORTED = "unsupported"

@@ -1,6 +1,6 @@
 """A tool's input schema as a Python signature, for the check of a script before it runs.
 
-Servers write the schemas. Whatever a schema contains, its signature consists of identifiers, literals, and type names.
+Servers write the schemas. For any schema, the signature consists of identifiers, literals, and type names.
 Types spend from a budget; when it is exhausted, every further type is Any.
 """
 

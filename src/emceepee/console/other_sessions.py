@@ -56,7 +56,7 @@ class OtherSessions:
                 answer = await self._peers.ask(peer, wanted, within=ACTION_SECONDS)
             except PeerLost:
                 raise EmceepeeError(
-                    "The replica of emceepee that was asked did not answer. It may have done it: look how things stand."
+                    "The session's replica did not answer, and may have done it: check before you repeat it."
                 ) from None
             if answer is not None:
                 await _pass_back(request, answer)

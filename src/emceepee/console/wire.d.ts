@@ -1,5 +1,5 @@
 /**
- * What the console's routes tell the page: see feed.py, rows.py and sessions/views.py.
+ * The messages of the console's routes to the page: see feed.py, rows.py and sessions/views.py.
  * Times are ISO text or epoch milliseconds.
  */
 declare namespace Wire {
@@ -88,7 +88,7 @@ declare namespace Wire {
     tools?: any;
   }
 
-  /** What does not fit; `field` is null if it is about no field in particular, `code` if no keyword of a schema says it. */
+  /** One problem of an input; `field` is null if it concerns no field in particular, `code` if no schema keyword names it. */
   interface Problem {
     field: string | null;
     code: string | null;
@@ -155,7 +155,7 @@ declare namespace Wire {
     samples: OverviewSample[];
   }
 
-  /** What happened before `at`, for the length of a sample, and how things stood then; null is not known. */
+  /** The activity before `at`, for the length of a sample, and the status at that time; null is unknown. */
   interface OverviewSample {
     at: number;
     requests: number;
@@ -194,7 +194,7 @@ declare namespace Wire {
     logs: Log[];
   }
 
-  /** The answer to `tools/call`. It comes from a server: whatever is read from it is checked where it is read. */
+  /** The answer to `tools/call`. It comes from a server: each use checks the value that it reads. */
   interface ToolResult {
     content?: any;
     structuredContent?: any;

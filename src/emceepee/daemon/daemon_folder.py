@@ -51,7 +51,7 @@ def folder_problem(mode: int, owner: int, *, own: int) -> str | None:
 
 
 def check_peer(connection: socket.socket) -> None:
-    """Raises: UnsafePlace unless whoever is at the other end is the same user."""
+    """Raises: UnsafePlace unless the peer process belongs to the same user."""
     if (problem := peer_problem(peer_uid(connection), own=os.geteuid())) is not None:
         raise UnsafePlace(problem)
 

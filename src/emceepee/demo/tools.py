@@ -47,7 +47,7 @@ class NotAnsweredYet(Exception):
 
 @dataclass(slots=True)
 class World:
-    """What the demo remembers while it runs. On stdio there is one client, so it is that client's world."""
+    """The demo's memory while it runs. A stdio process has one client, so the memory belongs to that client."""
 
     clock: Clock = field(default_factory=SystemClock)
     notes: dict[str, str] = field(default_factory=lambda: {"today": "Buy bread.\n"})
@@ -57,7 +57,7 @@ class World:
 
 @dataclass(frozen=True, slots=True)
 class DemoCall:
-    """One call of a tool, and how its client is told and asked something meanwhile."""
+    """One call of a tool, with the means to send its client notifications and questions."""
 
     conversation: ServerConversation
     world: World
@@ -72,7 +72,7 @@ class DemoCall:
         self.conversation.notify(method, params, self.request, self.channel)
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """What the client answers. Raises: CannotAsk, NotAnsweredYet, ProtocolError."""
+        """Return the client's answer. Raises: CannotAsk, NotAnsweredYet, ProtocolError."""
         needed = CAPABILITY_OF[method]
         if needed not in self.conversation.capabilities_of(self.request, self.channel):
             raise CannotAsk(f"This client cannot be asked: it did not declare the {needed} capability.")

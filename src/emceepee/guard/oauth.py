@@ -53,7 +53,7 @@ class OAuthCheck:
                 options={"require": ["exp", "iss", "sub"], "verify_iss": False},
             )
         except KeysUnavailable:
-            return Rejection(503, "The authorization server's keys cannot be had just now; try again.")
+            return Rejection(503, "The authorization server's keys are unavailable at this time; try again.")
         except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # for example, the token names a key of another type
             return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
         if str(claims["iss"]).rstrip("/") != self._issuer:

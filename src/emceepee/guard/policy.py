@@ -64,7 +64,7 @@ class AddServerPolicy:
         if is_listed(url, self.urls):
             return
         if self.urls:
-            raise NotAllowed("This address is not among those that the operator allows (--allow-url).")
+            raise NotAllowed("The operator does not allow this address (--allow-url).")
         if is_remote and await self._is_private(urlsplit(url).hostname or ""):
             raise NotAllowed(
                 "Addresses in private networks are not allowed to callers from other machines. The operator can allow "

@@ -9,7 +9,7 @@ from emceepee.server.http.stateless_requests import accept_request, http_status
 
 
 class StatelessReplay:
-    """All requests of this era share one conversation, because clients cannot be told apart."""
+    """All requests of this era share one conversation, because nothing distinguishes its clients."""
 
     def __init__(self, conversation: ServerConversation, clock: Clock) -> None:
         self._conversation, self._clock = conversation, clock

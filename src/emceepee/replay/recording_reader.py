@@ -89,7 +89,7 @@ class _Reader:
 
     def _note_cut_off(self, broken: "_BrokenLine") -> None:
         self._broken = None
-        self._notes.append(f"line {broken.number}: the recording was cut off in the middle of it")
+        self._notes.append(f"line {broken.number}: the recording was cut off within it")
 
     def _decoded(self, line: bytes) -> JsonObject:
         try:

@@ -114,7 +114,7 @@ class ReplayEndpoint:
         if (session := self._sessions.pop(given, None)) is not None:
             self._sessions[given] = session
         elif given:
-            words = "Session not found: it has ended. Begin anew with initialize."
+            words = "Session not found: it has ended. Begin again with initialize."
             await send_rpc_error(http.send, 404, INVALID_REQUEST, words)
         else:
             await send_rpc_error(http.send, 400, INVALID_REQUEST, "Bad request: the Mcp-Session-Id header is missing")
@@ -156,7 +156,7 @@ async def replay_over_http(
     """Serve until a stop signal. `announce` gets the address as soon as it is open.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is in use or not available.
     """
 
     def converse() -> ServerConversation:

@@ -53,7 +53,7 @@ class ReplayedConversation(ServerConversation):
                     state = f"{STATE_PREFIX}:{index}:{number}"
                     self.send_result(request, _input_required(asked, state), channel)
                     return
-                await self.ask(asked, channel)  # the recording continues, whatever the client answers
+                await self.ask(asked, channel)  # the recording continues after any answer
             await channel.drain()
         if self._is_instant and exchange.steps:
             await self._clock.sleep(BREATH_SECONDS)
@@ -73,7 +73,7 @@ class ReplayedConversation(ServerConversation):
             exchange = self._script.resume(index, method, params)
             if exchange is not None and done <= len(exchange.steps):
                 return index, done
-        raise NotRecorded(INVALID_PARAMS, "requestState is none of this replay: send back the one that came.")
+        raise NotRecorded(INVALID_PARAMS, "requestState does not belong to this replay: send the result's value.")
 
     def _answerable(self, questions: RecordedQuestions, capabilities: JsonObject) -> dict[str, JsonObject]:
         """Return the questions that the client can answer. Others are skipped, and the call continues as recorded."""

@@ -188,7 +188,7 @@ class HolderLink:
     # Closing.
 
     def drop(self) -> None:
-        """Drop a lost holder, whatever the state of its connections."""
+        """Drop a lost holder in any state of its connections."""
         self._is_over = True
         self._stop_timer()
         self._unsettled = UnreportedResponses()

@@ -84,7 +84,7 @@ def bind(listen: tuple[str, int] | None, tls: ssl.SSLContext | None = None) -> I
     """Listen on the given host and port, or else on a Unix socket.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is in use or not available.
     """
     if listen is not None:
         host, port = listen

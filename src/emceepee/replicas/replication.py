@@ -46,7 +46,7 @@ class Replication:
         """Listen on the given host and port, or else on a Unix socket.
 
         Raises:
-            OSError: the address cannot be had, or a file of the certificate not be read.
+            OSError: the address is in use or not available, or a certificate file cannot be read.
         """
         tls = tls_contexts(*tls_files) if tls_files else None
         with bind(listen, tls.server if tls is not None else None) as listener:

@@ -212,8 +212,8 @@ def _is_only_in_memory(tool: Tool, outcome: Outcome | EmceepeeError, session: Se
 
 def _moved(tool: Tool) -> EmceepeeError:
     return EmceepeeError(
-        f"Another replica of emceepee took this session over while {tool.name} was served, so what it did is not kept. "
-        "Look how things stand, and call it again.",
+        f"Another replica of emceepee took this session over during {tool.name}; its result is lost. Check whether it "
+        "took effect before you call it again.",
         details={"reason": "replica", "mayHaveRun": True},
     )
 

@@ -9,16 +9,16 @@ PURPOSE_CHARS = 100  # of one server; some clients truncate all instructions to 
 LIST_CHARS = 1000
 _PURPOSE = "emceepee lets you use other MCP servers: their tools, resources and prompts. "
 _FULL = (
-    "list_tools with detail=summary shows what there is; list_tools for one tool shows its arguments; execute_tool "
-    "calls it. list_servers tells how the servers are, add_server connects another. A slow call goes on as a task: "
-    "get_task_result waits for its result, await_activity for whatever happens next; other replies carry what is new, "
-    "too (events_since_last_response). When a reply has pending_client_action, a server waits for an answer: "
+    "list_tools with detail=summary shows all tools; list_tools for one tool shows its arguments; execute_tool "
+    "calls it. list_servers shows the servers' status, add_server connects another. A slow call continues as a task: "
+    "get_task_result waits for its result, await_activity for the next event; other replies carry new events as well "
+    "(events_since_last_response). When a reply has pending_client_action, a server waits for an answer: "
     "ask the user and call respond_to_elicitation; a sampling request you answer yourself with respond_to_sampling."
 )
 _LITE = (
-    "codemode_search finds tools and shows their arguments; execute_tool calls one. list_servers tells how the servers "
-    "are, add_server connects another. A slow call goes on as a task: get_task_result waits for its result, "
-    "await_activity for whatever happens next; other replies carry what is new, too (events_since_last_response). When "
+    "codemode_search finds tools and shows their arguments; execute_tool calls one. list_servers shows the servers' "
+    "status, add_server connects another. A slow call continues as a task: get_task_result waits for its result, "
+    "await_activity for the next event; other replies carry new events as well (events_since_last_response). When "
     "a reply has pending_client_action, a server waits for an answer: ask the user and call respond_to_elicitation. "
     'emceepee\'s other tools are reached by execute_tool(server="emceepee", tool=…, args=…).'
 )

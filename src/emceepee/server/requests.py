@@ -1,4 +1,4 @@
-"""The request core: the requests in service, whatever their transport.
+"""The request core: the requests in service, over any transport.
 
     transport             Requests                       tools, methods           session
     ---------             --------                       ------------            -------
@@ -48,8 +48,8 @@ from emceepee.wire.protocol import INTERNAL_ERROR
 
 log = EventLog("server")
 CANCELLED = "Request cancelled"
-ENDED = "The session ended here, or emceepee stops, while this was served, which may have run. Look how things stand."
-MOVED = "Another replica took this session over while it served this, which may have run. Look how things stand there."
+ENDED = "The session ended or emceepee stopped during this request, which may have run. Check before you repeat it."
+MOVED = "Another replica took this session over during this request, which may have run. Check before you repeat it."
 SendMessage = Callable[[JsonObject], None]
 Accept = Callable[[Request], "RequestContext | JsonObject"]  # returns the context to serve, or a refusal
 
@@ -209,7 +209,7 @@ class Requests:
             context.cancel()
 
     def cancel_all(self, *, but: "asyncio.Task[Any] | None" = None) -> "list[asyncio.Task[Any]]":
-        """Cancel all requests except the one that the task `but` serves. Return the tasks that now end."""
+        """Cancel all requests except that of the task `but`. Return the tasks that now end."""
         return self._end_all(RequestContext.break_off, (context for context in self if context.task is not but))
 
     def detach_all(self) -> "list[asyncio.Task[Any]]":

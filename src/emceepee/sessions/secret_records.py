@@ -63,7 +63,7 @@ class SecretRecords:
             return await self._place.put_secret(principal, name, data, revision=revision)
 
     async def replace(self, principal: str, name: str, data: bytes) -> int:
-        """Write the record, whatever its current revision."""
+        """Write the record, regardless of its current revision."""
         while True:
             found = await self.read(principal, name)
             new = await self.put(principal, name, data, revision=0 if found is None else found.revision)
@@ -74,7 +74,7 @@ class SecretRecords:
         return await self._place.drop_secret(principal, name, revision=revision)
 
     async def forget(self, principal: str, name: str) -> StoredSecret | None:
-        """Delete the record, whatever its current revision, and return it."""
+        """Delete the record, regardless of its current revision, and return it."""
         while (found := await self.read(principal, name)) is not None:
             if await self.drop(principal, name, revision=found.revision):
                 return found

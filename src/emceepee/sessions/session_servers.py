@@ -162,7 +162,7 @@ class SessionServers:
 
         Raises:
             UnknownBackend, NotAllowed: there is none, or it is the operator's.
-            ExecutionFailed: it could not be connected; it has the settings from before, and is connected anew.
+            ExecutionFailed: the connection failed; the server has its previous settings, and reconnects.
         """
         await self._registry.catch_up(self._principal)
         with self._registry.reserve_name(self._principal, spec, replaces=True):
@@ -283,7 +283,7 @@ class SessionServers:
             if before.is_connected:
                 reason = "its configuration was changed" + ("" if is_usable else ", and has a mistake now")
                 self._session.activity.emit(EventType.SERVER_DISCONNECTED, name, name=name, reason=reason)
-            outcome = "so it is connected anew" if is_usable else "and has a mistake now"
+            outcome = "so the server reconnects" if is_usable else "and has a mistake now"
             self._session.fail_all_of(
                 name,
                 f'The configuration of server "{name}" was changed during the call, {outcome}. '

@@ -82,7 +82,7 @@ class QuestionView(TypedDict):
 
 
 class ElicitationView(QuestionView):
-    """What a server asks the user. The words are the server's own."""
+    """A server's question to the user, in the server's own words."""
 
     mode: str
     message: NotRequired[str]
@@ -206,7 +206,7 @@ def question_summary(question: Question) -> QuestionSummary:
 
 
 def question_details(question: Question) -> JsonObject:
-    """What is needed to answer, in the backend's own words: the form or the link, or the messages to complete."""
+    """The details for an answer, in the backend's own words: the form or the link, or the messages to complete."""
     return {key: value for key, value in question.params.items() if key not in ("_meta", "requestId", "server")}
 
 

@@ -35,7 +35,7 @@ class CallStage(StrEnum):
     CANCELLED = "cancelled"
     """It was given up without either."""
     LEFT = "left"
-    """The server runs it as a task of its own. Whoever takes the session up follows that."""
+    """The server runs it as a task of its own. The session's next holder follows that task."""
 
 
 _S = CallStage
@@ -152,7 +152,7 @@ class CallEffect(Enum):
     """An action for the caller of `step`."""
 
     RELEASE_WAITER = auto()
-    """Let the waiting tool return."""
+    """Return from the waiting tool."""
     CREATE_TASK = auto()
     """Keep a record that the caller can ask for."""
     FINISH_TASK = auto()
@@ -160,9 +160,9 @@ class CallEffect(Enum):
     CANCEL_TASK = auto()
     EXPIRE_TASK = auto()
     CANCEL_RUNNER = auto()
-    """Cancel the request, of which the backend is told."""
+    """Cancel the request, and notify the backend."""
     LEAVE_FLIGHT = auto()
-    """Nothing more will come of it: whoever waits for its task goes on, and what it asked is withdrawn."""
+    """Abandon the call: release the waiters of its task, and withdraw its questions."""
     FORWARD_PROGRESS = auto()
     """Pass it on to the tool that waits."""
     RECORD_PROGRESS = auto()
@@ -170,7 +170,7 @@ class CallEffect(Enum):
     RECORD_STATUS = auto()
     """Put it into the task."""
     LEAVE_RUNNER = auto()
-    """Stop asking, without a word to the backend. Whoever waits for its task goes on."""
+    """Stop polling without a message to the backend, and release the waiters of the task."""
 
 
 Step = tuple[CallState, tuple[CallEffect, ...]]

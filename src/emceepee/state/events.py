@@ -15,7 +15,7 @@ WARNING_SHARE = 0.8
 
 
 class EventType(StrEnum):
-    """What can happen; each value's docstring is its entry in the reference."""
+    """The types of events; each value's docstring is its entry in the reference."""
 
     NOTIFICATION = "notification"
     """A server sent a notification."""
@@ -99,7 +99,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taken:
-    """What a reply carries away: the numbers of its events, and of how many lost ones it tells."""
+    """The contents of a reply: the numbers of its events, and its count of lost events."""
 
     numbers: Sequence[int]
     dropped: int
@@ -109,7 +109,7 @@ class Taken:
 
 
 class OutboxMark(NamedTuple):
-    """How far events were delivered. What is on its way counts as returned: after a crash it comes again."""
+    """The position of the delivered events. Events in flight count as returned: after a crash they come again."""
 
     cursor: int
     returned: tuple[int, ...]
@@ -119,8 +119,8 @@ class OutboxMark(NamedTuple):
 class Outbox:
     """The events of one session in order, and one cursor between the delivered and the rest.
 
-    Every event has a number that eviction does not change, and the cursor is such a number: so it stays right whatever
-    is evicted around it. Events whose reply nobody read are returned, and come first the next time.
+    Every event has a number that eviction does not change, and the cursor is such a number, so eviction never
+    invalidates it. Events whose reply nobody read are returned, and come first the next time.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Outbox:
         return len(self._events) >= self._most * WARNING_SHARE
 
     def take_warning(self) -> bool:
-        """True once each time the box becomes crowded: whoever takes the warning gives it."""
+        """Return True once each time the box becomes crowded: the caller then reports it."""
         was_warned, self._warned = self._warned, self.is_crowded
         return self._warned and not was_warned
 
@@ -183,9 +183,9 @@ class Outbox:
         return evicted
 
     def evict(self, count: int | None = None) -> int:
-        """Let the oldest go, a tenth unless `count` says how many.
+        """Evict the oldest events, a tenth unless `count` sets the number.
 
-        Those of them that nobody has seen are counted, and the count is delivered.
+        Undelivered events among them are counted, and the count is delivered.
         """
         count = max(int(self._most * EVICTED_SHARE), 1) if count is None else count
         count = min(count, len(self._events))
@@ -238,7 +238,7 @@ class Outbox:
         return was_open
 
     def take_back(self, taken: Taken) -> list[Event]:
-        """Nobody read the reply: its events are undelivered again. Returns those that are still kept."""
+        """Make the events of an unread reply undelivered again. Return the events that are still stored."""
         self._unconfirmed.discard(taken)
         kept = [number for number in taken.numbers if number >= self._first]
         self._dropped += taken.dropped + len(taken.numbers) - len(kept)
@@ -250,7 +250,7 @@ class Outbox:
         """Whether a reply carries events, and it is not known yet that it was written."""
         return bool(self._unconfirmed)
 
-    # At rest.
+    # Stored state.
 
     @property
     def mark(self) -> OutboxMark:
@@ -316,7 +316,7 @@ class Outbox:
 
 
 class EventBudget:
-    """The room that all sessions share. When it is used up, what was delivered goes first, whosever it is.
+    """The memory budget of all sessions. When it is used up, delivered events are evicted first, in every session.
 
     The boxes keep `used` and `used_bytes` up to date themselves: with thousands of them, nobody counts on every event.
     """

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class NoKeyring(Exception):
-    """No usable keyring. The message tells the user what to do."""
+    """No usable keyring. The message contains the next step for the user."""
 
 
 class Keyring(Protocol):

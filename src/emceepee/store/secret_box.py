@@ -111,12 +111,12 @@ class StateKey:
         if box is None:
             raise StoreUnusable(
                 f"The secrets in the state file {self._state_file} cannot be read: {self.origin} is missing. Put it"
-                f" back, give the key in {VARIABLE}, or move the state file away and start anew."
+                f" back, pass the key in {VARIABLE}, or move the state file away and start with a new one."
             )
         if not hmac.compare_digest(box.check_value, expected):
             raise StoreUnusable(
                 f"The secrets in the state file {self._state_file} were encrypted under another key than that in"
-                f" {self.origin}. Give the right key, or move the state file away and start anew."
+                f" {self.origin}. Use that key, or move the state file away and start with a new one."
             )
         return box
 

@@ -9,7 +9,7 @@ TELLING = r"(?:authorization|cookie|token|secret|passw\w{0,20}|passphrase|creden
 _LONGEST_NAME = 200  # only its end is inspected
 _ENDS_TELLING = re.compile(rf"(?i){TELLING}$").search
 _FLAG = re.compile(r"--?([\w.-]+)").fullmatch
-_PAIR_FLAGS = frozenset({"header", "H", "env", "e"})  # each of their values may be a secret, whatever its name
+_PAIR_FLAGS = frozenset({"header", "H", "env", "e"})  # each of their values may be a secret under any name
 # Query parameters are excluded: they are masked separately, so that the text after them stays visible.
 _NAMED = re.compile(r"(?<![\w.?&-])([\w.-]+)[\"']?\s*[:=]\s*")
 _AFTER_P = re.compile(r"-.*|(?:[\d.]+:)*\d{1,5}(?:/\w+)?|@[\w.-]+/[\w.@^~-]+").fullmatch  # port, npm's package

@@ -198,7 +198,7 @@ class Journal:
         self._spans.pop(0)
 
     def _named(self, span: Span) -> Span:
-        """Give the span an id on first use: an id costs time, and most requests are never viewed."""
+        """Set the span's id on first use: an id costs time, and most requests are never viewed."""
         if not span.span_id:
             span.span_id = self._ids.new()
         return span

@@ -1,4 +1,4 @@
-"""Bounded label values: whatever names others choose, the values are few, short, and of plain characters."""
+"""Bounded label values: for any names that others choose, the values are few, short, and of plain characters."""
 
 import re
 

@@ -198,6 +198,6 @@ def _escaped(text: str) -> str:
 
 def _readable(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    # Text with control characters is quoted too: it may come from a backend.
+    # Quote text with control characters as well: it may come from a backend.
     plain = bool(text) and text.isprintable() and not any(c in ' "' for c in text)
     return text if plain else json.dumps(text)

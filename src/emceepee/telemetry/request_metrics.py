@@ -33,7 +33,7 @@ class RequestMetrics(SpanWatch, SpanObserver):
     __slots__ = ("_known", "_names", "_series", "_servers")
 
     def __init__(self, servers: Iterable[str] = ()) -> None:
-        """`servers` always have their own label values, whatever names callers use first."""
+        """`servers` always have their own label values, even after many other names."""
         self._servers = LabelValues(MOST_SERVERS)
         for server in servers:
             self._servers.value_of(server)

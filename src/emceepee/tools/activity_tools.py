@@ -1,4 +1,4 @@
-"""The tool that waits for whatever happens next."""
+"""The tool that waits for the next event."""
 
 from itertools import groupby
 from typing import Annotated, NotRequired, TypedDict, cast
@@ -136,7 +136,7 @@ def _trigger(event: Event) -> JsonObject:
 def _report(
     triggers: list[JsonObject], found: Delivery, session: Session, caller: RequestContext, *, whole: bool = False
 ) -> ActivityReport:
-    """What is found is delivered by this, as far as it fits, if it is read; `whole`: no event of it is cut."""
+    """Return the events and mark them as delivered, as many as fit, once the reply is read; `whole`: cut no event."""
     limits = session.limits
     own, others = split_questions(session, session.questions.open(), caller.conversation)
     unread = session.questions.take_unread(own)
@@ -159,7 +159,7 @@ def _report(
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
         report["pending_client"] = pending_client(own, others=others, detailed=new, unread=unread)
-    if digest.count < len(found.events):  # whoever asks for what came after it must not miss the rest
+    if digest.count < len(found.events):  # a caller that pages from it must not miss the rest
         report["lastEventId"] = found.events[digest.count - 1].event_id
     if found.cursor_lost:
         report["cursorLost"] = True

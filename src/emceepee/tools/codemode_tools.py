@@ -47,14 +47,14 @@ class ScriptError(TypedDict):
 
 
 class ScriptStats(TypedDict):
-    """What it took."""
+    """The resources that a script used."""
 
     durationMs: int
     mcpCalls: int
 
 
 class Executed(TypedDict):
-    """What a script came to. `result` is as JSON."""
+    """The outcome of a script. `result` is as JSON."""
 
     success: bool
     result: NotRequired[JsonValue]

@@ -1,4 +1,4 @@
-"""What a backend's resource or prompt looks like as the content of a reply."""
+"""A backend's resource or prompt as the content of a reply."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def text_block(text: str) -> JsonObject:
 
 
 def result_of(method: str, result: JsonObject, mentions: Mentions = NO_MENTIONS) -> CallResult:
-    """What a backend answered to this method, as the tools show it."""
+    """Return a backend's answer to this method as the tools show it."""
     match method:
         case "resources/read":
             return OwnResult(resource_content(result), result, mentions)

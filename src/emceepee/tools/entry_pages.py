@@ -1,7 +1,7 @@
 """Long lists: how much of each entry is shown, in pages that fit, with a cursor that only emceepee needs to understand.
 
-A list that fits comes whole, in its own order. Pages are in the order of what tells their entries apart, and a cursor
-names the last entry of its page: so nothing that stays is skipped or shown twice, whatever comes and goes in between.
+A list that fits is returned whole, in its own order. Pages are sorted by the key of their entries, and a cursor names
+the last entry of its page. So no entry is skipped or repeated while others are added and removed.
 """
 
 import base64
@@ -40,7 +40,7 @@ class Paged(Params):
 
 
 class Detailed(Paged):
-    """And for those that can show less of each entry."""
+    """Parameters of a list that can show less of each entry."""
 
     detail: Detail = Field("full", description="How much of each")
 
@@ -64,7 +64,7 @@ class Rest(TypedDict):
 
 
 class Page(Rest):
-    """What every list over servers has besides its entries."""
+    """The fields of every list over servers besides its entries."""
 
     errors: NotRequired[list[ListingError]]
 

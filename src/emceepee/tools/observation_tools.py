@@ -95,7 +95,7 @@ LOG_LINES = Entries("get_logs", "logs", "timestamp", fields("level", "source", "
 
 
 class ObedientServers(TypedDict):
-    """The names of those that obeyed."""
+    """The names of the servers that obeyed."""
 
     servers: list[str]
 
@@ -107,7 +107,7 @@ class ObedientServers(TypedDict):
     unlisted=("detail", "limit"),
 )
 async def get_notifications(params: GetNotifications, session: Session) -> TakenNotifications:
-    """Take the notifications that servers sent; each is returned once."""
+    """Return the notifications that servers sent, each once."""
     rings = [buffers.notifications for buffers in session.buffers_of(params.server)]
     waiting = sorted((item for ring in rings for item in ring), key=lambda item: item.at)
     views = [NOTIFICATIONS.shown(cast(JsonObject, _notification(item)), params.detail) for item in waiting]

@@ -1,4 +1,4 @@
-"""What a caller can learn of its own session in numbers: that of the requests that are kept, and how things stand."""
+"""Metrics of a caller's own session: durations of the recorded requests, and current counts."""
 
 from collections import Counter
 from typing import Any
@@ -7,7 +7,7 @@ from emceepee.sessions.session import Session
 from emceepee.telemetry.spans import Span, SpanKind, SpanStatus
 from emceepee.wire.json_types import JsonObject
 
-MOST_ROWS = 50  # kinds and names of requests, those that took longest in all first
+MOST_ROWS = 50  # kinds and names of requests, sorted by total duration, longest first
 
 
 def session_metrics(session: Session) -> JsonObject:
@@ -24,7 +24,7 @@ def session_metrics(session: Session) -> JsonObject:
 
 
 def _rows(kept: list[Span]) -> list[JsonObject]:
-    """Of those that have ended; the rest has no duration yet."""
+    """Return one row per kind and name of the requests that have ended; the others have no duration yet."""
     groups: dict[tuple[SpanKind, str | None, str], list[Span]] = {}
     for span in kept:
         if span.ended is not None:

@@ -38,7 +38,7 @@ LISTED: list[JsonObject] = [
 
 
 def read_own_resource(uri: str, session: Session | None) -> JsonObject:
-    """`session` is that of whoever reads it. Raises: EmceepeeError."""
+    """Return the contents of a resource, from the reader's `session`. Raises: EmceepeeError."""
     check_own_resource(uri)
     return {"contents": [{"uri": uri, "mimeType": _MIME, "text": encode_text(_CONTENTS[uri](session))}]}
 

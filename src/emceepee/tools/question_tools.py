@@ -54,7 +54,7 @@ class RespondToElicitation(Params):
 
 
 class ListQuestions(Detailed):
-    """Those of one server, or of all."""
+    """Parameters: questions of one server, or of all."""
 
     server: AnyServer = None
 

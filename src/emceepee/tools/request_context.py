@@ -32,7 +32,7 @@ LONGEST_AGENT = 200  # bytes of a User-Agent that tell clients apart
 
 
 class ResponseChannel(Protocol):
-    """How a transport reaches whoever waits for the answer to one request."""
+    """The transport's way to reach the client that waits for the answer to one request."""
 
     @property
     def is_gone(self) -> bool:
@@ -56,7 +56,7 @@ NO_CHANNEL: ResponseChannel = _NoChannel()
 
 
 class SpokenEra(Protocol):
-    """That of whoever sent a request."""
+    """The protocol era of a request's sender."""
 
     @property
     def version(self) -> str: ...
@@ -67,9 +67,9 @@ class SpokenEra(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputRound:
-    """What came with a call that was sent again, because its result asked something."""
+    """The answers in a call that was sent again, because its result asked something."""
 
-    task_id: str  # what the call has become meanwhile
+    task_id: str  # the task that the call has become
     responses: JsonObject = field(repr=False)
     asked_at: float = 0.0  # seconds since the epoch, when that result was made
 
@@ -93,7 +93,7 @@ class RequestContext:
     is_remote: bool = False  # from another machine, or as good as
     directory: SessionDirectory | None = None  # None: the connection is the session, and there are no others
     policy: ServerPolicy | None = None  # None: any server may be added
-    follow_events: Callable[[bool], None] | None = None  # whether to be told at once that something happened
+    follow_events: Callable[[bool], None] | None = None  # True: notify this connection of each event at once
     asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
     surface: Surface | None = None  # that the caller asked for; None: as the operator decided
     headers: Mapping[bytes, bytes] | None = None  # of HTTP; None: it came by a pipe
@@ -104,7 +104,7 @@ class RequestContext:
     taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
     answers: InputRound | None = field(default=None, init=False)  # it is a call that asked, sent again
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
-    is_cancelled: bool = field(default=False, init=False)  # it has ended by a cancellation, whoever wanted that
+    is_cancelled: bool = field(default=False, init=False)  # a cancellation ended it, by the caller or by emceepee
     is_broken_off: bool = field(default=False, init=False)  # and that was not its caller
     _ended: asyncio.Event | None = field(default=None, init=False)
 
@@ -126,7 +126,7 @@ class RequestContext:
 
     @property
     def client_name(self) -> str | None:
-        """What the client calls itself, if it says so."""
+        """The client's own name, if it sent one."""
         name = client_info(self.request.params).get("name")
         if isinstance(name, str):
             return name
@@ -134,13 +134,13 @@ class RequestContext:
 
     @property
     def client(self) -> object:
-        """What the caller's program says of itself, and its version."""
+        """The name and version of the caller's program, as it sent them."""
         agent = b"" if self.headers is None else self.headers.get(b"user-agent", b"")
         return client_label(self.request.params), agent[:LONGEST_AGENT]
 
     @property
     def client_key(self) -> object:
-        """What tells the caller from others in the same session, as far as anything does."""
+        """A key that distinguishes the caller from others in the same session, as far as the request allows."""
         return self.conversation or self.client
 
     @property
@@ -230,7 +230,7 @@ class RequestContext:
         return self.call is not None or self.taken is not None
 
     def promote(self) -> bool:
-        """Let its call go on as a task; False if it began none."""
+        """Promote the call of this request to a task; False if it began none."""
         if self.call is None:
             return False
         session, call = self.call
@@ -287,7 +287,7 @@ class RequestContext:
     def _end_abandoned(self) -> None:
         if self.task is not None and not self.task.done():
             self.promote()
-            self.keep()  # the outcome may have come a moment ago
+            self.keep()  # the outcome may have arrived since this began
             self.task.cancel()
 
 

@@ -177,14 +177,16 @@ async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[
 
 
 def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
-    """Only the events ever change. Events are told by replies anyway; a subscriber hears at once that there is one."""
+    """Follow or unfollow the events: no other own resource ever changes, and replies deliver events anyway."""
     check_own_resource(uri)
     if uri != EVENTS_URI:
         return {}
     if caller.follow_events is not None:
         caller.follow_events(wanted)
         return {}
-    how = f"this connection can be told only by subscriptions/listen; {call_to('await_activity')} waits for events, too"
+    how = (
+        f"this connection gets updates only by subscriptions/listen; {call_to('await_activity')} also waits for events"
+    )
     return {"note": how} if wanted else {}
 
 

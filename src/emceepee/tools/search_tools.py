@@ -40,7 +40,7 @@ MOST_ERRORS, LONGEST_MESSAGE = 10, 300
 
 
 class CodemodeSearch(Params):
-    """What is looked for."""
+    """Parameters: the query and its filters."""
 
     query: str = Field(min_length=1, max_length=LONGEST_QUERY, description="Words, or /regex/ on names")
     type: Literal["tools", "resources", "prompts", "servers", "all"] = Field("tools", description="What to find")
@@ -120,7 +120,7 @@ class _Answer:
         return True
 
     def left_out(self, found: int, params: CodemodeSearch, not_indexed: int, unnamed: int) -> str:
-        """What is not shown, and how it can be. `unnamed` servers could not be asked, besides those in `errors`."""
+        """Return how many results are not shown, and how to see them. `unnamed` servers are missing in `errors`."""
         words = []
         if unnamed:
             words.append(f"{unnamed} more servers could not be asked; {call_to('list_servers')} says why.")

@@ -11,7 +11,7 @@ MOST_NAMED = 10
 
 
 def with_tag(connections: Iterable[Connection], tag: str | None) -> list[Connection]:
-    """Those that have it; all if none is asked for. Raises: InvalidArguments if no server has it."""
+    """Return the connections with this tag, or all for None. Raises: InvalidArguments if no server has it."""
     everyone = list(connections)
     if tag is None:
         return everyone

@@ -43,12 +43,12 @@ class AddServer(Params, ServerEntry):
     """A server to add."""
 
     timeout_ms: Annotated[int | None, CALL_TIMEOUT] = CALL_TIMEOUT.field(None)
-    replace: bool = Field(False, description="Give the added server of that name these settings")
+    replace: bool = Field(False, description="Replace the settings of the added server of that name")
 
     @field_validator("headers")
     @classmethod
     def _leave_ours_alone(cls, headers: dict[str, str] | None) -> dict[str, str] | None:
-        """What a request means, and to whom, is not for a caller to say: it could mean another host, or session."""
+        """Reject headers that emceepee sets: with them, a caller could reach another host or session."""
         for name in headers or ():
             if name.strip().lower() in OWN_HEADERS:
                 raise ValueError(f"emceepee itself sets {name.strip()}; leave it out")
@@ -100,16 +100,16 @@ class RemovedServer(TypedDict):
 
 
 class ServerList(Rest):
-    """Those of the operator and those that were added. One that is `disabled` has to be enabled by a person first. One
-    whose entry in the configuration has a mistake has the status `error`, and `lastError` names the mistake.
-    `configurationProblem`: another mistake in the operator's file; what it says of servers may not be in use."""
+    """The operator's servers and the added servers. A person has to enable a `disabled` server first. A server with a
+    mistake in its configuration entry has the status `error`, and `lastError` names the mistake.
+    `configurationProblem`: another mistake in the operator's file; its current entries may not be in use."""
 
     servers: list[ServerSummary]
     configurationProblem: NotRequired[str]
 
 
 class ServerStatus(ServerView):
-    """`stderrTail` is an excerpt of standard error: the first lines, those that look like errors, and the last ones."""
+    """`stderrTail` is an excerpt of standard error: the first lines, lines that look like errors, and the last ones."""
 
     workingTasks: list[TaskSummary]
     pendingRequests: list[QuestionSummary]
@@ -161,7 +161,7 @@ async def remove_server(params: ByName, session: Session, caller: RequestContext
 
 @tool(title="Reconnect a server", effect=ToolEffect(), load=found_by("restart retry broken MCP server"))
 async def reconnect_server(params: ByName, session: Session, caller: RequestContext) -> OwnResult[ConnectedServer]:
-    """Connect a server anew from any state; calls in flight fail."""
+    """Reconnect a server from any state; calls in flight fail."""
     connection = session.connection(params.name)
     with suppress(LoginNeeded):  # the reply says so, and where
         await connection.reconnect()

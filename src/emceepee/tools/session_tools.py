@@ -22,7 +22,7 @@ class CloseSession(Params):
 
 
 class OpenedSession(TypedDict):
-    """The handle works only for the one who opened it."""
+    """The handle works only for the caller that opened it."""
 
     session: str
     expiresAfterIdleMs: int

@@ -60,7 +60,7 @@ TASKS = Entries("list_tasks", "tasks", "taskId", fields("toolName", "status"))
 
 
 class TaskList(Rest):
-    """Those at work, or those that were asked for."""
+    """Working tasks, or the requested tasks."""
 
     tasks: list[TaskView]
 
@@ -133,7 +133,7 @@ async def get_task_result(params: GetTaskResult, session: Session, caller: Reque
 
 @tool(title="Cancel a task", effect=ToolEffect(), load=found_by("stop abort background call"), is_durable=True)
 async def cancel_task(params: OneTask, session: Session) -> Cancellation:
-    """Cancel a working task; its server is told."""
+    """Cancel a working task, and notify its server."""
     before = session.tasks.get(params.task_id)
     if before.has_ended:
         return {"success": False, "message": f"Task {params.task_id} is {before.status} already."}

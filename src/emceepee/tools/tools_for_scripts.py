@@ -25,14 +25,14 @@ _RUNS_AT_SERVER = ("execute_tool", "read_resource", "get_prompt")
 
 
 class _NoNewServers:
-    """Whose script it is, and what they may add, is not known any more after a restart."""
+    """Rejects added servers: after a restart, a script's owner and the owner's rights are unknown."""
 
     async def admit(self, entry: ServerEntry, *, is_remote: bool) -> BackendSpec:
-        raise NotAllowed("A script that went on after a restart of emceepee cannot add servers.")
+        raise NotAllowed("A script that continued after a restart of emceepee cannot add servers.")
 
 
 class _InnerContext(RequestContext):
-    """The request of a script: with the rights of whoever sent the script, and nobody at the other end."""
+    """The request of a script: it has the rights of the script's sender, and nobody reads its reply."""
 
     def __init__(self, session: Session, caller: RequestContext | None, call_id: str) -> None:
         policy: ServerPolicy | None = _NoNewServers() if caller is None else caller.policy
@@ -53,7 +53,7 @@ class _InnerContext(RequestContext):
 
 
 class ToolsForScripts:
-    """Every tool but the one that runs scripts."""
+    """Every tool except the one for scripts."""
 
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._by_name = {tool.name: tool for tool in tools}

@@ -108,7 +108,7 @@ class CallerConnection(Protocol):
         ...
 
     def abort_response(self) -> None:
-        """Close the connection during the response, so that nobody mistakes a partial response for a complete one."""
+        """Close the connection during the response: a client must not accept a partial response as complete."""
         ...
 
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:

@@ -43,7 +43,7 @@ class Writing:
         return not self._is_gone and self._writer is not None and not self._writer.done()
 
     def when_ended(self, report: Callable[[], None]) -> None:
-        """Call `report` once nothing more is written, for whatever reason."""
+        """Call `report` once nothing more is written, on success and on failure."""
         if self._writer is None:
             report()
         else:

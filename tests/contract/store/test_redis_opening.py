@@ -108,7 +108,7 @@ async def test_names_that_something_else_has_are_told(redis: RedisServer) -> Non
     prefix = parse_address(url).prefix
     redis.command("LPUSH", f"{{{prefix}:replicas}}:registry", "x")
     told = await refusal(url)
-    assert "has other things under these names. Choose another ?prefix= in the URL" in told
+    assert "has other data under these keys. Choose another ?prefix= in the URL" in told
 
 
 async def test_state_of_a_newer_emceepee_is_left_as_it_is(redis: RedisServer) -> None:

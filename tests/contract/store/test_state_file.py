@@ -141,7 +141,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Pat
     path.write_bytes(text)
     said = await why_unusable(path)
     assert str(path) in said
-    assert "move it away and start anew" in said
+    assert "move the file away and start with a new one" in said
     assert path.read_bytes() == text
 
 

@@ -71,7 +71,7 @@ async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
             "restarted",
             "server_reconnected",
         ]
-        assert told[0][1]["reason"] == "it is connected anew in another protocol version"
+        assert told[0][1]["reason"] == "it reconnects with another protocol version"
         assert told[-1][1]["invalidated"] == {"tasks": 0, "pendingRequests": 0}
 
 

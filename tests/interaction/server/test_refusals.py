@@ -213,7 +213,7 @@ async def test_what_is_no_request_is_none_to_observers_either(watch: Watch) -> N
 async def test_who_reaches_the_limit_of_sessions_is_seen(watch: Watch) -> None:
     async with watched_endpoint(watch, sessions_per_principal=1) as client:
         await client.join()
-        client.sessions()[0].open_streams += 1  # so it does not give way
+        client.sessions()[0].open_streams += 1  # so it is not evicted
         full = await client.ask("POST", body=client.message("initialize", HELLO))
         assert full.status == 503
         for tool in ("open_session", "list_timers"):

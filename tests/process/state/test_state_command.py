@@ -134,7 +134,7 @@ async def test_a_sound_file_is_said_to_be_and_a_damaged_one_is_not(state: StateC
     assert "the session is not" in out
     assert err == (
         f"emceepee: the state file {state.path} is damaged. "
-        "Put a copy from before in its place, or move it away and start anew.\n"
+        "Restore an earlier copy, or move the file away and start with a new one.\n"
     )
     code, out, _ = await state.run("check", "--json")
     assert (code, len(json.loads(out)["problems"])) == (1, 2)
@@ -158,7 +158,7 @@ async def test_sessions_are_forgotten_by_id_and_by_age_and_the_others_stay(state
     assert (await state.facts("forget", anna))["forgotten"] == [anna]
     assert await state.session_ids() == [ben]
     code, _, err = await state.run("forget", anna)
-    assert (code, err) == (2, f"emceepee: there is no session {anna}; export shows those there are\n")
+    assert (code, err) == (2, f"emceepee: there is no session {anna}; export shows all sessions\n")
     assert await state.run("forget", "--older-than", "0s") == (0, "Forgotten: 1\n", "")
     assert await state.session_ids() == []
     async with emceepee(*state.flags, "--session", "ben") as caller:

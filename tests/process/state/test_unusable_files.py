@@ -54,7 +54,7 @@ async def test_a_damaged_file(tmp_path: Path) -> None:
     before = contents(file)
     line = await refusal(tmp_path)
     assert "is damaged, or no state file at all" in line
-    assert "Put a copy from before in its place, or move it away" in line
+    assert "Restore an earlier copy, or move the file away" in line
     assert contents(file) == before
 
 

@@ -103,7 +103,7 @@ def test_a_line_that_was_cut_off_ends_its_recording_and_says_so() -> None:
     ]
     found = parse_recording(broken)
     assert [exchange.params["name"] for exchange in found.exchanges] == ["a", "b"]
-    assert found.notes == ["line 6: the recording was cut off in the middle of it"]
+    assert found.notes == ["line 6: the recording was cut off within it"]
     again = [line + b"\n" for line in lines(call(1, 0, "c"), result(1, 1, "three"))]
     found = parse_recording([*broken[:-1], broken[-1] + b"\n", *again])
     assert [exchange.params["name"] for exchange in found.exchanges] == ["a", "b", "c"]

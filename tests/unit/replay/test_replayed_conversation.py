@@ -132,7 +132,7 @@ async def test_a_state_that_it_did_not_give_is_refused(state: object) -> None:
     client = ReplayClient(SHIP, is_modern=True)
     params = {"name": "ship", "arguments": {}, "requestState": state, "inputResponses": {}}
     answer = await client.ask("tools/call", params, elicitation={})
-    assert "requestState is none of this replay" in answer["error"]["message"]
+    assert "requestState does not belong to this replay" in answer["error"]["message"]
 
 
 @ERAS

@@ -135,7 +135,7 @@ def test_delivered_events_go_first_everywhere_before_any_that_nobody_saw() -> No
     assert (len(seen), len(unseen), len(mixed)) == (0, 20, 10)
     mixed.append(an_event(200))
     budget.enforce()
-    assert take(unseen).dropped == 2  # now only the fullest can give way
+    assert take(unseen).dropped == 2  # now only the fullest can be evicted
 
 
 def large(number: int, size: int) -> Event:

@@ -72,7 +72,7 @@ class HttpLink(LinkLifetime):
         self._in_flight: dict[asyncio.Task[Any], bool] = {}  # requests; True: cancelled by the close
         self._terms = Terms()
         self._is_probing = False  # whether `_probe` is running
-        self._is_forgotten = False  # the backend has lost our session, or is told to end it
+        self._is_forgotten = False  # the backend has lost our session, or was asked to end it
         self._leaves_session = False
         self.facts = ServerFacts()
 
@@ -91,7 +91,7 @@ class HttpLink(LinkLifetime):
     async def close(self) -> None:
         """Close the link. Requests under way fail.
 
-        A handshake-era backend is told to end the session, unless the link was lost. A link closed for being idle keeps
+        Send DELETE to a handshake-era backend, unless the link was lost. A link closed for being idle keeps
         its session there for the next link. So does a link after `leave_session`.
         """
         self.end(CLOSED)
@@ -347,7 +347,7 @@ class HttpLink(LinkLifetime):
 
     def _notify_soon(self, work: Any) -> None:
         try:
-            self._tasks.spawn(best_effort(work, what="telling the backend"), name="notify")
+            self._tasks.spawn(best_effort(work, what="a notification to the backend"), name="notify")
         except RuntimeError:
             work.close()  # the link is closing: DELETE is enough
 

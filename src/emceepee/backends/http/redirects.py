@@ -53,7 +53,7 @@ def redirect_words(url: str, response: HttpResponse, method: str = "POST") -> st
     except ValueError:
         place = ""
     if not place:
-        return "redirects, and does not say where to; ask whoever runs the server for its address"
+        return "redirects without an address; ask the server's operator for its current address"
     place = _without_downgrade(url, place)
     shown = "".join(letter for letter in public_place(place)[:SHOWN_CHARS] if letter.isprintable())
     if response.status in REDIRECTS[method] and _origin(place) == _origin(url):

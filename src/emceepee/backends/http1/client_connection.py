@@ -258,7 +258,7 @@ class ClientConnection(asyncio.Protocol):
             return NotConnected(words)  # the alert arrives with the first bytes, so no request can have run
         why = f": {getattr(exc, 'strerror', None) or exc}" if exc is not None else ""
         if self._has_data:
-            return HttpFailure(f"the connection ended in the middle of the answer{why}")
+            return HttpFailure(f"the connection ended during the answer{why}")
         hint = f"; {MAY_WANT_CERTIFICATE}" if self._is_untried_tls else ""
         return NoResponse(f"the connection ended before an answer{why}{hint}")
 

@@ -71,7 +71,7 @@ def _tls_words(error: ssl.SSLError) -> str:
 
 def _advice(code: int, settings: TlsSettings | None, proxy: Proxy | None) -> str:
     if code in OUT_OF_DATE:
-        return ". Whoever runs the server has to renew it; look at the clock of this machine, too"
+        return ". The server's operator has to renew it; check the clock of this machine as well"
     if code in OTHER_NAME:
         return (
             ". Use a name that stands in the certificate in the server's address, or give that name as tls.server_name "

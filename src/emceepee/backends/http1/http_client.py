@@ -143,7 +143,7 @@ class HttpClient:
             NotConnected: nothing was sent.
             HttpFailure: anything else went wrong.
             ValueError: a header that HTTP cannot carry.
-            and whatever the `access` raises, where it gives none.
+            and any error that `access` raises when it gives no access.
         """
         access, attempts = self._access, None
         while True:

@@ -78,8 +78,8 @@ def refusal_words(proxy: Proxy, status: int, said: str, place: str) -> str:
         return f"the proxy {proxy} {what} {proxy.variable} ({answer}); write http://USER:PASSWORD@HOST:PORT there"
     if status == FORBIDDEN:
         return (
-            f"the proxy {proxy} does not allow connections to {place} ({answer}); ask whoever runs it, or name the "
-            "host in NO_PROXY if it can be reached directly"
+            f"the proxy {proxy} does not allow connections to {place} ({answer}); ask its operator, or name the host "
+            "in NO_PROXY if it can be reached directly"
         )
     return f"the proxy {proxy} cannot connect to {place} ({answer})"
 

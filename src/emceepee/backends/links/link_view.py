@@ -24,7 +24,7 @@ class CallOrigin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedResumption:
-    """What the next shared link needs to find the server's state again.
+    """The data that the next shared link needs to find the server's state again.
 
     It is unusable in another process, because it belongs to several sessions. Only `tasks` belong to this session.
     """

@@ -226,8 +226,8 @@ class SharedLink:
             view = next(iter(self._views), None)  # roots are the operator's, and the same for all sessions
         if view is None:
             words = (
-                f"Not put to anyone: {len(self._views)} sessions share this server, and it cannot be told which of "
-                f"them {method} is for. Ask while a call of only one of them runs."
+                f"Nobody was asked: {len(self._views)} sessions share this server, and emceepee cannot know which of "
+                f"them {method} is for. Ask while a call of only one session runs."
             )
             raise RpcError({"code": SERVER_ERROR, "message": words})
         return await view.listener.handle_request(method, params, _call_of(whose, view), seconds=seconds)

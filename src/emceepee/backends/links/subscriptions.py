@@ -110,7 +110,7 @@ class Subscriptions:
         if len(self.uris) >= self._most:
             words = f"{self._most} resources of this server are followed already, which is the limit."
             raise EmceepeeError(
-                f"{words} Let one go with {call_to('unsubscribe_resource')}.", code=ErrorCode.LIMIT_EXCEEDED
+                f"{words} Unsubscribe from one with {call_to('unsubscribe_resource')}.", code=ErrorCode.LIMIT_EXCEEDED
             )
         self.uris.add(uri)
         try:

@@ -99,7 +99,7 @@ def handle_redirect(state: AwaitingBrowser, url: str) -> Step:
         case Denied():
             return fail(f"The login was refused: {outcome.error}")
         case Forged():
-            return fail(f"{outcome.reason}. The login was not used. Begin again, and tell the server's operator")
+            return fail(f"{outcome.reason}. The login was not used. Begin again, and inform the server's operator")
         case Stray():
             return state, ()  # anyone can send a stray request, so it must not end the login
         case _:

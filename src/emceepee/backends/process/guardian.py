@@ -3,8 +3,8 @@
 Its standard input is a socket from emceepee. For each server, it receives four descriptors: the server's standard
 input, output, and error, and a control socket to emceepee. The guardian forks a copy of itself for them, the server's
 keeper. The keeper reads from the control socket what to start, starts it, and reports how it ends. It ends all
-remaining processes of the server on request, or when the control socket closes: then emceepee is gone, for whatever
-reason.
+remaining processes of the server on request, or when the control socket closes: then emceepee has exited or
+crashed.
 
 Keepers are subreapers where the system supports that (Linux): an orphaned process becomes a child of the keeper. So
 every process that a server started stays below its keeper, even if it changes its environment, group, or session. The

@@ -26,7 +26,7 @@ RunOnce = Callable[[Callable[[Link], Awaitable[Any]]], Awaitable[Any]]
 
 
 class CallPlan(Protocol):
-    """What is known about a call in advance."""
+    """Known facts about a call before it is sent."""
 
     @property
     def seconds(self) -> float:

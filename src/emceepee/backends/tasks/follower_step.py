@@ -42,7 +42,7 @@ class Reason(Enum):
     ERROR = auto()
     """The call ended with a JSON-RPC error."""
     BROKEN = auto()
-    """What it says makes no sense, again and again."""
+    """The server's statuses are repeatedly invalid."""
 
 
 # Events.

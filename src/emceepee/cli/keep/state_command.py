@@ -58,14 +58,14 @@ def add_state_command(
         return works.add_parser(name, help=words, description=words, parents=[*places, nested])
 
     add("check", "Look for damage; the exit code is 1 if there is any.")
-    add("compact", "Give the space of what was deleted back to the disk.")
+    add("compact", "Return the space of deleted records to the disk.")
     forget = add("forget", "Delete sessions that no running emceepee holds.")
     what = forget.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "sessions", nargs="*", default=[], metavar="SESSION", help="ids of sessions, as export shows them"
     )
     what.add_argument(
-        "--older-than", type=duration, metavar="AGE", help="those that did not change for that long: 30m, 12h, 7d"
+        "--older-than", type=duration, metavar="AGE", help="sessions without a change for that long: 30m, 12h, 7d"
     )
     seal = add("seal", "Encrypt servers that Redis has without encryption, after showing them.")
     seal.add_argument("--yes", action="store_true", help="do not ask; for scripts")
@@ -237,7 +237,7 @@ def _check(path: Path, options: argparse.Namespace) -> StateReport:
     facts: Facts = {"path": str(path), "problems": found}
     if not found:
         return StateReport(facts=facts, text=f"{path}: nothing is wrong.\n")
-    way_out = "Put a copy from before in its place, or move it away and start anew."
+    way_out = "Restore an earlier copy, or move the file away and start with a new one."
     problems = f"emceepee: the state file {path} is damaged. {way_out}\n"
     text = "".join(f"{path}: {words}\n" for words in found)
     return StateReport(facts=facts, text=text, problems=problems, code=PROBLEM)
@@ -265,7 +265,7 @@ def _forget(path: Path, options: argparse.Namespace) -> StateReport:
         "unknown": list(found.unknown),
     }
     problems = "".join(
-        f"emceepee: there is no session {name}; export shows those there are\n" for name in found.unknown
+        f"emceepee: there is no session {name}; export shows all sessions\n" for name in found.unknown
     )
     if found.held:
         problems += f"emceepee: a running emceepee holds {len(found.held)} of them; stop it first\n"

@@ -75,7 +75,7 @@ def claim_worker(environment: MutableMapping[str, str]) -> WorkerSpec | None:
 def worker_command(arguments: Sequence[str] | None, port: int) -> list[str]:
     """Return the parent's own command line with a worker's flags appended: the last of two equal flags wins.
 
-    With `arguments` None, use the interpreter's original arguments, which include the program, whatever its name.
+    With `arguments` None, use the interpreter's original arguments, which include the name of the program.
     """
     own = sys.orig_argv[1:] if arguments is None else ["-P", "-m", "emceepee", *arguments]
     return [sys.executable, *own, "--port", str(port), "--workers", "1"]

@@ -52,7 +52,7 @@ class _Seat:
 
 @dataclass(slots=True, eq=False)
 class _Told:
-    """What the operator was already notified of."""
+    """Events that the operator was already notified of."""
 
     is_ready: bool = False
     links: list[str] = field(default_factory=list)  # deferred until all workers are ready

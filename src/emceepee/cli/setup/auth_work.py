@@ -68,7 +68,7 @@ class Desk:
             raise AuthError(f"{name} is disabled by a mistake in its configuration: {spec.target.reason}")
         if not known:
             near = near_names(name, {each.server for each in views} | self.specs.keys())
-            meant = f"Did you mean {' or '.join(near)}?" if near else "emceepee auth list shows those there are."
+            meant = f"Did you mean {' or '.join(near)}?" if near else "emceepee auth list shows all servers."
             whose = "" if self.principal == LOCAL else f" for {self.principal}"
             raise AuthError(f'there is no server called "{name}"{whose}. {meant}')
         return known[0]

@@ -29,10 +29,10 @@ _E = TypeVar("_E", bound=BaseException)
 
 
 class FindingCode(StrEnum):
-    """What can be wrong; stable, for programs."""
+    """Possible problems of a server; stable, for programs."""
 
     MISSING_COMMAND = "missing_command"
-    """The program that it is started with is not there, or not on the PATH."""
+    """Its program does not exist, or is not on the PATH."""
     WRONG_INTERPRETER = "wrong_interpreter"
     """The program is there, but cannot run the server: another Python or Node.js has it."""
     BAD_REFERENCE = "bad_reference"
@@ -58,7 +58,7 @@ class FindingCode(StrEnum):
     NOTHING_THERE = "nothing_there"
     """Something answers at its address, and is no MCP server."""
     ENDS_AT_START = "ends_at_start"
-    """Its process ends at once; what it said is quoted."""
+    """Its process exits at once; the message quotes its output."""
     NO_ANSWER = "no_answer"
     """It does not answer in time."""
     NOT_USABLE = "not_usable"
@@ -154,12 +154,12 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
         return Finding(
             code=FindingCode.PRINTS_TO_STDOUT,
             message=f"{seen.error}. It printed to standard output: {_shown(seen.stdout)}",
-            remedy="that is for messages only: see what it says, and let it log to standard error",
+            remedy="standard output is for messages only: read the output, and let the server log to standard error",
         )
     return Finding(
         code=FindingCode.ENDS_AT_START,
         message=f"{seen.error}",
-        remedy="mend what it complains of; variables that it needs go under env",
+        remedy="fix the reported problem; required environment variables go under env",
     )
 
 
@@ -208,7 +208,7 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
         return Finding(
             code=FindingCode.CLOSED_PORT,
             message=f"nothing listens at {host}",
-            remedy="start the server, or mend the port in its url",
+            remedy="start the server, or fix the port in its url",
         )
     if isinstance(error, TimeoutError):
         return Finding(

@@ -108,7 +108,7 @@ def _offers_taking(options: argparse.Namespace, planned: Sequence[PlannedServer]
     if options.yes or options.json or options.dry_run or not can_ask() or not any(plan.is_behind for plan in planned):
         return False
     return agrees(
-        "Remove them from the clients' own files, too? Else they are started twice once emceepee is installed."
+        "Also remove them from the clients' own files? Otherwise they start twice once emceepee is installed."
     )
 
 

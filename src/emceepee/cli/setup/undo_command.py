@@ -97,7 +97,7 @@ def _chosen(changes: list[JournalEntry], options: argparse.Namespace) -> list[Jo
     if options.number is None:
         return changes[:1]
     if options.number not in [change.number for change in changes]:
-        raise ClientError(f"there is no change {options.number}; emceepee undo --list shows those there are")
+        raise ClientError(f"there is no change {options.number}; emceepee undo --list shows all changes")
     if options.forget:
         return [change for change in changes if change.number == options.number]
     return [change for change in changes if change.number >= options.number]

@@ -62,7 +62,7 @@ class FormPrompts:
         self._ask_heading(question)
         if question.get("mode") == "url":
             self._write(f"  {printable(str(question.get('url', '')))}\n")
-            return {"action": _ACTIONS[await self._agrees("Did you open it, and do what it says?")]}
+            return {"action": _ACTIONS[await self._agrees("Did you open it and follow its instructions?")]}
         schema = question.get("requestedSchema")
         content = await self._fill_in(schema if isinstance(schema, dict) else {})
         if content is None:

@@ -99,7 +99,7 @@ def _outcome(found: JsonObject, options: argparse.Namespace) -> int:
     for error in found["errors"]:
         complain(f"{error.get('server')}: {error.get('message')}")
     if found["errors"] and not options.json:
-        complain("`emceepee doctor` says what is wrong with servers, and how to mend it")
+        complain("`emceepee doctor` reports problems of servers and how to fix them")
     return FAILED if found["errors"] else DONE
 
 
@@ -125,7 +125,7 @@ async def _read(options: argparse.Namespace, caller: ToolCaller) -> int:
             try:
                 data = base64.b64decode(blob)
             except binascii.Error:
-                raise CallFailed(f"{options.uri} is not what it says: no base64") from None
+                raise CallFailed(f"{options.uri} is invalid: its content is not base64") from None
             sys.stdout.flush()
             sys.stdout.buffer.write(data)
         elif isinstance(contents, dict):

@@ -29,7 +29,7 @@ import { WaterfallView } from "./views/waterfall/waterfall.js";
  * @import { ViewName } from "./shell/sidebar.js"
  */
 /**
- * What fills the main part of the page. `tick` is called once a second while it is shown.
+ * The main part of the page. `tick` is called once a second while it is shown.
  * @typedef {object} View
  * @property {Element} element
  * @property {(parameter: string, query: string) => void} show
@@ -94,7 +94,7 @@ class Views {
     };
   }
 
-  /** The keyboard moves it, too. */
+  /** Created on first use, for the keyboard as well as for the mouse. */
   get waterfall() {
     return (this.#waterfall ??= new WaterfallView(this.store));
   }

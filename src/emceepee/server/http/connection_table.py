@@ -127,7 +127,7 @@ class ConnectionTable:
             self._is_budget_logged = False
 
     def enter(self, connection: Waiting) -> bool:
-        """Count a connection. At the limit, close the one that has waited longest; return False if none waits."""
+        """Count a connection. At the limit, close the longest waiting connection; return False if none waits."""
         self._count += 1
         if self._count > self._most:
             if not self._is_limit_logged:

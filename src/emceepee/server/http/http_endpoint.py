@@ -300,7 +300,7 @@ class HttpEndpoint:
         if connection is not None:
             connection.session.touch()
             return connection
-        await self._refuse(http, value, 404, "Session not found: it has ended. Begin anew with initialize.")
+        await self._refuse(http, value, 404, "Session not found: it has ended. Begin again with initialize.")
         return None
 
     async def _refuse(self, http: HttpRequest, value: object, status: int, words: str, *headers: Header) -> None:

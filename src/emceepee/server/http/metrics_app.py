@@ -15,8 +15,8 @@ from emceepee.server.metrics import CONTENT_TYPE, METRICS_PATH, Metrics
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import Headers, Receive, Scope, Send, respond, respond_json
 
-_PROOF = "The figures are for programs on this machine, or for those that send the token: Authorization: Bearer …"
-_PAGE = "The figures are not for web pages."
+_PROOF = "Metrics are for programs on this machine, or with the token in a header: Authorization: Bearer …"
+_PAGE = "Metrics are not for web pages."
 
 
 class MetricsApp:
@@ -62,7 +62,7 @@ async def _reject(send: Send, why: Rejection) -> None:
 async def metrics_listener(
     app: MetricsApp, host: str, port: int, limits: Limits, announce: Callable[[str], object]
 ) -> AsyncIterator[None]:
-    """Raises: OSError if the address cannot be had."""
+    """Raises: OSError if the address is in use or not available."""
     listener, tasks, ready = listen_on(host, port), TaskOwner("metrics"), asyncio.Event()
     table = ConnectionTable(limits)
 

@@ -162,8 +162,8 @@ class _Loss:
 
 
 _LOST = _Loss(
-    of_a_request="The replica of emceepee that served this {} was lost, and it is not known how far it came. The "
-    "session goes on at another replica: look how things stand there before you call again.",
+    of_a_request="The replica of emceepee that served this {0} was lost, and the {0} may have run in part. The "
+    "session continues on another replica: check whether it took effect before you call again.",
     of_anything_else="The replica that served this request was lost with it.",
 )
 _STOPPED = _Loss(

@@ -125,7 +125,7 @@ async def serve_http(
     same port, and each gets some of the connections.
 
     Raises:
-        OSError: the address cannot be had.
+        OSError: the address is in use or not available.
     """
     listener = listener or listen_on(host, port, shares_port=shares_port)
     table = ConnectionTable(limits)
@@ -164,7 +164,7 @@ def url_of(host: str, listener: socket.socket, *, is_tls: bool = False) -> str:
 
 
 def listen_on(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
-    """Listen. With `shares_port`, other processes can too, and each gets some of the connections. Raises: OSError."""
+    """Listen. With `shares_port`, other processes share the port and its connections. Raises: OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -300,8 +300,8 @@ class SessionDirectory:
         session = self._sessions.most_idle(principal)
         if session is None or not self._sessions.remove(session):
             return False
-        log.info("session_gave_way", wasUsed=session.profile.was_used)
-        self._tasks.spawn(self._end(session), name="give way")
+        log.info("session_evicted", wasUsed=session.profile.was_used)
+        self._tasks.spawn(self._end(session), name="evict")
         return True
 
     def _sweep(self) -> None:

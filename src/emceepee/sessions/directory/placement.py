@@ -28,7 +28,7 @@ _NAMING = frozenset({KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION})  # these n
 
 
 class Placement:
-    """What this process knows about the other replicas that share its store."""
+    """This process's knowledge of the other replicas that share its store."""
 
     def __init__(self, store: Store, clock: Clock, *, lease_seconds: float, random: Random | None = None) -> None:
         self._store, self._clock = store, clock

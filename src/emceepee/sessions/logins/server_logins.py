@@ -1,6 +1,6 @@
 """Logins to servers: the tokens of all principals, running logins, and returning browsers.
 
-A browser may return to another process than the one that waits for it: see `redirect_inbox.py`.
+A browser may return to a different process than the waiting process: see `redirect_inbox.py`.
 """
 
 import json
@@ -70,7 +70,7 @@ class FixedCallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedOut:
-    """`was_told` is True if the authorization server revoked the tokens, so that nobody can use them any more."""
+    """`was_told` is True if the authorization server revoked the tokens: a stolen copy is useless."""
 
     had_tokens: bool
     was_told: bool = False

@@ -292,8 +292,8 @@ class Questions:
             raise EmceepeeError(
                 f'No {kind} request "{request_id[:60]}" waits for an answer here. {why}'
                 if why is not None
-                else f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, has expired, or was '
-                f"never there. {call_to(lister)} shows those that wait.",
+                else f'No {kind} request "{request_id[:60]}" waits for an answer: it was answered, it expired, or it '
+                f"never existed. {call_to(lister)} shows open requests.",
                 code=ErrorCode.REQUEST_NOT_FOUND,
             )
         return entry

@@ -162,7 +162,7 @@ class ServerRegistry:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
             if self.has_replicas():
                 raise NotAllowed(
-                    f'Server "{name}" is in the configuration file, which other replicas of emceepee follow, too. '
+                    f'Server "{name}" is in the configuration file, which other replicas of emceepee also follow. '
                     "Remove it there: edit the file, or use the command `emceepee servers remove`."
                 )
             del self._operators[name]
@@ -220,7 +220,7 @@ class ServerRegistry:
         if name in self._operators:
             raise NotAllowed(
                 f'Server "{name}" is in the configuration file, and is changed there: edit the file, or use the '
-                "command `emceepee servers`. What is changed there takes effect at once."
+                "command `emceepee servers`. The change takes effect at once."
             )
         raise UnknownBackend(name, known=[*self._operators, *added, *disabled])
 

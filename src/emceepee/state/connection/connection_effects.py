@@ -40,7 +40,7 @@ class StopTimer:
 
 @dataclass(frozen=True, slots=True)
 class AdmitWaiters:
-    """Give the link to all waiters."""
+    """Pass the link to all waiters."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ CLOSED = LinkEnd(LinkEndKind.CLOSED, "the connection was closed")
 UNUSED = LinkEnd(LinkEndKind.UNUSED, "nobody used it for a while; the next call starts it again")
 GAVE_WAY = LinkEnd(LinkEndKind.UNUSED, "it was idle, and another server needed room; the next call starts it again")
 RECONNECTED = LinkEnd(LinkEndKind.REPLACED, "reconnect_server was called")
-OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it is connected anew in another protocol version")
+OTHER_ERA = LinkEnd(LinkEndKind.REPLACED, "it reconnects with another protocol version")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,7 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class ReconnectAsked:
-    """A new link is requested, whatever the current state."""
+    """A new link is requested, in any state."""
 
 
 @dataclass(frozen=True, slots=True)

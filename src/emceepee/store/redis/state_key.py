@@ -61,7 +61,7 @@ class SharedKey:
         raise unusable_because(
             self._address,
             f"has secrets under another key than that in the variable {VARIABLE}",
-            "Give the right key; every replica needs the same",
+            "Use the key that the secrets were encrypted with; every replica needs the same key",
         )
 
     def sealed(self, server: ServerConfiguration) -> bytes | None:

@@ -188,7 +188,7 @@ class Database:
             return
         (found,) = self.connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            way_out = "Put a copy from before in its place, or move it away and start anew"
+            way_out = "Restore an earlier copy, or move the file away and start with a new one"
             raise unusable_because(self.path, f"is damaged ({found})", way_out)
 
     def _make_ready(self) -> None:

@@ -16,7 +16,7 @@ class KeyTable:
         self._written: dict[str, Keys] = {}
 
     def write(self, connection: sqlite3.Connection, wanted: Mapping[str, Keys], new: frozenset[str]) -> dict[str, Keys]:
-        """Give each session its wanted keys that are free. Return the result, for `remember` after the commit."""
+        """Assign each session its wanted keys that are free. Return the result, for `remember` after the commit."""
         changed = {session_id: keys for session_id, keys in wanted.items() if self._written.get(session_id) != keys}
         if not changed:
             return {}

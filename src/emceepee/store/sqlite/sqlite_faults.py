@@ -13,7 +13,7 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 _ROOM = "Make room on its disk"
 _WRITABLE = "Let this user write it and the directory that it is in"
-_ANEW = "Put a copy from before in its place, or move it away and start anew"
+_ANEW = "Restore an earlier copy, or move the file away and start with a new one"
 _LOCAL_DISK = "Put it on a local disk"
 _ELSEWHERE = "name another with --state sqlite:PATH, or keep nothing with --state memory"
 _END_OTHER = "End the program that locks it"

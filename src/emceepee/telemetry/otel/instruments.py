@@ -1,4 +1,4 @@
-"""Metrics: the durations of requests and sessions. Attribute values are bounded, whatever names others choose."""
+"""Metrics: the durations of requests and sessions. Attribute values are bounded for any names that others choose."""
 
 from opentelemetry.metrics import Histogram, Meter
 

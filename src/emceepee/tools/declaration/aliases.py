@@ -14,7 +14,7 @@ _INSTEAD = {"server": "name", "name": "server", "args": "arguments", "arguments"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aliases:
-    """What one tool takes for its arguments."""
+    """The argument names that one tool accepts."""
 
     own: frozenset[str]
     others: Mapping[str, str]  # the argument that another name stands for

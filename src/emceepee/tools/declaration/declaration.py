@@ -43,7 +43,7 @@ AnyServer = Annotated[str | None, Field(description="Default: all")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """What a result says by itself, so that the notices behind it need not repeat it."""
+    """The facts that a result states by itself, so that the notices behind it need not repeat them."""
 
     ended_task: str | None = None
     created_task: str | None = None
@@ -89,10 +89,10 @@ ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What a tool says of itself on a surface that lists few tools. It takes all its arguments there, too."""
+    """The shorter description of a tool on a surface that lists few tools. The tool still accepts all its arguments."""
 
     description: str
-    arguments: tuple[str, ...] | None = None  # those that are listed; None: all
+    arguments: tuple[str, ...] | None = None  # the listed ones; None: all
     words: Mapping[str, str] = field(default_factory=dict)  # on arguments, instead of those in its parameters
 
 
@@ -140,7 +140,7 @@ class Tool:
         return self.input_schema | {"properties": shown}
 
     def check(self, arguments: JsonObject) -> BaseModel:
-        """Arguments under their own names. Raises: InvalidArguments, naming those that do not fit."""
+        """Return the arguments under their own names. Raises: InvalidArguments, naming the wrong ones."""
         if len(arguments) > MOST_ARGUMENTS:
             raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
         for name, value in arguments.items():
@@ -184,9 +184,9 @@ class Tool:
         return InvalidArguments(f"{self.name} cannot be called like this: {words}{end}", details={"problems": entries})
 
     def _both_given(self, path: Path) -> str | None:
-        """Of a name that was not taken for the argument it stands for: because that one is given too."""
+        """Explain that an alias was rejected because its argument is given as well; None for any other name."""
         meant = self.aliases.others.get(str(path[0])) if len(path) == 1 else None
-        return meant and f"stands for {meant}, which is given too and differs; give one of them"
+        return meant and f"stands for {meant}, which is given as well and differs; pass one of them"
 
     def begin_span(
         self,

@@ -1,4 +1,4 @@
-"""What clients are told of a tool besides its text: what it does to the world, and when a model should see it."""
+"""Facts about a tool that clients get besides its text: its effect on the world, and when a model should see it."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolEffect:
-    """What a tool may do, in the protocol's four hints and with the protocol's defaults: the worst."""
+    """The effects of a tool, as the protocol's four hints, with the protocol's defaults: the worst case."""
 
     read_only: bool = False
     destructive: bool = True
@@ -15,7 +15,7 @@ class ToolEffect:
     open_world: bool = True  # a server is asked or told; false: only emceepee's own records are touched
 
     def annotations(self) -> JsonObject:
-        """What matters most, and else only what a client would not assume.
+        """Return the most important hint, and the others only if they differ from a client's assumption.
 
         The second and third mean nothing of a tool that only reads.
         """

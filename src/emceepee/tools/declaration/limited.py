@@ -17,7 +17,7 @@ _REQUIRED: Any = ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitedBy:
-    """Marks a field. `most` is the limit that bounds it, and `names` the one that stands for {} in its description."""
+    """Marks a field. The limit `most` bounds it, and the limit `names` replaces {} in its description."""
 
     description: str
     names: str | None = None

@@ -6,8 +6,8 @@ from pydantic import BaseModel
 
 from emceepee.wire.json_types import JsonObject
 
-# That no other argument may be given is not said: the check says it, with the one that was meant; and a client that
-# checked by the schema would stop the other names that are taken.
+# The schema does not forbid other arguments. The check reports them and suggests the right name; a client that
+# validated by the schema would reject the accepted aliases.
 _SILENT = (("default", None), ("additionalProperties", False))
 # Nobody goes below the bounds on purpose, and what is not said is not so, or may be anything.
 _WEAK = (("minimum", 0), ("minimum", 1), ("minLength", 1), ("default", False), ("additionalProperties", True))

@@ -7,7 +7,7 @@ from emceepee.clock import Clock
 from emceepee.state.regex import LineRegex
 from emceepee.wire.json_types import JsonObject
 
-MOST_SECONDS = 2.0  # of one call; then the caller is told where to go on
+MOST_SECONDS = 2.0  # of one call; then the reply names the line to continue from
 LONGEST_SHOWN = 400  # bytes of a line; of a longer one what is around the match
 AROUND = 120  # bytes
 LONGEST_LINE = 64 << 10  # bytes that are held to have a line whole

@@ -51,7 +51,7 @@ def is_json(text: bytes) -> bool:
 
 
 def kind_of(text: memoryview) -> str:
-    """What begins there: object, list, string, boolean, null, or number."""
+    """Return the kind of the value at the beginning: object, list, string, boolean, null, or number."""
     begin = _after_blanks(text, 0)
     return _KINDS.get(bytes(text[begin : begin + 1]), "number")
 
@@ -154,7 +154,7 @@ def _inside(text: memoryview) -> int:
 
 
 def _member_at(text: memoryview, position: int, is_object: bool, budget: Budget) -> tuple[Member, int]:
-    """The one that begins there, and where the next one does."""
+    """Return the member at this position, and the position of the next one."""
     name = None
     if is_object:
         end = _end(text, position)

@@ -1,7 +1,7 @@
 """A result over the caller's limit: its head, its shape and a handle, instead of all of it.
 
-What is kept is one text. If the result is one text, or one text and the same as structured content, it is that text;
-else it is the result as JSON, with line breaks. Images and audio are not kept: they pass as they are.
+One text is stored. If the result is one text, or one text and the same as structured content, it is that text;
+else it is the result as JSON, with line breaks. Images and audio are not stored: they pass unchanged.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What a large JSON text is like: its shape in a line, and a short version of it that is JSON as well.
+"""An outline of a large JSON text: its shape in a line, and a short version that is JSON as well.
 
 The text is opened level by level and within budgets, so that most of it is skipped and never becomes objects.
 """
@@ -15,7 +15,7 @@ from emceepee.tools.excerpts.json_members import OPENED_AT_ONCE, Member, count, 
 from emceepee.wire.codec import Unreadable, decode, encode
 from emceepee.wire.json_types import JsonObject
 
-MOST_SAMPLED = 10  # entries of a list that are looked at
+MOST_SAMPLED = 10  # entries that are read of a list
 DEEPEST = 6  # levels of a shape
 DEEPEST_PREVIEW = 20  # levels
 LEAST_ROOM = 24  # characters for a value that is cut
@@ -44,7 +44,7 @@ class _Either(list[Any]):
 
 
 class Outline:
-    """Looks at one text until its budgets end. What it did not look at is counted, or marked as more."""
+    """Reads one text until its budgets are used up. The rest is counted, or marked as more."""
 
     def __init__(self, text: bytes | bytearray | memoryview, *, now: Callable[[], float] = perf_counter) -> None:
         view = memoryview(text)
@@ -201,7 +201,7 @@ class _Node:
 
 
 def _looking_ahead(found: "Iterator[tuple[str, _Node]]") -> "Iterator[tuple[int, str, _Node]]":
-    """Each with the number of those that are left, itself included; more than four are not counted."""
+    """Yield each node with the number of remaining nodes, itself included; the count stops at four."""
     waiting = deque(islice(found, 4))
     while waiting:
         name, node = waiting[0]

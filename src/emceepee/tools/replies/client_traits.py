@@ -1,4 +1,4 @@
-"""What particular clients do that the protocol does not say, by the name with which they introduce themselves.
+"""Behavior of particular clients that the protocol does not define, by the name that they send in `initialize`.
 
 Measured with the clients' own programs. A client that is not named here gets what the protocol promises everyone.
 """
@@ -19,7 +19,7 @@ class ClientTraits:
 
 ORDINARY = ClientTraits()
 # Timeouts in configurations are mostly multiples of five seconds; the default of Codex is 300, and it was 50 to 105 ms
-# late. A person's interruption falls into such a moment once in 14 times, and then leaves a task.
+# late. A person's interruption falls into this window once in 14 times, and then leaves a task.
 TIMEOUT_STEP, EARLIEST, LATEST = 5.0, -0.1, 0.25
 CODEX_TURN = "x-codex-turn-metadata"  # in `_meta` of each call; `turn_trigger` is `user` in its terminal interface
 _BY_BEGINNING = {

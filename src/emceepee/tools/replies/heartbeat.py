@@ -17,7 +17,7 @@ Send = Callable[[JsonObject], None]
 
 @contextmanager
 def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iterator[None]:
-    """While the block waits, tell a caller that asked for progress how long it has waited."""
+    """While the block waits, send the waiting time to a caller that asked for progress."""
     if caller.on_progress is None:
         yield
         return

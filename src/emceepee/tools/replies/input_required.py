@@ -40,7 +40,7 @@ _PURPOSE = b"request state"  # keeps these apart from what else is made of the s
 
 
 class BadRound(Exception):
-    """What was sent again is not what emceepee asked for; the text says what to do."""
+    """The repeated call does not answer what emceepee asked; the text names the next step."""
 
 
 def read_round(params: JsonObject, session: Session) -> InputRound | None:
@@ -54,13 +54,13 @@ def read_round(params: JsonObject, session: Session) -> InputRound | None:
         raise BadRound(f"tools/call: {RESPONSES} came without the {STATE} that belongs to them: send both again")
     named, _, seal = state.rpartition(".")
     if not hmac.compare_digest(seal.encode(), _seal(session, named, params).encode()):
-        raise BadRound(f"tools/call: the {STATE} is not of this call in this session; leave it out to call anew")
+        raise BadRound(f"tools/call: the {STATE} belongs to another call or session; leave it out to call again")
     task_id, _, asked_ms = named.partition(".")
     return InputRound(task_id, responses if isinstance(responses, dict) else {}, int(asked_ms) / 1000)
 
 
 def describe_task(task: Task, session: Session, caller: RequestContext) -> CallResult:
-    """What a caller hears of its call that has become a task: a question that it takes, or the task."""
+    """Return the reply to a call that has become a task: a question that the caller can take, or the task."""
     if questions := _questions_for(caller, session, task):
         asked = {
             question.request_id: {"method": "elicitation/create", "params": request_params(question)}
@@ -133,7 +133,7 @@ def _open_questions(session: Session, task: Task) -> list[Question]:
 
 
 def _questions_for(caller: RequestContext, session: Session, task: Task) -> list[Question]:
-    """Those of the task that the caller takes in this way."""
+    """Return the task's questions that the caller takes in a result."""
     options, questions = session.notice_options, session.questions
     if not options.asks_natively or not questions.is_any_open:
         return []

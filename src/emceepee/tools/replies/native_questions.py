@@ -12,7 +12,7 @@ _LINK_SCHEMES = ("https://", "http://")
 
 
 def declared_modes(capability: JsonValue) -> frozenset[str]:
-    """What a caller takes, by the capability `elicitation` that it declared. An empty one means forms."""
+    """Return the modes in the capability `elicitation` that a caller declared. An empty capability means forms."""
     if not isinstance(capability, dict):
         return frozenset()
     return frozenset(mode for mode in (FORM, URL) if isinstance(capability.get(mode), dict)) or frozenset({FORM})
@@ -23,9 +23,9 @@ def mode_of(question: Question) -> str:
 
 
 def request_params(question: Question) -> JsonObject | None:
-    """What the user is asked, with the name of the server that asks; None if no client could show it.
+    """Return the params of the question to the user, with the server's name; None if no client could show it.
 
-    The rest of what the server sent is left out: it was meant for emceepee, or for nobody.
+    The rest of the server's params is left out: it was meant for emceepee, or for nobody.
     """
     params = question.params
     asked: JsonObject = {"mode": mode_of(question), "message": f"[{question.server}] {params.get('message', '')}"}

@@ -1,4 +1,4 @@
-"""What a reply carries besides its result: what happened since the last one, and what waits on the caller."""
+"""Additions to a result in a reply: events since the last reply, and open questions and tasks."""
 
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -49,7 +49,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """What a reply tells besides its result: an object per block, and all in one for programs."""
+    """The notices in a reply: an object per block, and all in one for programs."""
 
     blocks: list[JsonObject]
     structured: JsonObject
@@ -144,7 +144,7 @@ def new_questions(found: Delivery, digest: Digest) -> frozenset[str]:
 def split_questions(
     session: Session, questions: Iterable[Question], conversation: object | None
 ) -> tuple[list[Question], list[Question]]:
-    """Return those that the conversation sees in full, and those of other conversations in the same session."""
+    """Split the questions: shown to this conversation in full, or belonging to others in the same session."""
     own: list[Question] = []
     others: list[Question] = []
     for question in questions:
@@ -160,9 +160,9 @@ def pending_client(
     bare: Collection[str] = (),
     unread: Mapping[str, float] = NOTHING_UNREAD,
 ) -> JsonObject:
-    """What waits on the caller: a line each, with form or messages where `detailed`, with the id only where `bare`.
+    """Return the open questions: a line each, with form or messages if in `detailed`, with the id only if in `bare`.
 
-    Those of `others`, which are of another conversation, are only counted.
+    Questions of another conversation, `others`, are only counted.
     """
     by_kind: dict[QuestionKind, list[Question]] = {kind: [] for kind in QuestionKind}
     for question in asked:

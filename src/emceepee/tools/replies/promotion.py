@@ -1,4 +1,4 @@
-"""What a caller hears when its call has become a task."""
+"""The reply to a call that has become a task."""
 
 from collections.abc import Collection, Mapping
 from typing import NotRequired, TypedDict, cast
@@ -38,7 +38,7 @@ class ProxyTask(TypedDict):
 
 
 class PendingOnServer(TypedDict):
-    """What the server is busy with, and what it asks."""
+    """The server's running tasks, and its open questions."""
 
     server: str
     tasks: list[TaskSummary]
@@ -48,7 +48,7 @@ class PendingOnServer(TypedDict):
 
 
 class Promotion(TypedDict):
-    """What the reply of a promoted call has as structured content."""
+    """The structured content of a promoted call's reply."""
 
     proxy_task: ProxyTask
     pending_on_server: PendingOnServer
@@ -111,7 +111,7 @@ def _with_questions(value: JsonObject, pending: JsonObject) -> JsonObject:
 
 def _next(task: Task) -> str:
     wait = f"{call_to('get_task_result', task_id=task.task_id)} waits for the result"
-    return f"{wait}; {call_to('await_activity')} waits for whatever happens next."
+    return f"{wait}; {call_to('await_activity')} waits for the next event."
 
 
 def _asking(question: Question, room: int, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:

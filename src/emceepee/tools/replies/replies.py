@@ -22,8 +22,8 @@ from emceepee.wire.json_types import JsonObject
 
 OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
 MOVE_NOTICE: JsonObject = {
-    MOVED: "Another replica of emceepee took this session over while this was served. What servers told here "
-    "meanwhile is not kept: look how things stand."
+    MOVED: "Another replica of emceepee took this session over during this call. Messages that servers sent here since "
+    "then are lost: check the status of your tasks and servers."
 }
 
 
@@ -96,7 +96,7 @@ def with_unsaved(
 
 
 def _are_structured(session: Session, caller: RequestContext) -> bool:
-    """Return whether notices stand in structured content, too."""
+    """Return whether the structured content carries notices as well."""
     structured = session.notice_options.structured
     return not traits_of(caller.client_name).shows_both_copies if structured is None else structured
 

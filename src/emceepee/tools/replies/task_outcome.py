@@ -1,4 +1,4 @@
-"""What a task has come to, as the call itself would have returned it."""
+"""The outcome of a task, as the call itself would have returned it."""
 
 from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.sessions.session import Session

@@ -175,7 +175,7 @@ BREAKS: dict[str, tuple[Callable[[Peer], None], str]] = {
     "closes": (Peer.close, "ended before an answer"),
     "talks nonsense": (lambda peer: peer.send(b"nonsense\r\n\r\n"), "not HTTP"),
     "says too much": (lambda peer: peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}{}"), "beyond its end"),
-    "stops halfway": (_half, "in the middle of the answer"),
+    "stops halfway": (_half, "during the answer"),
 }
 
 

@@ -104,7 +104,7 @@ async def test_a_redirect_that_leads_nowhere_says_whom_to_ask(
     peer = await server.peer()
     await peer.request()
     redirect(peer, location)
-    assert "does not say where to; ask whoever runs the server" in str(await failure_of(opening))
+    assert "redirects without an address; ask the server's operator" in str(await failure_of(opening))
 
 
 async def test_redirects_are_followed_a_few_times_only(server: RawServer, dialer: Dialer) -> None:

@@ -236,7 +236,7 @@ async def test_a_reset_in_the_middle_is_told_as_such(client: HttpClient, server:
     response = await asking
     assert await response.readany() == b"half"
     peer.reset()
-    with pytest.raises(HttpFailure, match="in the middle of the answer"):
+    with pytest.raises(HttpFailure, match="during the answer"):
         await response.readany()
 
 

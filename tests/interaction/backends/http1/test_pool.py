@@ -216,7 +216,7 @@ async def test_a_slow_reader_makes_the_server_wait_and_gets_everything(pool: Con
     assert read == size
 
 
-# Connections that cannot be had.
+# Unavailable connections.
 
 
 async def test_where_nobody_listens_there_is_no_connection(pool: ConnectionPool) -> None:

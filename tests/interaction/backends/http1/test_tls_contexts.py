@@ -130,9 +130,7 @@ async def test_a_server_under_another_name_is_reached_if_that_name_is_given(
 async def test_a_certificate_that_has_expired_is_named_as_such(pool: ConnectionPool, authority: Authority) -> None:
     async with private_server(authority, days=-1) as server:
         words = await failure_of(client_of(pool, server, TlsSettings(ca=str(authority.file))))
-    assert words.startswith(
-        "its certificate is not valid: certificate has expired. Whoever runs the server has to renew"
-    )
+    assert words.startswith("its certificate is not valid: certificate has expired. The server's operator has to renew")
 
 
 async def test_an_insecure_server_is_reached_whoever_it_is(pool: ConnectionPool, authority: Authority) -> None:

@@ -117,7 +117,7 @@ async def test_a_body_without_a_length_that_a_reset_ends_is_not_whole(data: byte
     line.hear(data)
     line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
     failure = await outcome(response)
-    assert str(failure) == "the connection ended in the middle of the answer: Connection reset by peer"
+    assert str(failure) == "the connection ended during the answer: Connection reset by peer"
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)

@@ -68,7 +68,7 @@ async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
     line.hang_up(ConnectionResetError(104, "Connection reset by peer"))
     await response.wait_for_head()
     assert await response.readany() == b"hello"
-    with pytest.raises(HttpFailure, match="in the middle of the answer: Connection reset by peer"):
+    with pytest.raises(HttpFailure, match="during the answer: Connection reset by peer"):
         await response.readany()
 
 

@@ -120,7 +120,7 @@ async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_re
         assert (first.heard, second.heard) == (["elicitation/create"], [])
         calls.create_task(two.request("tools/call", {}, origin=object()))
         await settle()
-        with pytest.raises(RpcError, match="cannot be told"):
+        with pytest.raises(RpcError, match="cannot know which"):
             await scene.listener.handle_request("elicitation/create", {}, None)
         scene.opened[0].answer_calls()
 
@@ -196,7 +196,7 @@ async def test_what_names_a_task_or_its_progress_goes_to_whoever_began_it_or_to_
     scene.listener.handle_notification(PROGRESS, {"progressToken": 7}, None)
     scene.listener.handle_notification(STATUS_CHANGED, {"taskId": "t2"}, None)
     unknown = {"_meta": {RELATED_TASK: {"taskId": "t2"}}}
-    with pytest.raises(RpcError, match="cannot be told"):
+    with pytest.raises(RpcError, match="cannot know which"):
         await scene.listener.handle_request("elicitation/create", unknown, None)
     assert second.heard == [], "though it is the only one that calls"
     link.answer_calls()

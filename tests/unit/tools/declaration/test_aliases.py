@@ -77,11 +77,11 @@ def test_a_name_that_may_mean_something_else_is_not_taken(tool: str, name: str) 
 def test_two_names_for_one_argument_must_agree() -> None:
     assert resolved("get_task", task_id="a", taskId="a") == {"task_id": "a"}
     assert refused("get_task", task_id="a", taskId="b") == {
-        "taskId": "stands for task_id, which is given too and differs; give one of them"
+        "taskId": "stands for task_id, which is given as well and differs; pass one of them"
     }
     assert refused("execute_tool", server="a", name="b") == {
         "tool": "is missing",
-        "name": "stands for server, which is given too and differs; give one of them",
+        "name": "stands for server, which is given as well and differs; pass one of them",
     }
 
 

@@ -28,14 +28,14 @@ class Challenge:
 
 
 class Want(StrEnum):
-    """What the server requires to accept the request."""
+    """The server's requirement for accepting the request."""
 
     TOKEN = "token"
-    """A token, or another than the one that was sent."""
+    """A first token, or a different one than the request had."""
     SCOPES = "scopes"
     """A token that may do more."""
     NONCE = "nonce"
-    """The same token, with a proof that has the server's nonce in it."""
+    """Another proof for the same token, which contains the server's nonce."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

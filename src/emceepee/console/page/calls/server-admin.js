@@ -28,7 +28,7 @@ export class ServerAdmin {
   }
 
   /**
-   * What would add it again; what may be a secret is masked.
+   * The settings that add the server again; possible secrets are masked.
    * @param {string} session
    * @param {string} server
    * @returns {Promise<Wire.ServerEntry>}

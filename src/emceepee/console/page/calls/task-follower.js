@@ -91,7 +91,7 @@ export class TaskFollower {
   }
 
   /**
-   * What became of a task that no session has, or null if it works after all.
+   * The ending of a task that no session has, or null if the task still works.
    * @param {string} taskId
    * @returns {Promise<TaskEnding | null>}
    */

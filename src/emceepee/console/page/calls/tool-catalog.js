@@ -103,7 +103,7 @@ export class ToolCatalog {
   }
 
   /**
-   * What the tool says, as a value.
+   * The tool's result, as a value.
    * @param {string} tool
    * @param {unknown} given
    * @returns {Promise<any>}

@@ -15,7 +15,7 @@ import { toLocalInput, toRfc3339 } from "./local-datetime.js";
 /** @type {{ [kind: string]: string }} */
 const INPUT_TYPES = { email: "email", url: "url", date: "date", datetime: "datetime-local" };
 const TEXTAREA_FROM = 200;
-const REQUIRED_MESSAGE = "Please fill this in.";
+const REQUIRED_MESSAGE = "Fill this in.";
 
 /**
  * @param {Field} field

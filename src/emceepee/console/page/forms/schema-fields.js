@@ -1,5 +1,5 @@
-// A property's JSON schema, read as a form field. Schemas come from servers: whatever they hold, the result is a field,
-// and a pattern is only ever shown, because an untrusted one can take for ever to run.
+// A property's JSON schema, read as a form field. Schemas come from servers: any schema results in a field, and a
+// pattern is only shown, never run, because an untrusted pattern can backtrack forever.
 
 import { asArray } from "../lib/safe-json.js";
 
@@ -12,7 +12,7 @@ import { asArray } from "../lib/safe-json.js";
  * @typedef {"text" | "email" | "url" | "date" | "datetime"} TextKind
  */
 /**
- * What a field takes.
+ * The type of the value of a field.
  * @typedef {object} FieldType
  * @property {TextKind | "number" | "integer" | "boolean" | "choice" | "choices" | "json"} kind
  * @property {Option[]} [options] Of a choice.

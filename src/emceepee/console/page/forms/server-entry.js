@@ -1,7 +1,7 @@
 // A server's settings as a person writes them, and as add_server takes them.
 
 /**
- * What stands in the fields. Lists have one entry per line; an argument that would be no such line stands there as JSON.
+ * The text of the fields. Lists have one entry per line; an argument that does not fit on a line is written as JSON.
  * @typedef {object} ServerFields
  * @property {string} name
  * @property {"url" | "command"} kind
@@ -95,7 +95,7 @@ export function entryOf(fields, before) {
   const entry = { ...Object.fromEntries(kept), name: fields.name.trim() };
   if (!entry.name) problems.name = "Give it a name.";
   const secret = kept.find(([, value]) => JSON.stringify(value).includes(MASK));
-  if (secret) problems.name = `It has secrets under ${secret[0]}, which has no field here. Remove it, and add it anew.`;
+  if (secret) problems.name = `It has secrets under ${secret[0]}, which has no field here. Remove the server, and add it again.`;
   if (fields.kind === "url") readAddress(fields, entry, problems);
   else readProgram(fields, entry, problems);
   if (fields.description.trim()) entry.description = fields.description.trim();
@@ -129,7 +129,7 @@ const isUsed = (key, kind) => !isOfOtherKind(key, kind);
  */
 function readAddress(fields, entry, problems) {
   entry.url = fields.url.trim();
-  if (!/^(https?|unix):\/\/./i.test(entry.url)) problems.url = "Give an address that begins with http:// or https://.";
+  if (!/^(https?|unix):\/\/./i.test(entry.url)) problems.url = "Enter an address that begins with http:// or https://.";
   if (fields.type) entry.type = fields.type;
   const { pairs, problem } = readPairs(fields.headers, /^\s*([^:\s]+)\s*:\s*(.*?)\s*$/, "Name: value");
   if (problem) problems.headers = problem;
@@ -143,7 +143,7 @@ function readAddress(fields, entry, problems) {
  */
 function readProgram(fields, entry, problems) {
   entry.command = fields.command.trim();
-  if (!entry.command) problems.command = "Give the program to start.";
+  if (!entry.command) problems.command = "Enter the program to start.";
   const { args, problem: wrongArgument } = readArguments(fields.args);
   if (wrongArgument) problems.args = wrongArgument;
   if (args) entry.args = args;
@@ -198,5 +198,5 @@ function readTimeout(text, entry, problems) {
   if (!text.trim()) return;
   const seconds = Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) entry.timeout_ms = Math.round(seconds * 1000);
-  else problems.timeout = "Give a number of seconds, or nothing.";
+  else problems.timeout = "Enter a number of seconds, or nothing.";
 }

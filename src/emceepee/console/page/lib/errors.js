@@ -1,4 +1,4 @@
-// Whatever was thrown, in words.
+// The message of any thrown value.
 
 /** @param {unknown} error */
 export const messageOf = (error) => (error instanceof Error ? error.message : String(error));

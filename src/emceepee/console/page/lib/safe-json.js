@@ -15,7 +15,7 @@ export function stringify(value, indent) {
 }
 
 /**
- * What should be an array, or an empty one.
+ * The value if it is an array, or else an empty array.
  * @template T
  * @param {T[] | null | undefined} value
  * @returns {T[]}

@@ -3,7 +3,7 @@
 // so that no backslash may stand before one.
 
 const PLAIN = /^[A-Za-z0-9_@+:,./-][A-Za-z0-9_@+:,./=-]*$/;
-// A terminal acts on control characters as they are pasted, inside of quotes, too; the others deceive who reads first.
+// A terminal acts on pasted control characters, even inside quotes; the others deceive a person who reads before pasting.
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/;
 const EACH_UNSAFE = new RegExp(UNSAFE.source, "g");
 const UNQUOTABLE = /'|\\{2,}|\\(?='|$)/g;

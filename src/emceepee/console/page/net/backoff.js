@@ -26,7 +26,7 @@ export class Backoff {
   }
 
   /**
-   * Resolves after the delay, or at once when the network returns or the page is looked at again.
+   * Resolves after the delay, or at once when the network returns or the page becomes visible again.
    * @returns {Promise<void>}
    */
   wait() {

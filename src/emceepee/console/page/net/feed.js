@@ -1,4 +1,4 @@
-// The live feed: keeps one stream open, and hands what it tells to the store.
+// The live feed: keeps one stream open, and passes its messages to the store.
 
 import { asArray } from "../lib/safe-json.js";
 import { RequestLog } from "../state/request-log.js";
@@ -44,7 +44,7 @@ export class Feed {
         await untilVisible();
         continue;
       }
-      // The server ends every feed now and then; whoever comes back at once misses nothing.
+      // The server ends every feed now and then; a page that reconnects at once misses nothing.
       if (Date.now() - this.#liveSince > STABLE_AFTER_MS) {
         this.#liveSince = Infinity;
         continue;

@@ -1,4 +1,4 @@
-// A classic script in the head: the chosen theme stands before the first paint, so that nothing flashes.
+// A classic script in the head: it sets the chosen theme before the first paint, because a later change would flash.
 (() => {
   try {
     const theme = localStorage.getItem("emceepee.theme");

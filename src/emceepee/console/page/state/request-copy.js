@@ -115,7 +115,7 @@ export function asDocument(row, detail) {
 }
 
 /**
- * What whoever pastes it has to know, or nothing.
+ * A warning for the person who pastes the copy, or nothing.
  * @param {string} text
  * @param {Wire.RequestDetail | null} detail
  */

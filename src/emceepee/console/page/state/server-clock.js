@@ -13,7 +13,7 @@ export function synchronize(serverTime) {
 }
 
 /**
- * Call once a second while the page is looked at.
+ * Call once a second while the page is visible.
  * @param {() => void} listener
  */
 export function everySecond(listener) {

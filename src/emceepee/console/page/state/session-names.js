@@ -27,7 +27,7 @@ export function sessionName(store, id) {
 }
 
 /**
- * As short as it can be told apart: without the version, and with the end of the id where two are called the same.
+ * The shortest distinct name: without the version, and with the end of the id where two sessions have the same name.
  * @param {Sessions} store
  * @param {string} id
  */

@@ -1,4 +1,4 @@
-// Everything the feed told, and who wants to hear of changes. Views are told at most once per animation frame.
+// All data of the feed, and the subscribers to its changes. Views are notified at most once per animation frame.
 
 import { asArray } from "../lib/safe-json.js";
 import { RequestLog } from "./request-log.js";
@@ -79,7 +79,7 @@ export class Store {
   }
 
   /**
-   * A reconnect sends all again: the old picture stands until the new one is complete, then gives way at once.
+   * A reconnect sends all data again: the old picture stays until the new one is complete, which then replaces it at once.
    * @param {Snapshot} snapshot
    */
   replaceAll({ hello, sessions, rows, events, logs }) {
@@ -126,7 +126,7 @@ export class Store {
   }
 
   /**
-   * What the caller of a session calls itself, also after the session has gone; undefined if it was never seen.
+   * The name of a session's caller, even after the session has gone; undefined if it was never seen.
    * @param {string} sessionId
    */
   labelOf(sessionId) {
@@ -179,7 +179,7 @@ function byTime(one, other) {
 }
 
 /**
- * Whoever takes a session over tells of all that happened in it, and the page may know of it already.
+ * A replica that takes a session over sends all its events, and the page may have some of them already.
  * @param {Wire.SessionEvent[]} old
  * @param {Wire.SessionEvent[]} added
  */

@@ -7,7 +7,7 @@ import { showToast } from "./toast.js";
 /**
  * @param {string} text
  * @param {string} what
- * @param {string} [warning] What whoever pastes it has to know.
+ * @param {string} [warning] A note for the person who pastes it.
  */
 export async function copyToClipboard(text, what, warning = "") {
   if (await writeToClipboard(text)) showToast(`${what} copied.${warning}`);

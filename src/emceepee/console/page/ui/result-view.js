@@ -29,7 +29,7 @@ export function resultView(result, label = "Result") {
 }
 
 /**
- * What emceepee adds to a reply for callers that have no console.
+ * Return whether emceepee added this block to a reply for callers without a console.
  * @param {any} block
  */
 function isNoticeBlock(block) {

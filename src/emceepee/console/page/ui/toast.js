@@ -36,7 +36,7 @@ function dismissLater(element) {
 }
 
 /**
- * Tell those who cannot see the page change.
+ * Announce a change to screen readers.
  * @param {string} text
  */
 export function announce(text) {

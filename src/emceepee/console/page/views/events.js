@@ -1,4 +1,4 @@
-// What happened, as sessions were told.
+// The events of all sessions.
 
 import { singleLine } from "../lib/display-text.js";
 import { formatFullTime, formatPreciseTime } from "../lib/format.js";

@@ -1,6 +1,6 @@
 """Chooses the messages of a connection to evict when there are too many, or when together they are too large.
 
-    notifications   first the ones that a reader took, then the others; always the oldest of the stream that uses the
+    notifications   first delivered ones, then the others; always the oldest of the stream that uses the
                     most room; until notifications use no more than a quarter of the room
     answers         too many: the oldest; too large: the largest. An answer with a reader is never evicted
     notifications   the rest, if no answer can be evicted

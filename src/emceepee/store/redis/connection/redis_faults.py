@@ -14,10 +14,10 @@ CLOSED = "The state in Redis was closed, because emceepee is stopping."
 _ELSEWHERE = "or keep state elsewhere with --state sqlite"
 # The first word of an error reply from Redis, the problem, and the next step.
 _SAID = {
-    "WRONGPASS": ("refuses the user or the password", "Give the right ones in the URL"),
-    "NOAUTH": ("asks for a password", "Give it in the URL, as in redis://:PASSWORD@HOST"),
-    "NOPERM": ("does not let this user do what is needed", "Allow it all commands on keys that begin with the prefix"),
-    "WRONGTYPE": ("has other things under these names", "Choose another ?prefix= in the URL"),
+    "WRONGPASS": ("refuses the user or the password", "Correct them in the URL"),
+    "NOAUTH": ("asks for a password", "Add it to the URL, as in redis://:PASSWORD@HOST"),
+    "NOPERM": ("denies this user required commands", "Allow all commands on keys that begin with the prefix"),
+    "WRONGTYPE": ("has other data under these keys", "Choose another ?prefix= in the URL"),
     "OOM": ("has no memory left", "Give it more memory"),
     "READONLY": ("is a replica that cannot be written", "Name the primary, or its sentinels with redis+sentinel://"),
     "MASTERDOWN": ("is a replica that has lost its primary", "Name the primary, or its sentinels"),

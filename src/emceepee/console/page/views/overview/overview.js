@@ -1,4 +1,4 @@
-// How things go: figures over the last hour, what was slow, what failed, and what waits for someone.
+// An overview: figures of the last hour, slow requests, failures, and open questions.
 
 import { messageOf } from "../../lib/errors.js";
 import { formatDuration, pluralize } from "../../lib/format.js";
@@ -16,7 +16,7 @@ import { WaitingList } from "./waiting-list.js";
  * @import { Store, Topics } from "../../state/store.js"
  */
 
-const ASK_EVERY_MS = 3_000; // what happened since the last sample is told, too
+const ASK_EVERY_MS = 3_000; // an answer includes the time since the last sample
 const SHORTEST_MS = 600_000; // what a plot shows at least
 const LONGEST_MS = 3_600_000;
 const SHOWN_REQUESTS = 6;

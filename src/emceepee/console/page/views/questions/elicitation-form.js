@@ -65,7 +65,7 @@ export class ElicitationForm {
   }
 
   /**
-   * Those that no field shows.
+   * Show the problems that belong to no field.
    * @param {Wire.Problem[]} problems
    */
   showProblems(problems) {

@@ -153,7 +153,7 @@ export class QuestionCard {
   }
 
   /**
-   * The reason may come a moment after the question went.
+   * The reason can arrive after the question has left the feed.
    * @param {string} reason
    */
   close(reason) {

@@ -26,7 +26,7 @@ export class QuestionsView {
   /** @type {Map<string, QuestionCard>} */
   #cards = new Map();
   /**
-   * Those that were answered here. The feed may still name them: it can be later than the reply to the answer.
+   * Questions that were answered here. The feed may still name them: it can lag behind the reply to the answer.
    * @type {Set<string>}
    */
   #answered = new Set();

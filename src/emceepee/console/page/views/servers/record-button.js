@@ -30,7 +30,7 @@ export class RecordButton {
     setText(this.element, this.#isRecording ? "Stop and save" : "Record");
     const title = this.#isRecording
       ? "End the recording and save it as a file"
-      : "Connect anew, and record what passes until you save it as a file";
+      : "Reconnect, and record all messages until you save them as a file";
     setAttribute(this.element, "title", title);
     setAttribute(this.element, "aria-description", `in ${session}`);
   }

@@ -1,4 +1,4 @@
-// What a resource holds, and what a prompt says. It comes from a server: whatever is read from it is checked here.
+// The contents of a resource, and the messages of a prompt. They come from a server, so every value is checked here.
 
 import { singleLine } from "../../lib/display-text.js";
 import { asArray } from "../../lib/safe-json.js";

@@ -126,7 +126,7 @@ export class ServerCard {
   }
 
   /**
-   * A countdown begins when it was told, not at each drawing.
+   * A countdown begins when its message arrives, not at each drawing.
    * @param {string} sessionId
    * @param {Wire.Server} server
    */

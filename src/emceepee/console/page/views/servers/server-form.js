@@ -69,7 +69,7 @@ export class ServerForm {
   #fieldElements() {
     const { before } = this;
     const masked = before && "Values are not shown: write them again.";
-    const kind = this.#choice("kind", "What it is", KINDS);
+    const kind = this.#choice("kind", "Kind", KINDS);
     kind.control.addEventListener("change", () => this.#showKind());
     const more = [
       this.#lines("allowedTools", "Only these tools", "Names or patterns such as read_*, one per line."),
@@ -83,7 +83,7 @@ export class ServerForm {
         required: true,
         readonly: Boolean(before),
       }),
-      this.#line("description", "Description", "What it is for, in a line. Models read it."),
+      this.#line("description", "Description", "Its purpose, in one line. Models read it."),
       kind,
       this.#line("url", "Address", "Such as https://mcp.example.com/mcp", { required: true, inputmode: "url" }),
       this.#choice("type", "Transport", TRANSPORTS),

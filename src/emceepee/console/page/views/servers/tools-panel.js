@@ -62,7 +62,7 @@ export class ToolsPanel extends OfferPanel {
 }
 
 /**
- * What the server says of its tool; it need not be true.
+ * The server's hints about its tool; they need not be true.
  * @param {Wire.Tool["annotations"]} annotations
  */
 function annotationTags(annotations) {

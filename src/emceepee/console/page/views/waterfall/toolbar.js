@@ -129,7 +129,7 @@ export class WaterfallToolbar {
       sessions.add(row.session);
       if (row.server) servers.add(row.server);
     }
-    // What an address asks for may be gone, or not be told yet.
+    // The session or server of an address may be gone, or not in the feed yet.
     if (this.filter.session) sessions.add(this.filter.session);
     if (this.filter.server) servers.add(this.filter.server);
     this.selects.session.setOptions([

@@ -18,7 +18,7 @@ import { VirtualRows } from "./virtual-rows.js";
  * @import { Store, Topics } from "../../state/store.js"
  */
 /**
- * What was there when the view was paused.
+ * The rows at the time when the view was paused.
  * @typedef {{ at: number, ordered: Wire.RequestRow[], ids: Set<string> }} Frozen
  */
 
@@ -110,7 +110,7 @@ export class WaterfallView {
     if (isReturning) this.scroller.scrollTop = this.#scrolledTo;
   }
 
-  /** So that what is seen can be found again, and shown to others. Typing makes no history. */
+  /** Keep the view in the address, for bookmarks and links. Typing adds no history entries. */
   #writeAddress() {
     if (!this.#isShown) return;
     const query = writeFilter(this.tools.filter);
@@ -156,7 +156,7 @@ export class WaterfallView {
       .length;
   }
 
-  /** The first picture shows the most recent requests, whatever length of time they took. */
+  /** The first picture shows the most recent requests, regardless of their duration. */
   #fitOnce() {
     if (this.#hasFitted || this.#filtered.rows.length === 0) return;
     this.#hasFitted = true;
