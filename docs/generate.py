@@ -61,17 +61,17 @@ MARK = "<!-- Written by docs/generate.py from the code. Change the code or the s
 _TASK_DATA = {"taskId": "the task", "toolName": "the tool, or `read_resource` or `get_prompt`"}
 _GONE_DATA = {"requestId": "the question", "reason": "see [reasons](#reasons)", "message": "the same in words"}
 _ASKED_DATA = {
-    "requestId": "what an answer names",
-    "params": "the question, as the server asked it; only where `await_activity` was given a `last_event_id`, because "
-    "the question itself stands beside the event",
-    "callId?": "the call that asked, if that is known, which is also the id of its task",
+    "requestId": "the id for the answer",
+    "params": "the server's question; only if `await_activity` has a `last_event_id`, because otherwise the question "
+    "is beside the event",
+    "callId?": "the id of the call that caused it and of its task, if known",
 }
 _PROCESS_DATA = {
     "name": "the server",
     "pid": "its process",
-    "exitCode?": "how it ended, if by itself",
-    "signal?": "what ended it, if a signal did",
-    "stderrTail?": "an excerpt of what it wrote to standard error",
+    "exitCode?": "its exit code, if it exited",
+    "signal?": "the signal that ended it, if any",
+    "stderrTail?": "an excerpt of its standard error",
 }
 EVENT_DATA: dict[str, dict[str, str]] = {
     "notification": {"method": "its method", "timestamp": "when it came", "params?": "as the server sent them"},
@@ -92,31 +92,36 @@ EVENT_DATA: dict[str, dict[str, str]] = {
     },
     "server_added": {"name": "the server", "url": "where it is, without secrets"},
     "server_removed": {"name": "the server"},
-    "server_connected": {"name": "the server", "capabilities": "what it says it can do"},
-    "server_disconnected": {"name": "the server", "reason": "how it was lost"},
+    "server_connected": {"name": "the server", "capabilities": "its declared capabilities"},
+    "server_disconnected": {"name": "the server", "reason": "the cause of the loss"},
     "server_reconnecting": {
         "name": "the server",
-        "attempt": "the number of the next try",
-        "nextRetryMs": "when it is, in milliseconds",
+        "attempt": "the number of the next attempt",
+        "nextRetryMs": "the time until then, in milliseconds",
     },
     "server_reconnected": {
         "name": "the server",
-        "attemptsTaken": "how many tries it took",
-        "kind": "`blip` if it kept our state, else `restart`",
-        "invalidated": "what was lost with it: `{tasks, pendingRequests}`",
+        "attemptsTaken": "the number of attempts",
+        "kind": "`blip` if it preserved emceepee's state, else `restart`",
+        "invalidated": "the losses: `{tasks, pendingRequests}`",
     },
     "server_health_degraded": {
         "name": "the server",
         "consecutiveFailures": "checks in a row without an answer",
-        "lastError": "what the last one met",
+        "lastError": "the error of the last check",
     },
     "server_health_restored": {"name": "the server"},
     "process_started": {"name": "the server", "pid": "its process"},
     "process_crashed": _PROCESS_DATA,
-    "restarting": {"name": "the server", "attempt": "the number of the try", "delayMs": "when it is, in milliseconds"},
+    "restarting": {
+        "name": "the server",
+        "attempt": "the number of the attempt",
+        "delayMs": "the time until then, in milliseconds",
+    },
     "restarted": {"name": "the server", "pid": "its new process"},
-    "restart_failed": {"name": "the server", "attempts": "how many there were", "error": "how the last one failed"},
-    "process_stopped": _PROCESS_DATA | {"reason?": "why an idle process was stopped; then without the other details"},
+    "restart_failed": {"name": "the server", "attempts": "the number of attempts", "error": "the last error"},
+    "process_stopped": _PROCESS_DATA
+    | {"reason?": "the reason why an idle process was stopped; the other details are then missing"},
 }
 
 # The diagrams whose states have a meaning each.
@@ -125,26 +130,27 @@ MACHINES: tuple[Machine[Any], ...] = (TASK, ELICITATION, SAMPLING, CALL, CONNECT
 TOP_KEYS = {
     "servers": "A list of servers, or an object of names and servers.",
     "mcpServers": "An object of names and servers, as other MCP programs write it.",
-    "mcpClients": "The same, under the name that some programs use.",
+    "mcpClients": "Another name for `mcpServers`, which some programs use.",
     "limits": "An object of [limits](limits.md).",
     "roots": "Directories or `file://` URIs offered as roots to every server that has none of its own.",
-    "notices": "Where replies say what is new: `all`, in content and structured content; `blocks`, in content only; or "
-    "`auto`: `all`, but `blocks` for [clients that show a model both](../how-to/keep-context-small.md#say-news-once).",
-    "nativeElicitation": "Whether clients that declare elicitation are asked what servers ask by "
+    "notices": "Where replies report new events: `all`, in content and structured content; `blocks`, in content "
+    "only; or `auto`: `all`, but `blocks` for "
+    "[clients that show a model both](../how-to/keep-context-small.md#say-news-once).",
+    "nativeElicitation": "Whether clients that declare elicitation show servers' questions by "
     "[their own means](../how-to/answer-questions.md#in-the-client): `auto`, `always`, or `never`.",
     "searchVectors": "A file of [word vectors](../how-to/find-tools.md#mix-in-word-vectors) for `codemode_search`.",
-    "surface": "Which tools are listed for callers that do not ask for another surface: `full`, `lite` or `codemode`.",
-    "logLevel": f"How much emceepee itself logs: {', '.join(logs.LEVELS)}.",
-    "logFormat": f"How its log lines look: {', '.join(logs.FORMATS)}.",
-    "state": "Where [state is kept](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH` or `redis://HOST`. The "
-    "variable `EMCEEPEE_STATE` wins over it.",
-    "secrets": "Where [tokens for servers are kept](../explanation/logins.md): `state`, encrypted with the state, or "
+    "surface": "The default surface, which decides the listed tools: `full`, `lite`, or `codemode`.",
+    "logLevel": f"The level of emceepee's own log: {', '.join(logs.LEVELS)}.",
+    "logFormat": f"The format of its log lines: {', '.join(logs.FORMATS)}.",
+    "state": "Where [state is stored](../how-to/keep-state.md): `memory`, `sqlite`, `sqlite:PATH`, or `redis://HOST`. "
+    "The variable `EMCEEPEE_STATE` overrides it.",
+    "secrets": "Where [tokens for servers are stored](../explanation/logins.md): `state`, encrypted with the state, or "
     "`keyring`, in the platform's keyring.",
-    "stateSync": f"{' or '.join(f'`{name}`' for name in SYNCS)}. With `full`, what is saved survives a power cut, too.",
+    "stateSync": f"{' or '.join(f'`{name}`' for name in SYNCS)}. With `full`, commits survive a power failure.",
 }
 SERVER_KEYS = {
     "name": "Your name for it.",
-    "description": "What it is for, in a few words. Models see it in the instructions and in `list_servers`.",
+    "description": "Its purpose, in a few words. Models see it in the instructions and in `list_servers`.",
     "url": "Address of an HTTP or SSE server: `http://…`, `https://…`, or `unix:///PATH/OF/SOCKET:/PATH`.",
     "command": "Program of a stdio server.",
     "type": "The transport. Without it, `url` tries Streamable HTTP first and the older SSE next.",
@@ -154,36 +160,36 @@ SERVER_KEYS = {
     "cwd": "Working directory of the program.",
     "restartConfig": "See [below](#restartconfig).",
     "allowedTools": "Names or globs. Without it, all are allowed.",
-    "deniedTools": "Names or globs. Denied beats allowed.",
-    "timeout_ms": "How long a call to it is waited for, if the caller does not say.",
-    "mode": "The protocol era: found out, or fixed.",
+    "deniedTools": "Names or globs. They override `allowedTools`.",
+    "timeout_ms": "The default timeout of a call to it.",
+    "mode": "The protocol era: detected, or fixed.",
     "roots": "Directories or `file://` URIs offered to it.",
     "sessionHeader": "`false`: it gets no `Emceepee-Session-Id` header.",
 }
 RESTART_KEYS = {
-    "enabled": "Whether it is started again at all.",
-    "maxAttempts": "How often in a row.",
-    "baseDelayMs": "Before the first restart.",
+    "enabled": "Whether it is restarted at all.",
+    "maxAttempts": "The most restarts in a row.",
+    "baseDelayMs": "The delay before the first restart.",
     "maxDelayMs": "The longest delay.",
     "backoffMultiplier": "How much longer each delay is than the one before.",
 }
 TLS_KEYS = {
-    "ca": "File with the certificates of the CAs that may vouch for it, and no others. Or its own certificate.",
-    "cert": "File with the certificate that we show it, and perhaps the key.",
+    "ca": "File with the certificates of the only CAs that may sign its certificate. Or its own certificate.",
+    "cert": "File with the client certificate, and perhaps its key.",
     "key": "File with the key of that certificate.",
-    "server_name": "The name that its certificate must have, if not that of the address.",
-    "insecure": "`true` checks nothing; a warning in the log says so.",
+    "server_name": "The expected name in its certificate, if it differs from the address.",
+    "insecure": "`true` disables all checks; the log has a warning.",
 }
 CONFIG_ONLY_KEYS = {
-    "tls": "How it proves who it is, and what it is shown. See [below](#tls).",
+    "tls": "Its trusted CAs, and the client certificate. See [below](#tls).",
     "tags": f"Up to {MOST_TAGS} words of yours, which `list_servers` shows.",
     "sharing": "`shared`: all sessions of a principal use "
     "[one process or connection](../how-to/share-one-daemon.md#share-servers). Otherwise, `per-session`, each has its "
     "own.",
-    "idleStop": "Seconds without use after which it is stopped until it is used again; `0`: never. Without it, the "
-    "limits `idle_stop_seconds` and `process_idle_seconds` count.",
-    "record": "File to which what passes between emceepee and it is [recorded](../how-to/record-and-replay.md).",
-    "disabled": "`true` leaves the entry out.",
+    "idleStop": "Seconds without use after which it is stopped until its next use; `0`: never. The default is set by "
+    "the limits `idle_stop_seconds` and `process_idle_seconds`.",
+    "record": "File in which its messages are [recorded](../how-to/record-and-replay.md).",
+    "disabled": "`true` disables the server.",
     "serverUrl": "Another name for `url`.",
 }
 
@@ -236,12 +242,12 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
 
 - emceepee's own results are one JSON object, as text and as `structuredContent`. Below, `?` marks keys that may be
   missing.
-- A failure is `isError: true`, a sentence that says what to do next, and
+- A failure is `isError: true`, a sentence with the next step, and
   `structuredContent: {{error: {{code, message, details}}}}` with one of the [error codes](errors.md).
-- An argument is also taken under the name that replies give it (`taskId` for `task_id`). `server` and `name`, `args`
-  and `arguments` stand for each other where a tool has only one of them, and an object may be given as a string that
-  holds it as JSON. If both names are given and differ, the call is refused.
-- `tools/list` leaves out arguments that few callers need, because models pay for every word of it. Every tool accepts
+- A tool also accepts an argument under its name in replies (`taskId` for `task_id`). `server` and `name`, and `args`
+  and `arguments`, are interchangeable where a tool has only one of them, and an object may be passed as a string of
+  JSON. If both names are present and differ, the call is rejected.
+- `tools/list` omits arguments that few callers need, because models pay for every word of it. Every tool accepts
   them on every surface, and its entry below names them.
 - Callers of 2026-07-28 over HTTP can name a session in each call, in the argument `session`: a handle of
   [`open_session`](#open_session). Only the surface `full` lists it, and only for them.
@@ -250,47 +256,47 @@ The {len(TOOLS)} tools that a client of emceepee sees, the same on every transpo
 
 ## What every reply can carry
 
-Behind its own result, a reply has up to two more text blocks. Each is one line of words and then one JSON object on a
-line of its own, so that no program mistakes it for the result. A reply with an error has them too.
+After its own result, a reply has up to two more text blocks. Each is one line of text and then one JSON object on a
+separate line, so that no program mistakes it for the result. A reply with an error can carry them as well.
 
 - `{{"events_since_last_response": [{{id, type, server, createdAt, data, firstId?, count?, cut?}}], more?,
   events_dropped?}}`: the [events](events.md) that no reply has carried yet. Equal notifications are one entry: `id` is
-  that of the last, `firstId` that of the first, `count` how many there were. An event over 2 kB is cut, and `cut` says
-  how to get it whole. The block has up to 8 kB; `more` counts what waits for the next reply, `events_dropped` what was
-  lost because too much piled up.
-- `{{"pending_client_action": {{elicitations, sampling_requests, more?}}}}`: the questions that wait on the caller, in
-  every reply until they are answered: `{{requestId, server, message}}`, and the first time the form, the link or the
-  messages too, unless the result itself shows them. A message is cut at 500 characters, and of each kind five are
-  shown; `get_elicitations` and `get_sampling_requests` have everything.
+  the last one's id, `firstId` the first one's, and `count` their number. An event over 2 kB is cut, and `cut` names the
+  call that returns it whole. The block has up to 8 kB; `more` counts the events for the next reply, and
+  `events_dropped` counts the evicted events.
+- `{{"pending_client_action": {{elicitations, sampling_requests, more?}}}}`: the open questions, in every reply
+  until they are answered: `{{requestId, server, message}}`. The first reply adds the form, the link, or the messages,
+  unless the result itself shows them. A message is cut at 500 characters, and five questions of each kind are shown;
+  `get_elicitations` and `get_sampling_requests` return all of them in full.
 - `{{"session_moved": …}}`, a sentence in place of the others: another [replica](../explanation/scaling.md) took the
-  session over while the call was served. The result is the server's own, but what servers told besides is not kept.
-- `{{"state_not_saved": …}}`, a sentence behind the others: the reply names a change, a task, or the handle of a large
+  session over during the call. The result is the server's own, but the server's other messages are lost.
+- `{{"state_not_saved": …}}`, a sentence after the others: the reply names a change, a task, or the handle of a large
   result, and emceepee cannot save it now, for example because the disk is full. If emceepee ends before it can, it is
   lost.
 
-Some clients show a model only the `structuredContent` of a reply. So both keys stand there too: beside the own keys of
-emceepee's tools, and under the one key `emceepee` where a server's result has an object as its structured content.
-Without anything to say, a result is exactly what the server sent. `--notices blocks` leaves structured content alone.
+Some clients show a model only the `structuredContent` of a reply. So it carries both keys as well: beside the keys of
+emceepee's own tools, and under the single key `emceepee` where a server's result has an object as its structured
+content. Without notices, a result is exactly the server's own. `--notices blocks` leaves structured content unchanged.
 
-`await_activity` has both among its own keys, up to 64 kB, and no such blocks.
+`await_activity` returns both among its own keys, up to 64 kB, and no such blocks.
 
 ## A call that becomes a task
 
 When `execute_tool`, `read_resource` or `get_prompt` has waited `timeout_ms`, or the server asks something, the first
-block of the reply says all that is needed to go on: the task, what the server asks with the fields to fill in, and the
-very calls to make. Then comes `{_shape(Promotion)}`; in `structuredContent` the questions stand
-there whole, and only there `next` names the calls. The call goes on; `get_task_result` returns its result. See
+block of the reply has everything for the next step: the task, the server's question with its fields, and the calls to
+make. Then comes `{_shape(Promotion)}`; `structuredContent` contains the questions in full, and
+only there `next` names the calls. The call continues; `get_task_result` returns its result. See
 [tasks](../explanation/tasks.md).
 
-## What clients are told
+## What clients see
 
-Each tool has a title and *annotations*, by which clients decide what to ask their user about. The table shows them as
-they are sent: whether it only reads or may destroy, and of the protocol's other defaults (not idempotent, in an open
-world) what differs. `openWorldHint: false` means that no server is asked or told.
+Each tool has a title and *annotations*, by which clients decide when to ask their user. The table shows the sent
+values: whether the tool only reads or may destroy, and differences from the protocol's other defaults (not idempotent,
+in an open world). `openWorldHint: false` means that the tool reaches no server.
 
-Some clients show a model only a few tools at first, and let it search for the others. For them, `_meta` says which to
-load always (`anthropic/alwaysLoad`), and by which words the others are found (`anthropic/searchHint`). `list_tools`
-also says that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
+Some clients show a model only a few tools at first, and let it search for the others. For them, `_meta` names the tools
+to load always (`anthropic/alwaysLoad`), and the words that find the others (`anthropic/searchHint`). `list_tools`
+also declares that a long result should reach the model whole (`anthropic/maxResultSizeChars`).
 
 {_table(["tool", "title", "annotations", "loaded"], [_annotation_row(tool) for tool in TOOLS])}"""
     for module in _families():
@@ -339,8 +345,8 @@ def _unlisted(tool: Tool) -> str:
     full = [name for name in known if name in tool.unlisted]
     text = f"\nAccepted, but not listed: {_names(full)}.\n" if full else ""
     if is_listed(tool.name, Surface.LITE) and tool.brief is not None and tool.brief.arguments is not None:
-        also = [name for name in known if name not in tool.brief.arguments and name not in full]
-        text += f"\nOn the surface `lite` not listed either: {_names(also)}.\n" if also else ""
+        unlisted = [name for name in known if name not in tool.brief.arguments and name not in full]
+        text += f"\nAlso unlisted on the surface `lite`: {_names(unlisted)}.\n" if unlisted else ""
     return text
 
 
@@ -396,20 +402,19 @@ def events() -> str:
     return f"""
 # Events
 
-Something that happened in a session is an event. Each is delivered once: in the reply of whichever tool is called next
-(`events_since_last_response`), or by [`await_activity`](tools.md#await_activity), which waits for it. How that is
-kept true is told under [exactly once](../explanation/exactly-once.md).
+An event reports a change in a session. Each is delivered once: in the reply of the next tool call
+(`events_since_last_response`), or by [`await_activity`](tools.md#await_activity), which waits for it.
+[Exactly once](../explanation/exactly-once.md) explains how emceepee ensures that.
 
-An event is `{{id, type, server, createdAt, data}}`. `server` is `emceepee` where no server is concerned. Ids grow with
-time. Below, `?` marks keys of `data` that may be missing. Values larger than `buffered_item_bytes` are cut, with a mark
-that says so. Log and progress messages are never events: [`get_logs`](tools.md#get_logs) has the ones, the task the
-others.
+An event is `{{id, type, server, createdAt, data}}`. `server` is `emceepee` if no server is involved. Ids grow with
+time. Below, `?` marks keys of `data` that may be missing. Values larger than `buffered_item_bytes` are cut and marked.
+Log and progress messages are never events: [`get_logs`](tools.md#get_logs) returns log messages, and the task the
+progress.
 
 {_table(["type", "meaning", "`data`"], rows)}
 ## Reasons
 
-A question that no longer waits is told of as `elicitation_expired` or `sampling_expired`, unless it was answered by the
-caller itself.
+A question that closes without an answer from the caller is reported as `elicitation_expired` or `sampling_expired`.
 
 {_table(["reason", "meaning"], reasons)}"""
 
@@ -481,16 +486,16 @@ Flags win over the file; see [the command line](cli.md).
 ## The file
 
 {_table(["key", "meaning"], [[f"`{key}`", TOP_KEYS[key]] for key in config_reading._TOP_KEYS])}
-What changes in the file changes in a running emceepee, too ([more](../how-to/configure-servers.md#change-the-file)).
+A running emceepee follows changes of the file ([more](../how-to/configure-servers.md#change-the-file)).
 [config.schema.json](config.schema.json) is the file as JSON Schema, for editors: name it under `$schema`. `emceepee
 config schema` prints it.
 
-All three kinds of server list can stand in one file; a name may be used once. Unknown keys are ignored with a warning.
-In every string, references are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
-`${{NAME:-default}}` by the same or the default, `${{file:PATH}}` by the text of a file (from the folder of the
-configuration file on), `${{keyring:SERVICE/NAME}}` by what the platform's keyring has
-([more](../how-to/configure-servers.md#secrets)). A reference that leads nowhere disables its server, and the log names
-the key.
+One file can have all three kinds of server list; each name may occur once. Unknown keys are ignored with a warning.
+References in strings are replaced: `${{NAME}}` and `${{env:NAME}}` by the variable of that name,
+`${{NAME:-default}}` by the variable or the default, `${{file:PATH}}` by the text of a file (relative to the folder of
+the configuration file), `${{keyring:SERVICE/NAME}}` by a secret in the platform's keyring
+([more](../how-to/configure-servers.md#secrets)). A reference that cannot be resolved disables its server, and the log
+names the key.
 
 Proxies are set by the variables `{HTTPS_VARIABLE}`, `{HTTP_VARIABLE}` and `{BYPASS_VARIABLE}`, and CAs by
 `--ca-bundle` or `SSL_CERT_FILE`; see how to
@@ -498,31 +503,31 @@ Proxies are set by the variables `{HTTPS_VARIABLE}`, `{HTTP_VARIABLE}` and `{BYP
 
 ## A server
 
-The keys of an entry are the arguments of [`add_server`](tools.md#add_server). Give `url` or `command`, and only one
-of them. The name `emceepee` is reserved.
+The keys of an entry are the arguments of [`add_server`](tools.md#add_server). Set either `url` or `command`. The name
+`emceepee` is reserved.
 
 {_schema_table("key", server, SERVER_KEYS)}
-The file knows a few more, which are the operator's, or for the sake of lists written for other programs:
+The file supports a few more keys, which are for the operator only, or for compatibility with other programs:
 
 {_table(["key", "meaning"], [[f"`{key}`", words] for key, words in CONFIG_ONLY_KEYS.items()])}
-`type` also takes {aliases}.
+`type` also accepts {aliases}.
 
 ## restartConfig
 
-How a process that ended by itself is started again. The count of attempts begins anew only after it stayed up for
-`stable_seconds` ([limits](limits.md)). When they are used up the server is in `error` until `reconnect_server`.
+Restarts of a process that exited by itself. The count of attempts is reset once a process has run for `stable_seconds`
+([limits](limits.md)). After the last attempt, the server is in `error` until `reconnect_server`.
 
 {_schema_table("key", restart, RESTART_KEYS)}
 ## tls
 
-For a `url` that begins with `https://`. Paths begin at the folder of the configuration file. Files are in PEM form, and
-read again for the next connection when they have changed.
+For a `url` that begins with `https://`. Paths are relative to the folder of the configuration file. Files have the PEM
+format; the next connection uses a changed file.
 
 {_schema_table("key", tls, TLS_KEYS)}
 ## What a child process inherits
 
-A stdio server gets these variables of emceepee's own environment, where they are set, and what its `env` says. Nothing
-else: secrets are given by name.
+A stdio server inherits these variables of emceepee's own environment, if they are set, and the variables in its `env`.
+It inherits nothing else: pass secrets by name.
 
 {inherited}.
 """
@@ -532,7 +537,7 @@ else: secrets are given by name.
 
 
 def config_schema() -> dict[str, Any]:
-    """The configuration file as JSON Schema, for editors. Other keys may stand in it: emceepee only warns of them."""
+    """The configuration file as JSON Schema, for editors. It permits unknown keys: emceepee only warns about them."""
     entry = compact_schema(ConfiguredEntry, keeps_bounds=True)
     entry["properties"] |= {
         "restartConfig": compact_schema(RestartConfig, keeps_bounds=True),
@@ -542,7 +547,7 @@ def config_schema() -> dict[str, Any]:
         "serverUrl": {"type": "string"},
     }
     scopes = entry["properties"]["oauth"]["properties"]
-    scopes["scopes"] = {"anyOf": [{"type": "string"}, scopes["scopes"]]}  # with spaces between them, too
+    scopes["scopes"] = {"anyOf": [{"type": "string"}, scopes["scopes"]]}  # or separated by spaces
     words = SERVER_KEYS | CONFIG_ONLY_KEYS
     for name, item in entry["properties"].items():
         entry["properties"][name] = item | ({"description": words[name]} if name in words else {})
@@ -599,22 +604,22 @@ def error_codes() -> str:
     return f"""
 # Error codes
 
-A tool that fails answers with `isError: true`. The text is a sentence for people and models; the same is in
-`structuredContent.error` as `{{code, message, details}}`. Programs should look at `code`, which does not change.
-`details.help` is the address of the page about the code, and the command line shows it.
+A failed tool returns `isError: true`. The text is a sentence for people and models; `structuredContent.error` contains
+it as `{{code, message, details}}`. Programs should check `code`, which does not change. `details.help` is the address
+of the page about the code, and the command line shows it.
 
 {_table(["code", "meaning"], rows)}
 ## What does not fit
 
-`details.problems` of `{errors.ErrorCode.INVALID_ARGUMENTS}` lists it, where there is something to list. Each entry has
+`details.problems` of `{errors.ErrorCode.INVALID_ARGUMENTS}` lists each mistake in the input. Each entry has
 
-- `field`: which argument, or which field of a form, with dots on the way into an object or a list; null if it is about
-  none in particular.
-- `code`: the keyword of JSON Schema that says so, such as `required`, `type` or `maximum`; null if there is none, and
-  `more` if not everything is told.
+- `field`: the argument, or the field of a form, with dots as the path into an object or a list; null if no particular
+  field is wrong.
+- `code`: the violated keyword of JSON Schema, such as `required`, `type`, or `maximum`; null if there is none, and
+  `more` if the list is cut off.
 - `message`: a sentence without the name.
 
-Those of arguments also have `argument` and `problem`, which are older names of `field` and `message`.
+Entries about arguments also have `argument` and `problem`, which are older names of `field` and `message`.
 """
 
 
@@ -686,7 +691,7 @@ def commands() -> str:
 Exit codes: 0 when the caller ended its input or a signal asked emceepee to stop, {cli.USAGE_ERROR} when the flags, the
 configuration or the state cannot be used; then standard error says why. `emceepee state check` ends with {PROBLEM} if
 it finds damage. All other commands end with {DONE} when they are done, with {FAILED} when something failed or was
-declined (also when the tool that `call` called says so), and with {USAGE} when they were called wrongly.
+declined (also if a tool reports an error to `call`), and with {USAGE} when they were called wrongly.
 
 ## What doctor finds
 
@@ -699,9 +704,9 @@ def clients() -> str:
     return f"""
 # Clients
 
-Where the clients that `emceepee import`, `install` and `undo` know have their servers, and what `install` writes there.
-[How to use them](../how-to/use-with-clients.md). LangChain, LlamaIndex, Semantic Kernel, and smolagents are on
-[a page of their own](../how-to/use-with-agent-libraries.md).
+The files in which clients list their servers, for `emceepee import`, `install`, and `undo`, and the entry that
+`install` writes. See [how to use them](../how-to/use-with-clients.md). LangChain, LlamaIndex, Semantic Kernel, and
+smolagents have [their own page](../how-to/use-with-agent-libraries.md).
 
 {"".join(_client(client) for client in CLIENTS)}"""
 
@@ -711,7 +716,7 @@ def client_page(client: ClientProgram) -> str:
     anchor = client.title.lower().replace(" ", "-")
     project = (
         f"""
-To have it in one project only, write that project's file instead:
+To use it in one project only, write that project's file instead:
 
 ```sh
 emceepee install {client.key} --to {client.project_file}
@@ -733,8 +738,8 @@ emceepee install {client.key}
 ```
 
 The first command moves the servers of {client.title} into emceepee's own configuration. The second writes the entry
-with which {client.title} starts emceepee. Both show what they would write, and ask. If you have no servers there
-yet, the second is enough.
+with which {client.title} starts emceepee. Both show their changes and ask first. If you have no servers there yet, you
+need only the second command.
 
 Afterwards: {client.afterwards[0].lower()}{client.afterwards[1:]}.
 {project}
@@ -744,7 +749,7 @@ Afterwards: {client.afterwards[0].lower()}{client.afterwards[1:]}.
 emceepee doctor
 ```
 
-starts each server and says what is wrong with it. Then ask your model:
+This command starts each server and reports its problems. Then ask your model:
 
 > Which servers does emceepee have, and which tools do they have?
 
@@ -754,9 +759,9 @@ starts each server and says what is wrong with it. Then ask your model:
 emceepee undo --all
 ```
 
-Every file is again what it was, byte for byte.
+This restores every file byte for byte.
 
-What is written, and where, is in the [reference](../../reference/clients.md#{anchor}); flags and special cases are in
+The [reference](../../reference/clients.md#{anchor}) shows the entry and its file. For flags and special cases, see
 [use emceepee with your clients](../use-with-clients.md).
 """
 
@@ -776,7 +781,7 @@ def _client(client: ClientProgram) -> str:
         ["afterwards", f"{client.afterwards}."],
     ]
     if client.programs:
-        each = "each is of another program: `install` writes those whose program is here, and all if none is"
+        each = "each belongs to a different program: `install` writes the files of installed programs, or all"
         rows.append(["several files", each])
     if client.project_file:
         rows.append(["file of a project", f"`{client.project_file}`, with `--from` and `--to`"])
