@@ -264,9 +264,7 @@ def _forget(path: Path, options: argparse.Namespace) -> StateReport:
         "held": list(found.held),
         "unknown": list(found.unknown),
     }
-    problems = "".join(
-        f"emceepee: there is no session {name}; export shows all sessions\n" for name in found.unknown
-    )
+    problems = "".join(f"emceepee: there is no session {name}; export shows all sessions\n" for name in found.unknown)
     if found.held:
         problems += f"emceepee: a running emceepee holds {len(found.held)} of them; stop it first\n"
     asked_for = options.older_than is None  # with --older-than, sessions in use are not an error
