@@ -116,7 +116,7 @@ class SessionStorage:
     # Stored sessions.
 
     async def take(self, key: SessionKey) -> StoredSession | None:
-        """Take the session from the store. Return None if it does not exist or its live holder cannot be asked.
+        """Load the session and acquire its lease. Return None if it does not exist or its live holder cannot be asked.
 
         Raises:
             SessionsUnavailable, SessionElsewhere
