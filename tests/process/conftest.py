@@ -1,14 +1,15 @@
-"""Servers that are started once for all tests, and a folder for tests with several users."""
+"""Servers that tests of several files use, and a folder for tests with several users."""
 
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.server_programs.real_servers import everything_on_a_port
+from support.system.authorization_server import AuthorizationServer, an_authorization_server
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,13 @@ def everything_sse() -> Iterator[str]:
     """The address of server-everything over the older SSE transport."""
     with everything_on_a_port("sse") as port:
         yield f"http://127.0.0.1:{port}/sse"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[AuthorizationServer]:
+    """An authorization server, and the server that accepts only its tokens."""
+    async with an_authorization_server() as running:
+        yield running
 
 
 @pytest.fixture

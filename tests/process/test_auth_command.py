@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
@@ -12,15 +11,9 @@ from support.callers.auth_command import AuthCommand
 from support.callers.http_process import http_process
 from support.fakes.keyrings import FILE_VARIABLE
 from support.server_programs.stdio_entries import stdio_server
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 
 TESTS = Path(__file__).parents[1]
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
+from support.system.web_application import running_application
 
 
 class TwoEras:
@@ -51,15 +52,9 @@ async def a_server(*, is_modern: bool) -> AsyncIterator[TwoEras]:
     server = TwoEras(is_modern=is_modern)
     app = web.Application()
     app.router.add_route("*", "/mcp", server.serve)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    try:
+    async with running_application(app) as port:
+        server.url = f"http://127.0.0.1:{port}/mcp"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager

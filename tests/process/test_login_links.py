@@ -7,17 +7,11 @@ import aiohttp
 import pytest
 
 from support.callers.http_process import HttpCaller, HttpProcess, http_process, until
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.system.ports import free_port
 
 TOKENS = ("--token", "ann=token-of-ann-0123456789", "--token", "bob=token-of-bob-0123456789")
 PROOF = re.compile('name="proof" value="([0-9a-f]+)"')
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
 
 
 @pytest.fixture(params=[(), ("--workers", "2")], ids=["one process", "two workers"])

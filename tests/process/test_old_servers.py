@@ -19,6 +19,7 @@ from support.backends.raw_links import a_dialer
 from support.backends.scripted_listener import ScriptedListener
 from support.callers.recorder import recorded
 from support.server_programs.stdio_entries import stdio_server
+from support.system.web_application import running_application
 
 HELLO = {"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"}}
 
@@ -76,14 +77,9 @@ async def an_old_sse_server() -> AsyncIterator[OldSse]:
     server, app = OldSse(), web.Application()
     app.router.add_get("/sse", server.stream)
     app.router.add_post("/messages", server.take)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/sse"
+    async with running_application(app) as port:
+        server.url = f"http://127.0.0.1:{port}/sse"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 @pytest.mark.parametrize("word", ["old", "older"])

@@ -19,6 +19,7 @@ from support.figures import record_figure
 from support.server_programs import flooding
 from support.server_programs.stdio_entries import stdio_server
 from support.sessions.replies import text_of
+from support.system.web_application import running_application
 
 FLOODING = Path(flooding.__file__)
 
@@ -113,14 +114,9 @@ class Pestering:
 async def pestering_backend() -> AsyncIterator[Pestering]:
     backend, application = Pestering(), web.Application()
     application.router.add_route("*", "/mcp", backend.serve)
-    runner = web.AppRunner(application, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    backend.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    try:
+    async with running_application(application, cancels_handlers=True) as port:
+        backend.url = f"http://127.0.0.1:{port}/mcp"
         yield backend
-    finally:
-        await runner.cleanup()
 
 
 async def test_an_http_backend_that_asks_without_end_leaves_descriptors_for_others() -> None:

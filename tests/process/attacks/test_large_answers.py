@@ -14,6 +14,7 @@ from support.callers.emceepee_process import configured
 from support.callers.http_process import http_process
 from support.faults.strain import WAIT_SECONDS, strain_on
 from support.server_programs.stdio_entries import stdio_server
+from support.system.web_application import running_application
 
 MANY_TOOLS = json.dumps({"tools": [{"name": f"tool{n}", "inputSchema": {"type": "object"}} for n in range(200_000)]})
 MANY_VALUES = '{"content":[],"structuredContent":{"values":[' + "[]," * 4_000_000 + "[]]}}"
@@ -50,13 +51,8 @@ async def serve(request: web.Request) -> web.StreamResponse:
 async def immense_backend() -> AsyncIterator[str]:
     application = web.Application()
     application.router.add_route("*", "/mcp", serve)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    finally:
-        await runner.cleanup()
+    async with running_application(application) as port:
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 async def test_an_immense_list_is_an_error_of_its_server_and_the_others_are_listed() -> None:

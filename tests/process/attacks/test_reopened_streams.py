@@ -12,6 +12,7 @@ from aiohttp import web
 
 from support.callers.recorder import Recorder, recorded
 from support.figures import record_figure
+from support.system.web_application import running_application
 
 SECONDS = 3
 EXPECTED = 6  # pauses of 0.1, 0.2, 0.4, 0.8 and 1.6 seconds
@@ -66,16 +67,11 @@ async def _stream(request: web.Request, first: bytes) -> web.StreamResponse:
 async def an_emceepee_before(era: str) -> AsyncIterator[tuple[Ending, Recorder]]:
     backend, app = Ending(era), web.Application()
     app.router.add_route("*", "/mcp", backend.serve)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        backend.url = f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
+    async with running_application(app) as port:
+        backend.url = f"http://127.0.0.1:{port}/mcp"
         async with recorded({"name": "one", "url": backend.url}) as emceepee:
             await emceepee.value("list_tools")
             yield backend, emceepee
-    finally:
-        await runner.cleanup()
 
 
 async def while_the_timer_runs(emceepee: Recorder) -> None:

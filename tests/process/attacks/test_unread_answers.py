@@ -17,6 +17,7 @@ from support.callers.http_process import HttpCaller, HttpProcess, http_process
 from support.callers.raw_connection import RawConnection
 from support.figures import record_figure
 from support.system.processes import memory_of
+from support.system.web_application import running_application
 from support.waiting import eventually
 
 MIB = 1 << 20
@@ -56,13 +57,8 @@ async def serve(request: web.Request) -> web.StreamResponse:
 async def talkative_backend() -> AsyncIterator[str]:
     application = web.Application()
     application.router.add_route("*", "/mcp", serve)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    finally:
-        await runner.cleanup()
+    async with running_application(application) as port:
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ from support.backends.counting_http import QUESTION
 from support.callers.http_process import HttpCaller, Json
 from support.callers.restartable_process import RestartableProcess, restartable_process
 from support.sessions.asking import task_id
-from support.system.authorization_server import AuthorizationServer, an_authorization_server, serving
+from support.system.authorization_server import AuthorizationServer, serving
 from support.system.ports import free_port
 from support.system.processes import sandbox_workers_of
 from support.waiting import eventually
@@ -25,12 +25,6 @@ except RuntimeError as error:
     said = str(error)
 said
 """
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
 
 
 @pytest.fixture

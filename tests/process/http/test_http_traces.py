@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,18 +20,23 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from support.callers.http_process import HttpCaller, HttpProcess, http_process
+from support.server_programs.asking_servers import MODULE_PATH
 from support.system.otlp_collector import OtlpCollector, an_otlp_collector
 from support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PROGRAM = str(Path(__file__).parents[2] / "support" / "server_programs" / "traced_server.py")
+PROGRAM = ("-m", "support.server_programs.traced_server")
 SECRET = "nobody-else-is-to-read-this"
+
+
+def program_environment(collector: OtlpCollector) -> dict[str, str]:
+    return {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, **MODULE_PATH}
 
 
 @asynccontextmanager
 async def traced_http_server(collector: OtlpCollector) -> AsyncIterator[str]:
     process = await create_subprocess_exec(
-        *(sys.executable, PROGRAM, "http"), stdout=subprocess.PIPE, env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        *(sys.executable, *PROGRAM, "http"), stdout=subprocess.PIPE, env=program_environment(collector)
     )
     assert process.stdout is not None
     try:
@@ -76,8 +80,8 @@ async def world() -> AsyncIterator[TracedWorld]:
             setup = await endpoint.caller()
             program = {
                 "command": sys.executable,
-                "args": [PROGRAM],
-                "env": {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url},
+                "args": list(PROGRAM),
+                "env": program_environment(collector),
             }
             modes = ("legacy", "2026-07-28")
             await gather(

@@ -13,17 +13,11 @@ from support.callers.replicas import TOKEN, restartable_replicas
 from support.callers.restartable_process import RestartableProcess, restartable_process
 from support.figures import record_figure
 from support.sessions.asking import task_id
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.system.ports import free_port
 from support.system.redis_server import RedisServer
 
 SOON = {"sqlite": 10.0, "redis": 20.0}  # after Redis, the lease of the dead has to lapse; a lock's time is a minute
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
 
 
 @pytest.fixture

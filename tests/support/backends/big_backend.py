@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from support.backends.http_backend import HELLO
+from support.system.web_application import running_application
 
 
 class _Answers:
@@ -43,10 +44,5 @@ async def big_backend(results: Mapping[str, str]) -> AsyncIterator[str]:
     """Its address. `slow` is never answered."""
     application = web.Application(client_max_size=1 << 30)
     application.router.add_route("*", "/mcp", _Answers(results).serve)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/mcp"
-    finally:
-        await runner.cleanup()
+    async with running_application(application, cancels_handlers=True) as port:
+        yield f"http://127.0.0.1:{port}/mcp"

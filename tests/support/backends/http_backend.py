@@ -9,6 +9,8 @@ from typing import Any
 
 from aiohttp import web
 
+from support.system.web_application import running_application
+
 BIG = 5 << 20
 HTML = "<!doctype html><html><body><h1>Gateway trouble</h1></body></html>"
 TOOLS = ("echo", "big", "wait", "refuse", "cut", "page")
@@ -123,14 +125,9 @@ async def http_backend(answers_as: str = "json") -> AsyncIterator[HttpBackend]:
     backend = HttpBackend(answers_as)
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", backend.serve)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        backend.url = f"http://{host}:{port}/mcp"
-        yield backend
-    finally:
-        backend.release.set()
-        await runner.cleanup()
+    async with running_application(app) as port:
+        backend.url = f"http://127.0.0.1:{port}/mcp"
+        try:
+            yield backend
+        finally:
+            backend.release.set()

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,8 @@ from support.system.ports import free_port
 
 TESTS = Path(__file__).parents[2]
 EVERYTHING = TESTS / "node/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
-MODERN = TESTS / "support/server_programs/modern_server.py"
-BACK_CHANNEL = TESTS / "support/server_programs/back_channel_server.py"
+MODERN, BACK_CHANNEL = "support.server_programs.modern_server", "support.server_programs.back_channel_server"
+MODULE_PATH = {"PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))}
 ATTEMPTS = 3  # another program may take the free port before the server does
 # Preloaded into the server, which would otherwise listen on every interface.
 LOOPBACK_ONLY = (
@@ -32,7 +32,7 @@ def everything(transport: str) -> Iterator[dict[str, Any]]:
     command = ["node", "--import", LOOPBACK_ONLY, str(EVERYTHING), transport]
     for _ in range(ATTEMPTS):
         port = free_port()
-        with _running(command, stderr=subprocess.PIPE, PORT=str(port)) as process:
+        with _running(command, stderr=subprocess.PIPE, env={"PORT": str(port)}) as process:
             assert process.stderr is not None
             if any(b"listening" in line for line in process.stderr):
                 yield {"url": f"http://127.0.0.1:{port}/mcp"}
@@ -55,18 +55,22 @@ def asking_as_before(transport: str) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _python_server(script: Path, transport: str) -> Iterator[dict[str, Any]]:
+def _python_server(module: str, transport: str) -> Iterator[dict[str, Any]]:
     if transport == "stdio":
-        yield {"command": sys.executable, "args": [str(script)]}
+        yield {"command": sys.executable, "args": ["-m", module], "env": MODULE_PATH}
         return
-    with _running([sys.executable, str(script), "http"], stdout=subprocess.PIPE) as process:
+    with _running([sys.executable, "-m", module, "http"], stdout=subprocess.PIPE, env=MODULE_PATH) as process:
         assert process.stdout is not None
         yield {"url": f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"}
 
 
 @contextmanager
 def _running(
-    command: list[str], *, stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL, **env: str
+    command: list[str],
+    *,
+    env: Mapping[str, str],
+    stdout: int = subprocess.DEVNULL,
+    stderr: int = subprocess.DEVNULL,
 ) -> "Iterator[subprocess.Popen[bytes]]":
     with subprocess.Popen(command, env={**os.environ, **env}, stdout=stdout, stderr=stderr) as process:
         try:

@@ -1,19 +1,16 @@
 """A backend of the 2026-07-28 era whose tools ask before they answer.
 
-`python modern_server.py` speaks stdio; `python modern_server.py http` serves 127.0.0.1 and prints its port.
+`python -m support.server_programs.modern_server` speaks stdio; with `http` it serves 127.0.0.1 and prints its port.
 """
 
-import asyncio
 import json
-import socket
-import sys
 from typing import Any
 
 import mcp_types as types
-import uvicorn
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+
+from support.server_programs.sdk_transports import serve
 
 TRIES = 3  # how often `try_again` asks to be tried again before it answers
 Context = ServerRequestContext[Any]
@@ -91,23 +88,5 @@ def build() -> Server[Any]:
     return Server("modern", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def serve_stdio() -> None:
-    server = build()
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-
-def serve_http() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        print(listening.getsockname()[1], flush=True)
-        config = uvicorn.Config(build().streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[listening])
-
-
 if __name__ == "__main__":
-    if sys.argv[1:] == ["http"]:
-        serve_http()
-    else:
-        asyncio.run(serve_stdio())
+    serve(build())

@@ -1,25 +1,22 @@
 """A server that is traced by the SDK it is made with, and not by anything of ours: its spans go to a collector.
 
-`python traced_server.py` speaks stdio; `python traced_server.py http` serves 127.0.0.1 and prints its port.
+`python -m support.server_programs.traced_server` speaks stdio; with `http` it serves 127.0.0.1 and prints its port.
 OTEL_EXPORTER_OTLP_ENDPOINT says where the collector is.
 """
 
-import asyncio
 import json
-import socket
-import sys
 from typing import Any
 
 import mcp_types as types
-import uvicorn
 from mcp.server import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from support.server_programs.sdk_transports import serve
 
 Context = ServerRequestContext[Any]
 TRACE_HEADERS = ("traceparent", "tracestate", "baggage")
@@ -46,26 +43,8 @@ def build() -> Server[Any]:
     return Server("traced", version="1", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
-async def serve_stdio() -> None:
-    server = build()
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-
-def serve_http() -> None:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-        print(listening.getsockname()[1], flush=True)
-        config = uvicorn.Config(build().streamable_http_app(), log_level="error", timeout_graceful_shutdown=1)
-        uvicorn.Server(config).run(sockets=[listening])
-
-
 if __name__ == "__main__":
     tracers = TracerProvider(resource=Resource.create({"service.name": "backend"}))
     tracers.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter()))
     trace.set_tracer_provider(tracers)
-    if sys.argv[1:] == ["http"]:
-        serve_http()
-    else:
-        asyncio.run(serve_stdio())
+    serve(build())

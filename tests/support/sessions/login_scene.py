@@ -8,8 +8,15 @@ import aiohttp
 
 from emceepee.app.session_parts import open_session
 from emceepee.sessions.parts import SessionParts
+from emceepee.store.memory_store import MemoryStore
 from support.fakes.clock import FakeClock
 from support.sessions.scene import Scene
+
+
+class DurableStore(MemoryStore):
+    """A store in memory that outlives the parts that use it, as far as logins can tell."""
+
+    is_durable = True
 
 
 @asynccontextmanager

@@ -18,6 +18,8 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from support.system.web_application import running_application
+
 PATIENCE = 20.0
 OF_THE_SERVER = ("/mcp", "/sse", "/messages", "/.well-known/oauth-protected-resource/")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -249,6 +251,10 @@ class AuthorizationServer:
             await response.write(b"event: message\ndata: " + answer + b"\n\n")
         return response
 
+    def end_stream(self) -> None:
+        """End the open stream of the SSE transport."""
+        self._answers.put_nowait(None)
+
     async def messages(self, request: web.Request) -> web.StreamResponse:
         answered = await self.mcp(request)
         if answered.status == 200 and isinstance(answered, web.Response) and isinstance(answered.body, bytes):
@@ -316,16 +322,11 @@ async def serving(
     app.router.add_get("/.well-known/oauth-protected-resource/sse", server.sse_metadata)
     app.router.add_get("/sse", server.sse)
     app.router.add_post("/messages", server.messages)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls)
-    await site.start()
-    server.port = runner.addresses[0][1]
-    scheme = "http" if tls is None else "https"
-    server.url = f"{scheme}://{host}:{server.port}"
-    server.server_url = f"{scheme}://{server_host or host}:{server.port}"
-    try:
-        yield server
-    finally:
-        server._answers.put_nowait(None)
-        await runner.cleanup()
+    async with running_application(app, tls=tls) as server.port:
+        scheme = "http" if tls is None else "https"
+        server.url = f"{scheme}://{host}:{server.port}"
+        server.server_url = f"{scheme}://{server_host or host}:{server.port}"
+        try:
+            yield server
+        finally:
+            server.end_stream()

@@ -11,6 +11,8 @@ import jwt
 from aiohttp import web
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from support.system.web_application import running_application
+
 
 class Issuer:
     """`token` makes one; `rotate` replaces the key."""
@@ -63,11 +65,6 @@ async def an_issuer() -> AsyncIterator[Issuer]:
     application.router.add_get("/realm/.well-known/openid-configuration", issuer.metadata)
     application.router.add_get("/realm/keys", issuer.keys)
     application.router.add_get("/realm/elsewhere", issuer.elsewhere)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    issuer.url = f"http://127.0.0.1:{runner.addresses[0][1]}/realm"
-    try:
+    async with running_application(application) as port:
+        issuer.url = f"http://127.0.0.1:{port}/realm"
         yield issuer
-    finally:
-        await runner.cleanup()

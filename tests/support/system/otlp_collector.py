@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from support.system.web_application import running_application
 from support.waiting import eventually
 
 BOUND = 30.0
@@ -130,15 +131,9 @@ async def an_otlp_collector() -> AsyncIterator[OtlpCollector]:
     collector = OtlpCollector()
     app = web.Application()
     app.add_routes([web.post("/v1/traces", collector.take_traces), web.post("/v1/metrics", collector.take_metrics)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        collector.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    async with running_application(app) as port:
+        collector.url = f"http://127.0.0.1:{port}"
         yield collector
-    finally:
-        await runner.cleanup()
 
 
 def plain(pairs: Iterable[KeyValue]) -> dict[str, Any]:

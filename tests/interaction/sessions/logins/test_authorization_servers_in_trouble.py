@@ -20,17 +20,10 @@ from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
 from support.sessions.login_scene import a_login_scene, browse
 from support.sessions.scene import Scene
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.waiting import eventually
 
 SOON = 5.0  # what does not need the authorization server takes milliseconds
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
-        running.go_on.set()
 
 
 @pytest.fixture
@@ -38,18 +31,6 @@ async def other() -> AsyncIterator[WebBackend]:
     """A server that wants no login."""
     async with a_web_backend() as running:
         yield running
-
-
-@pytest.fixture
-async def parts() -> AsyncIterator[SessionParts]:
-    async with session_parts(Config(), SystemClock()) as made:
-        yield made
-
-
-@pytest.fixture
-async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
-    async with a_login_scene(parts) as made:
-        yield made
 
 
 @pytest.fixture

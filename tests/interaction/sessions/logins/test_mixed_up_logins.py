@@ -6,10 +6,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import aiohttp
 import pytest
 
-from emceepee.app.session_parts import session_parts
-from emceepee.clock import SystemClock
-from emceepee.config.settings import Config
-from support.sessions.login_scene import a_login_scene, browse
+from support.sessions.login_scene import browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 from support.waiting import eventually
@@ -27,12 +24,6 @@ async def honest() -> AsyncIterator[AuthorizationServer]:
 async def hostile() -> AsyncIterator[AuthorizationServer]:
     async with an_authorization_server() as running:
         yield running
-
-
-@pytest.fixture
-async def scene() -> AsyncIterator[Scene]:
-    async with session_parts(Config(), SystemClock()) as parts, a_login_scene(parts) as made:
-        yield made
 
 
 async def add(scene: Scene, name: str, server: AuthorizationServer, **oauth: object) -> str:

@@ -1,48 +1,31 @@
 """A call that a server did not let in is sent again once per new token. In no other case is any call sent twice."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from typing import cast
+from collections.abc import Callable
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from emceepee.app.session_parts import open_session, session_parts
 from emceepee.backends.oauth.metadata.scopes import LOGINS_PER_CALL
 from emceepee.backends.oauth.token_access import MOST_ATTEMPTS
-from emceepee.clock import SystemClock
-from emceepee.config.settings import Config
 from emceepee.wire.json_types import JsonObject
-from support.fakes.clock import FakeClock
 from support.sessions.asking import task_id
 from support.sessions.scene import Scene
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.waiting import eventually
 
 Answer = Callable[[AuthorizationServer], web.Response]
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def scene(server: AuthorizationServer) -> AsyncIterator[Scene]:
-    """Logged in."""
-    async with (
-        session_parts(Config(), SystemClock()) as parts,
-        open_session("session", "ann", parts) as session,
-    ):
-        session.wake()
-        scene = Scene(session, cast(FakeClock, parts.clock), {})
-        oauth = {"scopes": "some"}
-        added = await scene.value("add_server", name="tracker", url=server.resource, oauth=oauth)
-        await agree(added["server"]["authorizationUrl"])
-        await eventually(lambda: scene.status("tracker") == "connected")
-        yield scene
+async def scene(scene: Scene, server: AuthorizationServer) -> Scene:
+    """The session after the login."""
+    oauth = {"scopes": "some"}
+    added = await scene.value("add_server", name="tracker", url=server.resource, oauth=oauth)
+    await agree(added["server"]["authorizationUrl"])
+    await eventually(lambda: scene.status("tracker") == "connected")
+    return scene
 
 
 async def agree(url: str) -> None:

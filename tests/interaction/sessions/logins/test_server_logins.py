@@ -1,7 +1,7 @@
 """Servers that want a login, through the tools: who is asked what, and what becomes of calls meanwhile."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import cast
 
@@ -16,34 +16,15 @@ from emceepee.sessions.logins.server_logins import CHANGES, FixedCallback
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.secret_records import ServerKey
 from emceepee.state.question import Question
-from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_types import JsonObject
 from support.fakes.clock import settle
 from support.sessions.asking import task_id
-from support.sessions.login_scene import a_login_scene, browse
+from support.sessions.login_scene import DurableStore, a_login_scene, browse
 from support.sessions.scene import Scene
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.waiting import eventually
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def parts() -> AsyncIterator[SessionParts]:
-    async with session_parts(Config(), SystemClock()) as made:
-        yield made
-
-
-@pytest.fixture
-async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
-    async with a_login_scene(parts) as made:
-        yield made
 
 
 async def add(scene: Scene, server: AuthorizationServer, **oauth: object) -> JsonObject:
@@ -297,16 +278,10 @@ async def test_the_sessions_of_a_principal_share_a_login(parts: SessionParts, se
         assert len(server.registrations) == 1
 
 
-class Durable(MemoryStore):
-    """A store that outlives the parts that use it, as far as logins can tell."""
-
-    is_durable = True
-
-
 async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_before(
     server: AuthorizationServer,
 ) -> None:
-    store: Store = Durable()
+    store: Store = DurableStore()
     async with AsyncExitStack() as first:
         before = await first.enter_async_context(session_parts(Config(), SystemClock(), store))
         scene = await first.enter_async_context(a_login_scene(before))
@@ -322,7 +297,7 @@ async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_
 
 
 async def test_a_browser_may_come_back_to_another_process(server: AuthorizationServer) -> None:
-    store: Store = Durable()
+    store: Store = DurableStore()
     async with (
         session_parts(Config(), SystemClock(), store) as here,
         session_parts(Config(), SystemClock(), store) as there,

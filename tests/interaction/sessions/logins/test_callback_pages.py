@@ -14,29 +14,10 @@ from emceepee.clock import SystemClock
 from emceepee.config.settings import Config
 from emceepee.sessions.logins import server_logins
 from emceepee.sessions.parts import SessionParts
-from emceepee.store.memory_store import MemoryStore
-from support.sessions.login_scene import a_login_scene, browse
+from support.sessions.login_scene import DurableStore, a_login_scene, browse
 from support.sessions.scene import Scene
-from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.authorization_server import AuthorizationServer
 from support.waiting import eventually
-
-
-@pytest.fixture
-async def server() -> AsyncIterator[AuthorizationServer]:
-    async with an_authorization_server() as running:
-        yield running
-
-
-@pytest.fixture
-async def parts() -> AsyncIterator[SessionParts]:
-    async with session_parts(Config(), SystemClock()) as made:
-        yield made
-
-
-@pytest.fixture
-async def scene(parts: SessionParts) -> AsyncIterator[Scene]:
-    async with a_login_scene(parts) as made:
-        yield made
 
 
 @dataclass
@@ -128,15 +109,9 @@ async def test_a_page_that_is_being_shown_outlives_the_process_that_shows_it(ser
     assert "emceepee is stopping" in (await asyncio.wait_for(loading, 10)).text
 
 
-class Durable(MemoryStore):
-    """A store that outlives the parts that use it, as far as logins can tell."""
-
-    is_durable = True
-
-
 @asynccontextmanager
 async def two_processes() -> AsyncIterator[tuple[SessionParts, SessionParts]]:
-    store = Durable()
+    store = DurableStore()
     async with (
         session_parts(Config(), SystemClock(), store) as here,
         session_parts(Config(), SystemClock(), store) as there,
@@ -174,7 +149,7 @@ async def test_a_browser_that_comes_back_to_nobody_is_told_that_its_answer_is_st
 ) -> None:
     """The process that began the login is gone, and nobody has used the server since."""
     monkeypatch.setattr(server_logins, "TAKE_SECONDS", 0.05)
-    store = Durable()
+    store = DurableStore()
     async with session_parts(Config(), SystemClock(), store) as before, a_login_scene(before) as scene:
         ended = await browse(await login_url(scene, server), comes_back=False)
     async with session_parts(Config(), SystemClock(), store) as after:
