@@ -19,7 +19,7 @@ LOOK_SECONDS = 0.02
 
 async def _told_to_end(name: str) -> None:
     while not (FOLDER / f"{name}.go").exists():  # noqa: ASYNC110 - another process makes the file
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(LOOK_SECONDS)  # a poll: the task lasts until the file exists
 
 
 server = FastMCP("digger")

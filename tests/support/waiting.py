@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+import time
 from collections.abc import Awaitable, Callable
 
 WITHIN = 20.0  # seconds, on a busy machine
 PAUSE = 0.02
+SHORT_PAUSE = 0.002  # a small program starts within some 20 ms
 
 
 async def eventually(
@@ -21,3 +23,11 @@ async def eventually(
                 await asyncio.sleep(PAUSE)
     except TimeoutError:
         raise AssertionError(f"waited {within:g} s in vain until {what}") from None
+
+
+def wait_until(condition: Callable[[], bool], *, what: str, within: float = WITHIN) -> None:
+    """Like `eventually`, in code without an event loop."""
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {within:g} s in vain until {what}"
+        time.sleep(SHORT_PAUSE)

@@ -11,7 +11,8 @@ from emceepee.store.store import Store
 from support.fakes.clock import FakeClock
 from support.store.store_engines import Engine, MemoryEngine, RedisEngine, SqliteEngine
 from support.system import event_loops
-from support.system.redis_server import RedisServer, redis_server, wait_until
+from support.system.redis_server import RedisServer, redis_server
+from support.waiting import wait_until
 
 
 def pytest_asyncio_loop_factories(

@@ -80,7 +80,7 @@ class FaultProxy:
     async def _pass(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_answer: bool) -> None:
         while chunk := await source.read(65536):
             if self.latency:
-                await asyncio.sleep(self.latency)
+                await asyncio.sleep(self.latency)  # the proxy simulates a slow network
             if self.is_black_hole:
                 continue
             if is_answer and self.cut_after is not None:

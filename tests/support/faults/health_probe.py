@@ -30,7 +30,7 @@ async def a_health_probe(origin: str) -> AsyncIterator[HealthProbe]:
                 async with http.get(f"{origin}/healthz") as response:
                     assert response.status == 200
                 probe.longest = max(probe.longest, time.monotonic() - began)
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(PAUSE)  # the probe must not be a load itself
 
     asking = asyncio.create_task(ask())
     try:

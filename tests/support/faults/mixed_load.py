@@ -141,7 +141,7 @@ class MixedLoad:
                 await kind()
             except (aiohttp.ClientError, ConnectionError):
                 self.outcomes["connection lost"] += 1
-            await asyncio.sleep(PAUSE_SECONDS * self._random.random() * 2)
+            await asyncio.sleep(PAUSE_SECONDS * self._random.random() * 2)  # callers think between two calls
 
     async def _call(self, caller: HttpCaller, tool: str, /, **arguments: object) -> Json:
         result = await caller.call(tool, **arguments)
@@ -204,7 +204,7 @@ class MixedLoad:
         call = asyncio.ensure_future(
             caller.call("execute_tool", server="demo", tool="dig", args={"seconds": 0.3, "steps": 3})
         )
-        await asyncio.sleep(self._random.random() * 0.4)
+        await asyncio.sleep(self._random.random() * 0.4)  # the moment of the cut is random
         call.cancel()
         with suppress(asyncio.CancelledError, aiohttp.ClientError, AssertionError):
             await call

@@ -12,6 +12,7 @@ import aiohttp
 from support.callers.http_process import HttpProcess
 from support.figures import record_figure
 from support.system.processes import memory_of
+from support.waiting import eventually
 
 WAIT_SECONDS = 2.5  # five times what an unrelated request may wait: machines that run tests are busy
 GROWTH_BYTES = 64 << 20
@@ -26,6 +27,7 @@ class Strain:
     growth: int = 0  # of the memory, at its highest
     descriptors: int = 0  # at their highest
     failures: int = 0  # of unrelated requests
+    measurements: int = 0  # that are complete
 
     def check(self) -> None:
         assert self.failures == 0, self
@@ -49,12 +51,14 @@ async def strain_on(endpoint: HttpProcess) -> AsyncIterator[Strain]:
             seen.longest_wait = max(seen.longest_wait, asyncio.get_running_loop().time() - began)
             seen.growth = max(seen.growth, memory_of(pid) - before)
             seen.descriptors = max(seen.descriptors, len(os.listdir(Path(f"/proc/{pid}/fd"))))
-            await asyncio.sleep(_PAUSE)
+            seen.measurements += 1
+            await asyncio.sleep(_PAUSE)  # the measurement itself must not be a load
 
     watching = asyncio.create_task(watch())
     try:
         yield seen
-        await asyncio.sleep(_PAUSE * 2)  # an attack of one moment must not fall between two looks
+        enough = seen.measurements + 2  # the second one began after a short attack had ended
+        await eventually(lambda: seen.measurements >= enough or watching.done(), what="the strain was measured again")
     finally:
         watching.cancel()
         await asyncio.wait({watching})

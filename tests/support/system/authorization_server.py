@@ -230,7 +230,7 @@ class AuthorizationServer:
                 if self._used[token] == self.uses:
                     self.valid.discard(token)
                 if self.holds_calls:
-                    await asyncio.sleep(PATIENCE)  # or until the caller has left
+                    await asyncio.wait_for(self.go_on.wait(), PATIENCE)
                 result = {"content": [{"type": "text", "text": params["name"]}]}
             case _ if "id" in message:
                 error = {"code": -32601, "message": "no such method"}

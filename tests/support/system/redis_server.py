@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import TypeVar
 
 from support.system.ports import free_port
 from support.system.processes import state_of
+from support.waiting import wait_until
 
 PROGRAM = "redis-server"
 BOUND = 20.0  # seconds, on a busy machine; it is ready in some 20 ms
-PAUSE = 0.002
 _prefixes = count()
 
 
@@ -144,14 +143,6 @@ def _running(server: Running) -> Iterator[Running]:
 def new_prefix() -> str:
     """One per test keeps tests apart that share a server."""
     return f"test-{os.getpid()}-{next(_prefixes)}"
-
-
-def wait_until(holds: Callable[[], bool], *, what: str) -> None:
-    """Wait for a condition in code without an event loop."""
-    deadline = time.monotonic() + BOUND
-    while not holds():
-        assert time.monotonic() < deadline, f"waited {BOUND:g} s in vain until {what}"
-        time.sleep(PAUSE)
 
 
 def _packed(*words: str | bytes) -> bytes:
