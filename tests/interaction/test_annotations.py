@@ -48,7 +48,7 @@ class Busy:
 
     async def add_server(self, name: str) -> JsonObject:
         """One that a caller adds; what it was added with."""
-        self.scene.session._dialer.backends[name] = ScriptedBackend()  # type: ignore[attr-defined]  # it is scripted
+        self.scene.backends[name] = ScriptedBackend()
         given: JsonObject = {"name": name, "url": f"http://{name}.test/mcp"}
         await self.scene.value("add_server", **given)
         return given
@@ -128,7 +128,7 @@ async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: 
     two = ScriptedBackend()
     async with a_busy_session() as busy:
         await busy.add_server("three")
-        busy.scene.session._dialer.backends["two"] = two  # type: ignore[attr-defined]  # the scene's dialer is scripted
+        busy.scene.backends["two"] = two
         before = busy.state()
         await busy.scene.value(tool, **arguments)
         once = busy.state()

@@ -22,7 +22,7 @@ async def test_work_that_is_done_in_time_gives_its_result_and_stops_the_alarm() 
     work.set_result("done")
     async with asyncio.timeout(5):
         assert await waiting == "done"
-    assert all(handle.callback is None for _, _, handle in clock._due)
+    assert not clock.is_waited_for
 
 
 async def test_work_that_is_late_goes_on_after_the_time_out() -> None:

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from emceepee.backends.dialer import Dialer
-from support.backends.raw_links import a_dialer
+from support.backends.raw_links import WatchedDialer, a_dialer
 from support.backends.raw_server import RawServer, raw_server
 from support.fakes.clock import FakeClock
 
@@ -22,6 +21,6 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-async def dialer(clock: FakeClock) -> AsyncIterator[Dialer]:
+async def dialer(clock: FakeClock) -> AsyncIterator[WatchedDialer]:
     async with a_dialer(clock) as running:
         yield running

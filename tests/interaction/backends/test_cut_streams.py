@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.http.resumed_stream import PROOF_SECONDS
 from emceepee.backends.link import Link
-from support.backends.raw_links import JSON, STREAM, a_dialer, a_link, asking, chunk, event, result_for
+from support.backends.raw_links import JSON, STREAM, WatchedDialer, a_dialer, a_link, asking, chunk, event, result_for
 from support.backends.raw_server import Peer, RawServer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock, FakeHandle, settle
@@ -46,13 +45,13 @@ def clock() -> NotingClock:
 
 
 @pytest.fixture
-async def dialer(clock: NotingClock) -> AsyncIterator[Dialer]:
+async def dialer(clock: NotingClock) -> AsyncIterator[WatchedDialer]:
     async with a_dialer(clock) as running:
         yield running
 
 
 async def test_a_stream_cut_anywhere_inside_the_answer_is_taken_up_before_it(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     taken_up_from: list[list[str]] = []
     async with a_link(dialer, server) as (link, peer):
@@ -64,7 +63,7 @@ async def test_a_stream_cut_anywhere_inside_the_answer_is_taken_up_before_it(
                 assert await call == {"ok": True}
                 break
             peer.close()
-            await eventually(lambda: not dialer._pool.open)
+            await eventually(lambda: not dialer.pool.open)
             await clock.advance(60)
             peer = await server.peer()
             taken_up_from.append((await peer.request()).all("last-event-id"))
@@ -83,7 +82,7 @@ GROWING = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
 
 async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_longer_ones(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, pushes=True) as (_, peer):
         for times in range(1, len(GROWING) + 1):
@@ -96,7 +95,7 @@ async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_long
 
 
 async def test_a_push_stream_that_lasted_is_opened_again_after_the_pause_that_its_server_asked_for(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     heard = (listener := ScriptedListener()).heard
     async with a_link(dialer, server, pushes=True, listener=listener) as (_, peer):
@@ -111,7 +110,7 @@ async def test_a_push_stream_that_lasted_is_opened_again_after_the_pause_that_it
 
 
 async def test_a_cut_answer_that_ends_at_once_again_and_again_is_asked_for_ever_more_seldom(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -126,7 +125,7 @@ async def test_a_cut_answer_that_ends_at_once_again_and_again_is_asked_for_ever_
 
 
 async def test_a_push_stream_whose_last_event_is_unknown_begins_anew(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
         await peer.request()
@@ -143,7 +142,7 @@ async def test_a_push_stream_whose_last_event_is_unknown_begins_anew(
 
 
 async def test_a_push_stream_that_is_refused_because_the_session_is_lost_ends_the_link(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
         await peer.request()
@@ -194,7 +193,7 @@ async def refuse(peer: Peer) -> None:
 
 
 async def test_an_answer_that_a_server_kept_but_did_not_send_comes_over_another_stream(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call, answer, silent = await taken_up(server, clock, link, peer)
@@ -205,7 +204,7 @@ async def test_an_answer_that_a_server_kept_but_did_not_send_comes_over_another_
 
 
 async def test_a_stream_that_the_server_still_knows_is_read_on(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     """It refuses another one, or ends it at once."""
     async with a_link(dialer, server) as (link, peer):
@@ -221,7 +220,7 @@ async def test_a_stream_that_the_server_still_knows_is_read_on(
 
 
 async def test_another_stream_that_stays_open_takes_the_place_of_the_silent_one(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call, answer, second = await taken_up(server, clock, link, peer)
@@ -234,7 +233,9 @@ async def test_another_stream_that_stays_open_takes_the_place_of_the_silent_one(
         assert await call == {"ok": True}
 
 
-async def test_a_stream_that_was_never_cut_may_be_silent(dialer: Dialer, server: RawServer, clock: NotingClock) -> None:
+async def test_a_stream_that_was_never_cut_may_be_silent(
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
+) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         answer = chunk(b"data: " + result_for(await peer.request(), ok=True) + b"\n\n")
@@ -246,7 +247,7 @@ async def test_a_stream_that_was_never_cut_may_be_silent(dialer: Dialer, server:
 
 
 async def test_a_push_stream_that_was_cut_is_proved_a_few_times(
-    dialer: Dialer, server: RawServer, clock: NotingClock
+    dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     heard = (listener := ScriptedListener()).heard
     async with a_link(dialer, server, pushes=True, listener=listener) as (_, peer):

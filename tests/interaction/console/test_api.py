@@ -315,11 +315,11 @@ async def test_an_added_server_is_looked_at_disabled_and_enabled_and_the_operato
         view = session_view(scene.session)
         assert [server["name"] for server in view["servers"] if server.get("isConfigured")] == ["one"]
         assert view["disabledServers"] == [{"name": "two", "url": "http://two.test/mcp"}]
-        scene.session.servers._registry.set_disabled([scripted_spec("three")])
+        scene.parts.registry.set_disabled([scripted_spec("three")])
         assert session_view(scene.session)["disabledServers"][1:] == [
             {"name": "three", "url": "http://three.test/mcp", "isConfigured": True}
         ]
-        scene.session.servers._registry.set_disabled([])
+        scene.parts.registry.set_disabled([])
         assert await desk.post("/console/enable-server", server="two") == {"enabled": "two"}
         assert "disabledServers" not in session_view(scene.session)
         for path in ("/console/disable-server", "/console/enable-server"):

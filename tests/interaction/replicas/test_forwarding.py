@@ -180,7 +180,7 @@ async def test_a_connection_that_does_not_come_about_is_given_up_after_two_secon
         with socket.create_connection(full.getsockname()):  # the one place that there is
             replicas.holder = Replica(slot=3, epoch=1, address=url)
             caller = replicas.post()
-            await eventually(lambda: len(replicas.clock._due) > 0)
+            await eventually(lambda: replicas.clock.is_waited_for)
             await replicas.clock.advance(2)
             assert await caller.answer() == {"outcome": "UNREACHABLE"}
 

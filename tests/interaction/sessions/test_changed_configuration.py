@@ -10,7 +10,7 @@ from support.sessions.scene import Scene, a_scene, scripted_spec
 
 
 async def apply(scene: Scene, changes: ServerChanges) -> None:
-    await scene.session.servers._registry.apply(changes)
+    await scene.parts.registry.apply(changes)
     await settle()
 
 
@@ -100,5 +100,5 @@ async def test_a_new_server_waits_for_the_session_to_be_used() -> None:
 async def test_list_servers_tells_that_the_file_cannot_be_used() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert "configurationProblem" not in await scene.value("list_servers")
-        scene.session.servers._registry.problem = "servers.json: not valid JSON"
+        scene.parts.registry.problem = "servers.json: not valid JSON"
         assert (await scene.value("list_servers"))["configurationProblem"] == "servers.json: not valid JSON"

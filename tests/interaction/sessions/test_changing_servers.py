@@ -164,7 +164,7 @@ async def test_of_two_servers_of_one_name_the_own_one_is_removed_and_the_operato
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(CHANGED)
-        await scene.session.servers._registry.apply(ServerChanges(added=(scripted_spec("demo"),)))
+        await scene.parts.registry.apply(ServerChanges(added=(scripted_spec("demo"),)))
         assert not other.servers.is_configured("demo")
         await other.servers.remove("demo")
         assert [each.connection("demo").spec.timeout for each in (scene.session, other)] == [None, None]
@@ -178,7 +178,7 @@ async def test_a_server_that_is_enabled_under_a_name_of_the_operator_leaves_noth
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(CHANGED)
         await scene.session.servers.disable("demo")
-        await scene.session.servers._registry.apply(ServerChanges(added=(scripted_spec("demo"),)))
+        await scene.parts.registry.apply(ServerChanges(added=(scripted_spec("demo"),)))
         await scene.session.connection("demo").ready()
         await scene.session.servers.enable("demo")
         assert scene.session.connection("demo").spec == CHANGED

@@ -82,7 +82,7 @@ async def test_a_session_that_sleeps_and_wakes_still_knows_why_a_server_cannot_b
 async def test_a_server_that_gets_a_mistake_while_it_is_used_ends_and_comes_back_when_it_is_fixed() -> None:
     good = scripted_spec("bad")
     async with a_scene(specs=[good, scripted_spec("other")], bad=ScriptedBackend(), other=ScriptedBackend()) as scene:
-        registry = scene.session.servers._registry
+        registry = scene.parts.registry
         call = scene.start("execute_tool", server="bad", tool="slow")
         await scene.backends["bad"].next_asked()
         scene.quiet()
@@ -118,7 +118,7 @@ async def test_several_principals_are_not_told_what_is_wrong_in_the_operators_fi
 
 async def test_servers_that_are_disabled_are_listed_as_such_and_are_no_connections() -> None:
     async with a_scene(specs=[scripted_spec("good")], good=ScriptedBackend()) as scene:
-        scene.session.servers._registry.set_disabled([OFF])
+        scene.parts.registry.set_disabled([OFF])
         good, off = (await scene.value("list_servers"))["servers"]
         assert (good["name"], "disabled" in good) == ("good", False)
         assert off == {
@@ -144,7 +144,7 @@ async def test_servers_that_are_disabled_are_listed_as_such_and_are_no_connectio
 
 async def test_the_name_of_a_disabled_server_is_free_and_the_one_that_is_added_is_shown_in_its_place() -> None:
     async with a_scene(specs=[], off=ScriptedBackend()) as scene:
-        scene.session.servers._registry.set_disabled([OFF])
+        scene.parts.registry.set_disabled([OFF])
         await scene.value("add_server", name="off", url="http://off.test/mcp")
         (server,) = (await scene.value("list_servers"))["servers"]
         assert (server["status"], "disabled" in server) == ("connected", False)

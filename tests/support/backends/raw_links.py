@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.dialer import Dialer
+from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.link import Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock
@@ -23,11 +24,20 @@ JSON = "content-type: application/json"
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
+class WatchedDialer(Dialer):
+    """A dialer whose open connections a test can see."""
+
+    def __init__(self, pool: ConnectionPool, *arguments: Any, **options: Any) -> None:
+        super().__init__(pool, *arguments, **options)
+        self.pool = pool
+
+
 @asynccontextmanager
-async def a_dialer(clock: Clock) -> AsyncIterator[Dialer]:
-    async with Dialer.running(clock, Limits(line_bytes=LARGEST)) as running:
+async def a_dialer(clock: Clock) -> AsyncIterator[WatchedDialer]:
+    async with WatchedDialer.running(clock, Limits(line_bytes=LARGEST)) as running:
+        assert isinstance(running, WatchedDialer)
         yield running
-    assert running._pool.open == set()
+    assert running.pool.open == set()
 
 
 def number_of(request: RawRequest) -> int:
@@ -59,14 +69,14 @@ def dialing(
     return asyncio.ensure_future(dialer.dial(spec, listener or ScriptedListener()))
 
 
-async def idle_again(dialer: Dialer) -> None:
+async def idle_again(dialer: WatchedDialer) -> None:
     """The connection has heard the end of what the server last sent."""
-    await eventually(lambda: all(connection.good_until for connection in dialer._pool.open))
+    await eventually(lambda: all(connection.good_until for connection in dialer.pool.open))
 
 
 @asynccontextmanager
 async def a_link(
-    dialer: Dialer,
+    dialer: WatchedDialer,
     server: RawServer,
     *hello_headers: str,
     pushes: bool = False,

@@ -65,6 +65,11 @@ class RawServer:
         self._next: asyncio.Queue[Peer] = asyncio.Queue()
         self._running: asyncio.Server | None = None
 
+    @property
+    def has_new_peer(self) -> bool:
+        """Whether a client has opened a connection that no `peer` has returned yet."""
+        return not self._next.empty()
+
     async def peer(self) -> Peer:
         """The end of the next connection that a client opened."""
         async with asyncio.timeout(WITHIN):

@@ -42,9 +42,14 @@ class FakeClock:
         return self._elapsed
 
     @property
+    def timers(self) -> int:
+        """The number of callbacks that fall due later."""
+        return sum(handle.callback is not None for _, _, handle in self._due)
+
+    @property
     def is_waited_for(self) -> bool:
         """Whether anything falls due later."""
-        return any(handle.callback is not None for _, _, handle in self._due)
+        return self.timers > 0
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> FakeHandle:
         handle = FakeHandle(callback)
@@ -87,7 +92,11 @@ class FakeClock:
                 handle.callback()
         self._elapsed = end
 
+    def stall(self, seconds: float) -> None:
+        """Block the event loop for that time: callbacks that fall due run late, with the next `advance` or `jump`."""
+        self._elapsed += seconds
+
     def sleep_through(self, seconds: float) -> None:
         """Suspend the machine: time jumps, and callbacks that fell due during the sleep run only now."""
-        self._elapsed += seconds
+        self.stall(seconds)
         self.jump(0)

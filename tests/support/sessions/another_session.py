@@ -11,8 +11,8 @@ from support.sessions.session_parts import session_parts
 @asynccontextmanager
 async def another_session(scene: Scene, principal: str = "local") -> AsyncIterator[Session]:
     """Open, and not yet woken."""
-    first = scene.session
-    parts = session_parts(first.servers._registry, first.servers._dialer, first.clock, first.limits)
+    first = scene.parts
+    parts = session_parts(first.registry, first.dialer, first.clock, first.limits)
     session = Session("01ANOTHERSESSION0000000000", principal, parts)
     await session.open()
     try:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
@@ -27,8 +28,22 @@ BOUND = 10.0  # seconds of real time that any one reply may take in these scenes
 class Scene:
     """The clock, the backends and one session, for a test to play with."""
 
-    def __init__(self, session: Session, clock: FakeClock, backends: dict[str, ScriptedBackend]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        clock: FakeClock,
+        backends: dict[str, ScriptedBackend],
+        parts: SessionParts | None = None,
+    ) -> None:
+        """A backend that is put into `backends` later can be connected, too."""
         self.session, self.clock, self.backends = session, clock, backends
+        self._parts = parts
+
+    @property
+    def parts(self) -> SessionParts:
+        """The parts of the session, for a second session, and for what the operator changes."""
+        assert self._parts is not None, "only a_scene knows the parts"
+        return self._parts
 
     async def call(self, tool: str, /, *, caller: RequestContext | None = None, **arguments: Any) -> JsonObject:
         """The whole result of one tool call."""
@@ -94,7 +109,8 @@ async def a_scene(
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
     registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
-    parts = session_parts(registry, ScriptedDialer(**backends), clock, limits, observers=observers)
+    dialer = ScriptedDialer(**backends)
+    parts = session_parts(registry, dialer, clock, limits, observers=observers)
     session = Session("01TESTSESSION0000000000000", "local", parts)
     session.keys = keys
     await session.open()
@@ -102,7 +118,7 @@ async def a_scene(
         session.wake()
     await settle()
     try:
-        yield Scene(session, clock, backends)
+        yield Scene(session, clock, dialer.backends, parts)
     finally:
         await session.close()
         await close_scripts(parts)

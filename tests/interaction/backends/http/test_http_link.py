@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from emceepee import __version__
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from support.backends.raw_links import (
     HELLO,
     LARGEST,
     STREAM,
+    WatchedDialer,
     a_link,
     asking,
     dialing,
@@ -34,7 +34,7 @@ MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType":
 # What is said.
 
 
-async def test_every_request_says_who_asks_and_what_was_agreed(dialer: Dialer, server: RawServer) -> None:
+async def test_every_request_says_who_asks_and_what_was_agreed(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
         call = asking(link)
         request = await peer.request()
@@ -52,7 +52,9 @@ async def test_every_request_says_who_asks_and_what_was_agreed(dialer: Dialer, s
         await closing
 
 
-async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(dialer: Dialer, server: RawServer) -> None:
+async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     opening = dialing(dialer, server.url, mode="2026-07-28")
     peer = await server.peer()
     request = await peer.request()
@@ -79,7 +81,9 @@ async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(dial
     await link.close()
 
 
-async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(dialer: Dialer, server: RawServer) -> None:
+async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
         link.leave_session()
         await link.close()
@@ -90,7 +94,7 @@ async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(dial
 
 
 async def test_a_question_is_answered_also_on_another_link_of_the_same_session(
-    dialer: Dialer, server: RawServer
+    dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
         answer = {"jsonrpc": "2.0", "id": 7, "result": {"action": "decline"}}
@@ -101,7 +105,9 @@ async def test_a_question_is_answered_also_on_another_link_of_the_same_session(
         await sending
 
 
-async def test_the_links_of_another_principal_have_connections_of_their_own(dialer: Dialer, server: RawServer) -> None:
+async def test_the_links_of_another_principal_have_connections_of_their_own(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server) as (_, peer):
         spec = BackendSpec(name="x", target=HttpTarget(url=server.url, kind="http"), mode="legacy")
         opening = asyncio.ensure_future(dialer.dial(spec, ScriptedListener(), principal="another"))
@@ -112,7 +118,7 @@ async def test_the_links_of_another_principal_have_connections_of_their_own(dial
         await asyncio.wait({opening})
 
 
-async def test_links_share_connections_and_never_cookies(dialer: Dialer, server: RawServer) -> None:
+async def test_links_share_connections_and_never_cookies(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server, "set-cookie: seat=7; path=/") as (first, peer):
         opening = dialing(dialer, server.url)
         request = await peer.request()  # over the first link's connection
@@ -137,7 +143,7 @@ async def test_links_share_connections_and_never_cookies(dialer: Dialer, server:
 
 
 async def test_after_an_answer_on_a_stream_the_rest_is_let_through_and_the_connection_used_again(
-    dialer: Dialer, server: RawServer
+    dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         for _ in range(3):
@@ -150,13 +156,15 @@ async def test_after_an_answer_on_a_stream_the_rest_is_let_through_and_the_conne
         assert len(server.accepted) == 1
 
 
-async def test_a_cut_stream_is_taken_up_where_it_broke(dialer: Dialer, server: RawServer, clock: FakeClock) -> None:
+async def test_a_cut_stream_is_taken_up_where_it_broke(
+    dialer: WatchedDialer, server: RawServer, clock: FakeClock
+) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         request = await peer.request()
         peer.send(STREAM + b"12\r\nid: \xc3\xa4\xe2\x82\xac\ndata:\n\n\r\n")
         peer.close()
-        await eventually(lambda: not dialer._pool.open)
+        await eventually(lambda: not dialer.pool.open)
         await clock.advance(1)
         resumed = await server.peer()
         again = await resumed.request()
@@ -181,7 +189,7 @@ BREAKS: dict[str, tuple[Callable[[Peer], None], str]] = {
 
 @pytest.mark.parametrize(("breaks", "words"), BREAKS.values(), ids=BREAKS)
 async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
-    breaks: Callable[[Peer], None], words: str, dialer: Dialer, server: RawServer
+    breaks: Callable[[Peer], None], words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -197,7 +205,9 @@ async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
         assert await call == {}
 
 
-async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(dialer: Dialer, clock: FakeClock) -> None:
+async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(
+    dialer: WatchedDialer, clock: FakeClock
+) -> None:
     async with raw_server() as server, a_link(dialer, server) as (link, peer):
         call = asking(link)
         await peer.request()
@@ -212,7 +222,7 @@ async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(dia
 
 
 async def test_a_link_whose_server_is_still_there_has_a_new_connection_ready(
-    dialer: Dialer, server: RawServer, clock: FakeClock
+    dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -229,7 +239,7 @@ async def test_a_link_whose_server_is_still_there_has_a_new_connection_ready(
         assert len(server.accepted) == 2
 
 
-async def test_where_nobody_listens_nothing_ran(dialer: Dialer) -> None:
+async def test_where_nobody_listens_nothing_ran(dialer: WatchedDialer) -> None:
     async with raw_server() as server:
         url = server.url
     error = await failure_of(dialing(dialer, url))
@@ -242,7 +252,7 @@ async def test_where_nobody_listens_nothing_ran(dialer: Dialer) -> None:
     [(b"who are you?", "who are you?"), (b'{"error":{"code":1,"message":"no"}}', "no")],
 )
 async def test_a_server_that_wants_a_login_says_where_a_token_goes(
-    dialer: Dialer, server: RawServer, body: bytes, said: str
+    dialer: WatchedDialer, server: RawServer, body: bytes, said: str
 ) -> None:
     opening = dialing(dialer, server.url)
     peer = await server.peer()
@@ -255,7 +265,9 @@ async def test_a_server_that_wants_a_login_says_where_a_token_goes(
 
 
 @pytest.mark.parametrize("in_chunks", [True, False])
-async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dialer: Dialer, server: RawServer) -> None:
+async def test_an_answer_that_is_too_large_is_named_as_such(
+    in_chunks: bool, dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         await peer.request()
@@ -277,7 +289,7 @@ async def test_an_answer_that_is_too_large_is_named_as_such(in_chunks: bool, dia
 )
 @pytest.mark.parametrize("streams", [True, False])
 async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
-    streams: bool, value: bytes, words: str, dialer: Dialer, server: RawServer
+    streams: bool, value: bytes, words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -292,7 +304,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
 
 
 async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_stream_stays_open(
-    dialer: Dialer, server: RawServer
+    dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -302,7 +314,7 @@ async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_st
         assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is not JSON")
 
 
-async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dialer, server: RawServer) -> None:
+async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         await peer.request()
@@ -313,7 +325,7 @@ async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Dial
 
 
 async def test_a_push_stream_with_an_event_without_end_is_closed_and_opened_anew(
-    dialer: Dialer, server: RawServer, clock: FakeClock
+    dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     opening = dialing(dialer, server.url)
     peer = await server.peer()
@@ -340,7 +352,7 @@ async def test_a_push_stream_with_an_event_without_end_is_closed_and_opened_anew
     ],
 )
 async def test_what_cannot_be_sent_is_refused_without_showing_it(
-    url: str, headers: dict[str, str], dialer: Dialer
+    url: str, headers: dict[str, str], dialer: WatchedDialer
 ) -> None:
     error = await failure_of(dialing(dialer, url, headers=headers))
     assert error.failure is Failure.REFUSED
@@ -348,7 +360,7 @@ async def test_what_cannot_be_sent_is_refused_without_showing_it(
     assert "s3cret" not in str(error)
 
 
-async def test_a_session_that_no_header_can_carry_is_refused(dialer: Dialer, server: RawServer) -> None:
+async def test_a_session_that_no_header_can_carry_is_refused(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server.url)
     peer = await server.peer()
     await peer.request()
@@ -362,7 +374,7 @@ async def test_a_session_that_no_header_can_carry_is_refused(dialer: Dialer, ser
 
 @pytest.mark.parametrize("stage", ["nothing", "half a head", "half a body", "half a stream"])
 async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection(
-    stage: str, dialer: Dialer, server: RawServer
+    stage: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -382,7 +394,7 @@ async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection
 
 
 async def test_closing_a_link_fails_one_that_is_still_connecting(
-    dialer: Dialer, server: RawServer, monkeypatch: pytest.MonkeyPatch
+    dialer: WatchedDialer, server: RawServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(addresses: object) -> None:
         await asyncio.Event().wait()
@@ -398,7 +410,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
 
 
 async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_told(
-    dialer: Dialer, server: RawServer
+    dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -413,7 +425,9 @@ async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_
         other.answer(status="202 Accepted")
 
 
-async def test_its_repr_shows_the_host_what_is_under_way_and_how_it_ended(dialer: Dialer, server: RawServer) -> None:
+async def test_its_repr_shows_the_host_what_is_under_way_and_how_it_ended(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     host = server.url.split("/")[2]
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)

@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Failure, Link, RpcError
-from support.backends.raw_links import JSON, STREAM, a_link, asking, chunk, failure_of, idle_again, number_of
+from support.backends.raw_links import (
+    JSON,
+    STREAM,
+    WatchedDialer,
+    a_link,
+    asking,
+    chunk,
+    failure_of,
+    idle_again,
+    number_of,
+)
 from support.backends.raw_server import RawServer
 from support.fakes.clock import FakeClock
 from support.waiting import eventually
@@ -33,7 +42,7 @@ async def refused(call: "asyncio.Future[Any]") -> RpcError:
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
 async def test_an_error_that_answers_another_request_is_not_ours(
-    status: str, dialer: Dialer, server: RawServer
+    status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -46,7 +55,7 @@ async def test_an_error_that_answers_another_request_is_not_ours(
 
 @pytest.mark.parametrize("key", [999_999, None, "server-error", [], {}])
 async def test_a_result_that_does_not_name_our_request_is_not_accepted(
-    key: Any, dialer: Dialer, server: RawServer
+    key: Any, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
@@ -60,7 +69,7 @@ async def test_a_result_that_does_not_name_our_request_is_not_accepted(
 @pytest.mark.parametrize("key", [None, "server-error"])
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
 async def test_an_error_that_names_no_request_answers_the_one_it_came_on(
-    status: str, key: Any, dialer: Dialer, server: RawServer
+    status: str, key: Any, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
@@ -69,7 +78,7 @@ async def test_an_error_that_names_no_request_answers_the_one_it_came_on(
         assert str(await refused(call)) == "your session cannot do that"
 
 
-async def test_known_words_on_a_stream_are_no_lost_session(dialer: Dialer, server: RawServer) -> None:
+async def test_known_words_on_a_stream_are_no_lost_session(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
         number = number_of(await peer.request())
@@ -81,7 +90,7 @@ async def test_known_words_on_a_stream_are_no_lost_session(dialer: Dialer, serve
 
 @pytest.mark.parametrize("words", ["Session not found", ""])
 async def test_a_404_with_known_words_or_without_json_rpc_is_a_lost_session(
-    words: str, dialer: Dialer, server: RawServer
+    words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
@@ -91,7 +100,9 @@ async def test_a_404_with_known_words_or_without_json_rpc_is_a_lost_session(
         assert (error.failure, error.may_have_run) == (Failure.SESSION_LOST, False)
 
 
-async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(dialer: Dialer, server: RawServer) -> None:
+async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     """The tool may have run, so the call must not be sent again."""
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
@@ -104,7 +115,7 @@ async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(diale
         assert not link.closed.done()
 
 
-async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: Dialer, server: RawServer) -> None:
+async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
         peer.answer(a_result(number_of(await peer.request())), JSON, status="404 Not Found")
@@ -113,14 +124,14 @@ async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: Dialer, se
 
 
 async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
-    dialer: Dialer, server: RawServer, clock: FakeClock
+    dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
         await peer.request()
         peer.send(STREAM + chunk(b"id: 1\ndata:\n\n"))
         peer.close()
-        await eventually(lambda: not dialer._pool.open)
+        await eventually(lambda: not dialer.pool.open)
         await clock.advance(1)
         again = await server.peer()
         assert (await again.request()).line.startswith("GET ")
@@ -131,14 +142,14 @@ async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
 
 @pytest.mark.parametrize("status", ["405 Method Not Allowed", "400 Bad Request"])
 async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_tool(
-    status: str, dialer: Dialer, server: RawServer, clock: FakeClock
+    status: str, dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         await peer.request()
         peer.send(STREAM + chunk(b"id: 1\ndata:\n\n"))
         peer.close()
-        await eventually(lambda: not dialer._pool.open)
+        await eventually(lambda: not dialer.pool.open)
         await clock.advance(1)
         again = await server.peer()
         await again.request()
@@ -148,7 +159,7 @@ async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_to
         assert "could not be taken up again: Event store not configured" in str(error)
 
 
-async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: RawServer) -> None:
+async def test_the_ids_of_every_link_begin_at_random(dialer: WatchedDialer, server: RawServer) -> None:
     numbers = []
     for _ in range(3):
         async with a_link(dialer, server) as (link, peer):
@@ -158,7 +169,7 @@ async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: Raw
             await call
             await idle_again(dialer)
             peer.close()
-            await eventually(lambda: not dialer._pool.open)
+            await eventually(lambda: not dialer.pool.open)
     assert len(set(numbers)) == 3
 
 
@@ -166,7 +177,7 @@ async def test_the_ids_of_every_link_begin_at_random(dialer: Dialer, server: Raw
 
 
 async def with_own_words(
-    link: Link, dialer: Dialer, server: RawServer, ping: bytes, status: str, *, refusal: str = "400 Bad Request"
+    link: Link, dialer: WatchedDialer, server: RawServer, ping: bytes, status: str, *, refusal: str = "400 Bad Request"
 ) -> None:
     """Refuse a call with an error status, then answer the ping that follows as given."""
     peer = server.accepted[0]
@@ -182,7 +193,7 @@ async def with_own_words(
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found"])
 async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_session(
-    status: str, dialer: Dialer, server: RawServer
+    status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, _):
         await with_own_words(link, dialer, server, an_error(None, "No active session"), status, refusal=status)
@@ -201,7 +212,7 @@ async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_sessi
     ],
 )
 async def test_a_server_that_answers_a_ping_in_any_other_way_has_not(
-    ping: bytes, status: str, dialer: Dialer, server: RawServer
+    ping: bytes, status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         await with_own_words(link, dialer, server, ping, status)

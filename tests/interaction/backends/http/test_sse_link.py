@@ -12,23 +12,22 @@ from emceepee.backends.http.event_stream import TURN_BYTES
 from emceepee.backends.link import Failure, Link, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits
+from support.backends.raw_links import LARGEST, WatchedDialer, a_dialer
 from support.backends.raw_server import Peer, RawServer
 from support.backends.scripted_listener import ScriptedListener
 from support.fakes.clock import FakeClock
 from support.figures import record_figure
 from support.waiting import eventually
 
-LARGEST = 10_000
 FLOOD_BYTES = 1 << 20
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
 
 
 @pytest.fixture
-async def dialer() -> AsyncIterator[Dialer]:
-    async with Dialer.running(FakeClock(), Limits(line_bytes=LARGEST)) as running:
+async def dialer() -> AsyncIterator[WatchedDialer]:
+    async with a_dialer(FakeClock()) as running:
         yield running
-    assert running._pool.open == set()
 
 
 def dialing(dialer: Dialer, server: RawServer, listener: ScriptedListener | None = None) -> Any:
@@ -55,7 +54,7 @@ async def failure_of(work: "asyncio.Future[Any]") -> LinkError:
     return raised.value
 
 
-async def test_what_is_posted_is_answered_on_the_stream(dialer: Dialer, server: RawServer) -> None:
+async def test_what_is_posted_is_answered_on_the_stream(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.send(STREAM + event("/messages?id=1", "endpoint"))
@@ -80,7 +79,7 @@ async def test_what_is_posted_is_answered_on_the_stream(dialer: Dialer, server: 
 
 @pytest.mark.parametrize("place", ["http://elsewhere.example/messages", "https://127.0.0.1/", "http://[oh"])
 async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
-    place: str, dialer: Dialer, server: RawServer
+    place: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     """Our headers may hold a credential."""
     opening = dialing(dialer, server)
@@ -92,7 +91,7 @@ async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
     await stream.gone()
 
 
-async def test_what_is_no_stream_is_named(dialer: Dialer, server: RawServer) -> None:
+async def test_what_is_no_stream_is_named(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.answer(b"hello", "content-type: text/html")
@@ -100,14 +99,14 @@ async def test_what_is_no_stream_is_named(dialer: Dialer, server: RawServer) -> 
     assert (error.failure, str(error)) == (Failure.REFUSED, "HTTP 200 text/html is no event stream")
 
 
-async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: Dialer, server: RawServer) -> None:
+async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     (await stream_of(server)).reset()
     error = await failure_of(opening)
     assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
 
 
-async def test_an_event_without_end_ends_the_link(dialer: Dialer, server: RawServer) -> None:
+async def test_an_event_without_end_ends_the_link(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.send(STREAM + b"data: " + b"x" * (LARGEST + 1))
@@ -142,7 +141,7 @@ async def test_a_server_that_asks_without_end_and_takes_no_answer_is_not_read_on
         await link.close()
 
 
-async def test_a_flood_is_handled_in_small_turns(dialer: Dialer, server: RawServer) -> None:
+async def test_a_flood_is_handled_in_small_turns(dialer: WatchedDialer, server: RawServer) -> None:
     listener = ScriptedListener()
     opening = dialing(dialer, server, listener)
     stream = await stream_of(server)
