@@ -1,10 +1,12 @@
 """The store in memory, for state that ends with the process. It is also the reference model for the other engines.
 
-With `another_process`, several stores share one memory, as processes share a file. `die` simulates a killed process.
+With `another_process`, several stores share one memory, as processes share a file. `die` simulates a killed process,
+and `paused` a process that others take for dead.
 """
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count, takewhile
@@ -99,6 +101,15 @@ class MemoryStore:
         """Stop at once, like a killed process."""
         self._memory.alive.pop(self._owner, None)
         self.on_shared_change = self.on_replicas_gone = None
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count as dead within the block, like a process that does not run: others may take its sessions."""
+        del self._memory.alive[self._owner]
+        try:
+            yield
+        finally:
+            self._memory.alive[self._owner] = self._replica
 
     @property
     def is_durable(self) -> bool:

@@ -14,13 +14,14 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory_store import MemoryStore
-from emceepee.store.store import Sealer
+from emceepee.store.store import Commit, Sealer, StoredSession
 from support.backends.task_backend import DONE, INTERVAL, TaskBackend
 from support.fakes.clock import settle
 from support.sessions.event_delivery import take
 from support.sessions.installation import Installation
 from support.sessions.machine import Machine
 from support.sessions.request_contexts import call_tool
+from support.store.stored_changes import change_stored_session
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
 SECRET_SESSION = "session-at-the-backend"
@@ -283,11 +284,13 @@ async def test_another_process_that_takes_the_session_over_goes_on_and_the_first
 async def test_a_task_is_not_continued_in_a_session_that_was_given_to_another_principal(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         await play.begin_task(place)
-    memory = play.machine.store._memory
-    (row,) = memory.sessions.values()
     eve = SessionKey("eve", KeyKind.NAME, "desk")
-    row.head = replace(row.head, principal="eve", keys=frozenset({eve}))
-    memory.keys = {eve: row.head.session_id}
+
+    def give_to_eve(stored: StoredSession) -> Commit:
+        head = replace(stored.head, principal="eve", keys=frozenset({eve}))
+        return Commit(head=head, lease=stored.lease, puts={})
+
+    await change_stored_session(play.machine.store, DESK, give_to_eve)
     async with play.machine.process(backend=play.backend) as place:
         session = await place.directory.find_or_open(eve)
         assert of_tasks(events(session))[-1:] == ["task_failed"]

@@ -1,8 +1,7 @@
 """Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -41,14 +40,6 @@ async def whose(place: Installation, key: SessionKey, *, may_guess: bool = True)
 async def refresh(place: Installation) -> None:
     assert place.placement is not None
     await place.placement.refresh()
-
-
-@contextmanager
-def paused(store: MemoryStore) -> Iterator[None]:
-    """In the block that process counts as gone, and others may have what it holds."""
-    entry = store._memory.alive.pop(store._owner)
-    yield
-    store._memory.alive[store._owner] = entry
 
 
 def kinds(session: Session) -> list[str]:
@@ -167,7 +158,7 @@ async def test_who_was_taken_over_from_lets_go_when_it_asks(monkeypatch: pytest.
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
         kept = await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "other"))
-        with paused(replicas.stores[0]):
+        with replicas.stores[0].paused():
             assert await second.directory.use(DESK, may_guess=False) is not None
         waiting = asyncio.create_task(call_tool({"name": "await_activity", "arguments": {}}, session, None))
         await settle()
@@ -314,7 +305,7 @@ async def test_who_waits_for_the_next_commit_of_a_session_that_this_one_finds_lo
         session.update_profile(label="two")
         saving.append(asyncio.create_task(session.unsaved.save()))
         await settle()
-        with paused(store):
+        with store.paused():
             assert await second.directory.use(DESK, may_guess=False) is not None
         store.may_go_on.set()
         await asyncio.wait_for(asyncio.gather(*saving), 5)
@@ -329,7 +320,7 @@ async def test_a_result_from_a_session_that_another_has_taken_tells_nothing_that
         arguments = {"server": "one", "tool": "slow"}
         call = asyncio.create_task(call_tool({"name": "execute_tool", "arguments": arguments}, session, None))
         asked = await first.backend.next_asked()
-        with paused(replicas.stores[0]):
+        with replicas.stores[0].paused():
             assert await second.directory.use(DESK, may_guess=False) is not None
         session.activity.emit(EventType.NOTIFICATION, "one", method="news")
         asked.reply(content=[{"type": "text", "text": "done"}])
@@ -343,7 +334,7 @@ async def test_a_tool_that_was_begun_when_its_session_was_found_taken_over_promi
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
-        with paused(replicas.stores[0]):
+        with replicas.stores[0].paused():
             assert await second.directory.use(DESK, may_guess=False) is not None
         session.update_profile(label="changed")
         await session.unsaved.save()
@@ -453,7 +444,7 @@ async def test_a_named_session_is_not_opened_twice_because_its_holder_seems_to_b
         (_, store) = replicas.stores
         assert isinstance(store, ForgetfulStore)
         await first.directory.find_or_open(DESK)
-        with paused(replicas.stores[0]):
+        with replicas.stores[0].paused():
             await refresh(second)
         store.is_away = True
         with pytest.raises(SessionsUnavailable):
@@ -498,7 +489,7 @@ async def test_a_reply_that_cannot_be_saved_after_its_process_stood_still_promis
         assert isinstance(store, WakingStore)
         session = await first.directory.find_or_open(DESK)
         await session.unsaved.save()
-        with paused(store):
+        with store.paused():
             assert await second.directory.use(DESK, may_guess=False) is not None
         store.wake(stays_away=stays_away)
         result = await call_tool(TIMER, session, None)

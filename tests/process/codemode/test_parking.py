@@ -15,7 +15,7 @@ from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory_store import MemoryStore
-from emceepee.store.store import Sealer
+from emceepee.store.store import Commit, Sealer, StoredSession
 from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import text_result
 from support.backends.scripted_backend import ScriptedBackend
@@ -27,6 +27,7 @@ from support.sessions.machine import Machine
 from support.sessions.replies import own_part
 from support.sessions.request_contexts import call_tool
 from support.sessions.scene import Scene, a_scene
+from support.store.stored_changes import change_stored_session
 from support.waiting import eventually
 
 DESK = SessionKey("local", KeyKind.NAME, "desk")
@@ -537,10 +538,14 @@ async def test_a_snapshot_that_nobody_here_sealed_is_not_loaded() -> None:
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
         await play.begin(place, ONE_CALL)
-    (row,) = play.machine.store._memory.sessions.values()
-    (key,) = [key for key in row.records if key.kind == RecordKind.SCRIPT]
-    assert b"echo" not in row.records[key], "it is sealed"
-    row.records[key] = row.records[key][:-1] + bytes([row.records[key][-1] ^ 1])
+
+    def change_script(stored: StoredSession) -> Commit:
+        (key,) = [key for key in stored.records if key.kind == RecordKind.SCRIPT]
+        sealed = stored.records[key]
+        assert b"echo" not in sealed
+        return Commit(head=stored.head, lease=stored.lease, puts={key: sealed[:-1] + bytes([sealed[-1] ^ 1])})
+
+    await change_stored_session(play.machine.store, DESK, change_script)
     async with play.machine.process(backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
         result = await call_tool({"name": "get_task_result", "arguments": {"task_id": play.task_id}}, session)

@@ -352,12 +352,10 @@ async def test_a_session_that_another_replica_took_over_serves_nobody_while_its_
     async with two_replicas() as (_, replicas, first, second):
         connection = await second.join()
         [session] = second.sessions()
-        owner = replicas.stores[1]._owner
-        paused = replicas.stores[1]._memory.alive.pop(owner)
         assert first.installation.placement is not None
-        await first.installation.placement.refresh()
-        timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
-        replicas.stores[1]._memory.alive[owner] = paused
+        with replicas.stores[1].paused():
+            await first.installation.placement.refresh()
+            timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
         lose(second, session)
         timers = (await second.value(connection, "list_timers"))["timers"]
         assert [each["timerId"] for each in timers] == [timer["timerId"]]
