@@ -1,10 +1,8 @@
 """What the pages say can be followed: links lead somewhere, configurations load, calls fit the tools."""
 
-import argparse
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +15,7 @@ from emceepee.config import file_reader as config_reading
 from emceepee.config.secret_references import References
 from emceepee.paths import CONFIG_VARIABLE
 from emceepee.server.http.request_reader import MCP_PATH
+from support.command_tree import commands_of
 from support.documentation import ROOT, Block, Page, blocks, pages
 from support.sessions.catalogue import CATALOGUE
 from support.system.certificates import Authority, split
@@ -156,15 +155,7 @@ def exists(command: str, *, as_name: bool) -> bool:
     return True
 
 
-def names_of_commands(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
-    yield " ".join(path)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for name, below in action.choices.items():
-                yield from names_of_commands(below, (*path, name))
-
-
-COMMAND_NAMES = frozenset(names_of_commands(build_parser()))
+COMMAND_NAMES = frozenset(command.name for command in commands_of(build_parser()))
 
 
 def test_every_dependency_has_a_reason() -> None:

@@ -6,7 +6,6 @@ import importlib.util
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import fields, replace
 from types import ModuleType
 
@@ -25,6 +24,7 @@ from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.declaration import Tool
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
+from support.command_tree import commands_of
 from support.documentation import ROOT, Page
 from support.sessions.event_delivery import take
 from support.sessions.scene import Scene, a_scene
@@ -86,24 +86,17 @@ def test_arguments_that_no_list_shows_are_marked(tool: Tool) -> None:
 
 def test_every_option_of_every_command_has_an_entry() -> None:
     page = reference("cli")
-    for name, command in _commands(build_parser()):
-        _, _, section = page.partition(f"\n## {name}\n")
+    for command in commands_of(build_parser()):
+        title = " ".join(("emceepee", *command.path))
+        _, _, section = page.partition(f"\n## {title}\n")
         table = section.partition("\n## ")[0]
         missing = [
             option
-            for action in command._actions
+            for action in command.arguments
             for option in action.option_strings or ([] if action.nargs == argparse.PARSER else [action.dest])
             if f"`{option}`" not in table
         ]
-        assert missing == [], name
-
-
-def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    yield parser.prog, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for command in action.choices.values():
-                yield from _commands(command)
+        assert missing == [], title
 
 
 def test_every_error_code_has_an_entry() -> None:

@@ -1,6 +1,5 @@
 """Every command that `--help` lists runs once from the built wheel, in an environment with only its dependencies."""
 
-import argparse
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from emceepee.cli.main import build_parser
+from support.command_tree import commands_of
 from support.distribution import run
 from support.system.ports import free_port
 
@@ -86,18 +86,13 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
     return {"HOME": str(home), "PATH": f"{programs}{os.pathsep}{os.defpath}"}
 
 
-def commands_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """Every command that runs as it is written, without the name of another command behind it."""
-    nested = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not any(action.required for action in nested):
-        yield " ".join(path)
-    for action in nested:
-        for name, below in action.choices.items():
-            yield from commands_of(below, (*path, name))
+def complete_commands() -> set[str]:
+    """Return the commands that run without the name of a subcommand."""
+    return {command.name for command in commands_of(build_parser()) if command.is_complete}
 
 
 def test_every_command_of_the_parser_is_run() -> None:
-    assert {*commands_of(build_parser())} == {*ALONE, *BESIDE_SERVE, "serve"}
+    assert complete_commands() == {*ALONE, *BESIDE_SERVE, "serve"}
 
 
 def test_every_help_of_the_wheel_is_shown_and_together_they_list_every_command(programs: Path, home: Path) -> None:
@@ -107,8 +102,8 @@ def test_every_help_of_the_wheel_is_shown_and_together_they_list_every_command(p
         for name in LISTED.findall(shown):
             yield from listed(*path, name)
 
-    groups = {command.rpartition(" ")[0] for command in commands_of(build_parser())}
-    assert {*listed()} == {*commands_of(build_parser()), *groups}
+    groups = {command.rpartition(" ")[0] for command in complete_commands()}
+    assert {*listed()} == {*complete_commands(), *groups}
     shown = run(programs / "emceepee-http", "--help", cwd=home, env=environment(home, programs))
     assert shown == run(programs / "emceepee", "serve", "--help", cwd=home, env=environment(home, programs))
 

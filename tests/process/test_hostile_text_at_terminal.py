@@ -1,12 +1,11 @@
 """Every command at a terminal, with servers, files and arguments whose every text tries to command it."""
 
-import argparse
 import json
 import re
 import signal
 import sys
 import unicodedata
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 from emceepee.cli.main import build_parser
 from support.callers.command_line import CommandLine
 from support.callers.http_process import HttpProcess, http_process
+from support.command_tree import commands_of
 from support.recordings import HEADER, OPENED, call
 from support.server_programs import puppet
 
@@ -181,17 +181,8 @@ async def endpoint(home: Path) -> AsyncIterator[HttpProcess]:
         yield running
 
 
-def commands(parser: argparse.ArgumentParser, path: str = "") -> Iterator[str]:
-    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    for action in below:
-        for name, command in action.choices.items():
-            yield from commands(command, f"{path} {name}".strip())
-    if not below or not below[0].required:
-        yield path
-
-
 def test_every_command_is_run() -> None:
-    assert set(RUNS) == set(commands(build_parser()))
+    assert set(RUNS) == {command.name for command in commands_of(build_parser()) if command.is_complete}
 
 
 @pytest.mark.parametrize(("command", "words"), CASES, ids=lambda value: ascii(value)[:60])
