@@ -14,10 +14,9 @@ from emceepee.replicas.holder_link import SETTLE_AFTER
 from emceepee.replicas.hop_app import HopConnection
 from emceepee.replicas.inbound_hops import GONE_SECONDS
 from emceepee.replicas.signature import Hop
-from emceepee.server.http.acknowledgement import is_unread
 from emceepee.server.http.exchange import DISCONNECT_CHECK_AFTER, HttpRequest
 from emceepee.server.http.request_forwarder import ForwardOutcome
-from emceepee.server.http.server_connection import CONFIRMED_TICKS, ServerConnection
+from emceepee.server.http.server_connection import CONFIRMED_TICKS, ServerConnection, is_unread
 from emceepee.web.asgi import respond_json
 from support.callers.raw_connection import RawConnection
 from support.in_process.hops import HeldStream, Replicas, post, two_replicas

@@ -13,11 +13,18 @@ It is also the disconnect check: it reports whether a response still has a reade
 A system resets a connection that a program closes with unread data, so a caller's reset means that it did not read the
 response. A proxy's reset does not: HAProxy resets its own connection when its client leaves after reading.
 
+A system may delay an acknowledgement by 40 ms or more, and from another machine it takes a round trip. A server that
+closes right after a response would therefore find unacknowledged bytes although the caller is about to read them.
+
 asyncio closes the transport as soon as it reads an EOF or an error, one turn of the loop before uvicorn's `receive`
 reports it. Checking the transport costs one method call; waiting for `receive` would cost a task per request.
 """
 
-from asyncio import Transport
+import fcntl
+import socket
+import struct
+import termios
+from asyncio import AbstractEventLoop, BaseTransport, Transport
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, cast
@@ -27,7 +34,6 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from emceepee.guard.proxy_headers import is_forwarded
-from emceepee.server.http.acknowledgement import close_when_acknowledged, is_unread, unacknowledged_bytes
 from emceepee.server.http.connection_table import TICK_SECONDS, ConnectionTable
 from emceepee.server.http.joined_writes import joined_writes
 from emceepee.state.client_line import ClientLine
@@ -38,6 +44,8 @@ PART_BYTES = 1 << 16  # fed to the parser at once, before the limits are checked
 FRAMING_PER_BYTE = 2  # bytes of chunk framing per byte of body: chunks of three bytes pass, chunks of one byte do not
 CONFIRMED_TICKS = round(2 / TICK_SECONDS)  # a response counts as read after two seconds
 LINGER_TICKS = round(2 / TICK_SECONDS)  # so that a caller that is still sending can read the refusal
+CHECK_SECONDS = 0.05  # between two checks for an acknowledgement: about as long as a system delays it
+MOST_CHECKS = 20  # one second in all: enough for a distant caller that lost a packet
 Unconfirmed = tuple[Callable[[], None], Callable[[], None] | None]  # called if the response was not read, and if it was
 
 
@@ -381,3 +389,43 @@ _ADVICE = {
     HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive whole in time.",
     HTTPStatus.SERVICE_UNAVAILABLE: "All connections are in use; try again later.",
 }
+
+
+def is_unread(transport: BaseTransport) -> bool:
+    """Return whether bytes of the response are unacknowledged. Linux reports them even after a reset."""
+    return unacknowledged_bytes(transport) > 0
+
+
+def unacknowledged_bytes(transport: BaseTransport) -> int:
+    """Return how many bytes, sent or still buffered by this system, the caller's system has not acknowledged."""
+    sock: socket.socket = transport.get_extra_info("socket")
+    try:
+        waiting = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
+    except OSError:
+        return 0
+    return int(struct.unpack("i", waiting)[0])
+
+
+def close_when_acknowledged(transport: Transport, loop: AbstractEventLoop) -> None:
+    """Close now if all is acknowledged. Otherwise send EOF, and close after the acknowledgement or the last check."""
+    if not _is_on_its_way(transport):
+        transport.close()
+        return
+    if transport.can_write_eof():  # the EOF must then be acknowledged as well
+        transport.write_eof()
+    loop.call_later(CHECK_SECONDS, _check, transport, loop, MOST_CHECKS)
+
+
+def _check(transport: Transport, loop: AbstractEventLoop, checks_left: int) -> None:
+    if transport.is_closing():  # by the caller
+        return
+    if transport.get_write_buffer_size():  # a slow reader, for which the connection has its own limit
+        loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left)
+    elif checks_left and is_unread(transport):
+        loop.call_later(CHECK_SECONDS, _check, transport, loop, checks_left - 1)
+    else:
+        transport.close()
+
+
+def _is_on_its_way(transport: Transport) -> bool:
+    return bool(transport.get_write_buffer_size()) or is_unread(transport)

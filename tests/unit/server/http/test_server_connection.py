@@ -66,10 +66,9 @@ class FakeTransport(asyncio.Transport):
 @pytest.fixture(autouse=True)
 def acknowledged_as_the_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no socket that could be asked. And checking again takes no time."""
-    for module in ("server_connection", "acknowledgement"):
-        place = f"emceepee.server.http.{module}.unacknowledged_bytes"
-        monkeypatch.setattr(place, lambda transport: int(transport.is_unread))
-    monkeypatch.setattr("emceepee.server.http.acknowledgement.CHECK_SECONDS", 0)
+    place = "emceepee.server.http.server_connection"
+    monkeypatch.setattr(f"{place}.unacknowledged_bytes", lambda transport: int(transport.is_unread))
+    monkeypatch.setattr(f"{place}.CHECK_SECONDS", 0)
 
 
 class Served:
