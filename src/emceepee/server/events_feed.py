@@ -15,17 +15,23 @@ _NEWS = resource_updated(EVENTS_URI)
 class EventsFeed:
     """The part of a caller that the protocol methods may use: the changes that the caller can listen for.
 
-    `session` is None for a caller without a session, which has no events.
+    `session` is None for a caller without a session, which has no events. `on_follow` is called when following begins
+    or ends.
     """
 
     offered = frozenset({_NEWS})  # emceepee's lists never change: each request has its own surface
 
-    def __init__(self, session: Session | None, send: Callable[[JsonObject], None]) -> None:
-        self.session, self.send = session, send
+    def __init__(
+        self,
+        session: Session | None,
+        send: Callable[[JsonObject], None],
+        *,
+        on_follow: Callable[[], None] | None = None,
+    ) -> None:
+        self.session, self.send, self._on_follow = session, send, on_follow
         self._listeners: dict[object, Callable[[ListChange], None]] = {}
         self._unfollow: Callable[[], None] | None = None
         self._is_due = False
-        self.on_follow: Callable[[], None] | None = None  # called when following begins or ends
 
     @property
     def is_followed(self) -> bool:
@@ -38,8 +44,8 @@ class EventsFeed:
             self._unfollow = None
         elif self._unfollow is None and wanted:
             self._unfollow = self.subscribe(self._send_updated)
-        if self.on_follow is not None:
-            self.on_follow()
+        if self._on_follow is not None:
+            self._on_follow()
 
     def _send_updated(self, change: ListChange) -> None:
         self.send(notification_message("notifications/resources/updated", {"uri": EVENTS_URI}))

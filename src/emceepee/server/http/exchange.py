@@ -190,7 +190,7 @@ class Exchange(_Response):
             return await self._respond(200, message, if_unread, *((self._header,) if names_session else ()))
         if if_unread is not None:
             self._connection.if_unread(if_unread)
-        self._replay.on_loss.pop(self._stream, None)
+        self._replay.end_loss_reports(self._stream)
         if self._return_timer is not None:
             self._return_timer.cancel()
         self._replay.log.append(self._stream, encode(message), is_final=True)
@@ -210,7 +210,6 @@ class Exchange(_Response):
         self._stream = f"request {after + 1}"
         # An older caller never receives this entry, but it marks the stream as open.
         log.append(self._stream, b"", request_id=self._request_id)
-        self._replay.on_loss[self._stream] = self._start_return_timer
         self._writing = self._replay.open(
             self._stream,
             after if self._primes else after + 1,
@@ -218,6 +217,7 @@ class Exchange(_Response):
             self._http.receive,
             self._header,
             connection=self._connection,
+            on_loss=self._start_return_timer,
         )
 
     def _start_return_timer(self) -> None:

@@ -58,10 +58,9 @@ class HandshakeConnection:
         self.connection_id, self.key, self.session = connection_id, key, session
         self._header: Header = (b"mcp-session-id", connection_id.encode())
         self._requests = Requests("http", tools, answers_cancelled=True, directory=directory, policy=policy)
-        self._replay = Replay(session.clock, session.limits, self._requests.tasks, self)
-        self._feed = EventsFeed(session, self._replay.push)
+        self._replay = Replay(session.clock, session.limits, self._requests.tasks, self, on_pushed=self._mark_changed)
+        self._feed = EventsFeed(session, self._replay.push, on_follow=self._mark_changed)
         self._handshake: bytes | None = None  # the caller's initialize parameters, as JSON, which takes less memory
-        self._feed.on_follow = self._replay.on_pushed = self._mark_changed
         self._era = HandshakeEra(methods, self._feed)
         self._asked: ElicitationRequests | None = None  # None unless the caller accepts questions
         self._posts = self._gets = 0  # in service now

@@ -22,7 +22,7 @@ class Replay:
     """A stream has one reader at a time. A reconnecting client replaces the previous reader, whose connection may be
     half-open.
 
-        POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or its loss goes to `on_loss`
+        POST ──▶ open ─ id 1 ─ id 2 ──✂              reader 1: stopped, or `on_loss` reports its loss
         backend           ──────────── id 3 ─ final  the log continues; nothing is lost without a reader
         GET, Last-Event-ID: 2 ─▶ find ─▶ read ─ id 3 ─ final   reader 2: replay and live are one list
 
@@ -30,13 +30,22 @@ class Replay:
     Last-Event-ID reads it from where its last reader stopped.
     """
 
-    def __init__(self, clock: Clock, limits: Limits, tasks: TaskOwner, records: MessageRecords | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        limits: Limits,
+        tasks: TaskOwner,
+        records: MessageRecords | None = None,
+        *,
+        on_pushed: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_pushed` is called when `pushed` was updated."""
         self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits, records)
         self._tasks = tasks
         self._readers: dict[str, Writing] = {}
-        self.on_loss: dict[str, Callable[[], None]] = {}  # called when a stream's reader has disconnected
+        self._on_loss: dict[str, Callable[[], None]] = {}  # per stream
+        self._on_pushed = on_pushed
         self.pushed = 0  # the number of the last push that a reader took
-        self.on_pushed: Callable[[], None] | None = None  # called when `pushed` was updated
 
     def __repr__(self) -> str:
         live = [stream or "push" for stream in self._readers if self.is_read(stream)]
@@ -66,9 +75,16 @@ class Replay:
         header: Header,
         *,
         connection: CallerConnection | None = None,
+        on_loss: Callable[[], None] | None = None,
     ) -> Writing:
-        """Write a stream from the message after `after`, and stop its previous reader."""
+        """Write a stream from the message after `after`, and stop its previous reader.
+
+        `on_loss` is called whenever the stream's reader has disconnected, also after another one has resumed the
+        stream, until `end_loss_reports`.
+        """
         self.stop_reader(stream)
+        if on_loss is not None:
+            self._on_loss[stream] = on_loss
         entries = self._follow_pushes(after) if stream == PUSH else self.log.follow(stream, after)
         frames, on_gone = kept_frames(entries), partial(self._report_loss, stream)
         writing = Writing(
@@ -105,8 +121,12 @@ class Replay:
         if (reader := self._readers.get(stream)) is not None:
             reader.stop()
 
+    def end_loss_reports(self, stream: str) -> None:
+        """Report no further loss of a reader: the stream is complete."""
+        self._on_loss.pop(stream, None)
+
     def _report_loss(self, stream: str) -> None:
-        if (report := self.on_loss.get(stream)) is not None:
+        if (report := self._on_loss.get(stream)) is not None:
             report()
 
     async def _follow_pushes(self, after: int) -> AsyncIterator[Kept | Gap | None]:
@@ -114,8 +134,8 @@ class Replay:
             yield entry
             if isinstance(entry, Kept):
                 self.pushed = max(self.pushed, entry.number)
-                if self.on_pushed is not None:
-                    self.on_pushed()
+                if self._on_pushed is not None:
+                    self._on_pushed()
 
 
 async def kept_frames(entries: AsyncIterator[Kept | Gap | None]) -> Frames:
