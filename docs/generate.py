@@ -32,6 +32,7 @@ from emceepee.clients.client_program import ClientProgram, Format
 from emceepee.clients.entry_writer import Launch, entry_for
 from emceepee.clients.known_clients import CLIENTS
 from emceepee.config import file_reader as config_reading
+from emceepee.config.former_limits import FORMER_LIMITS
 from emceepee.config.server_entry import MOST_TAGS, ConfiguredEntry, TlsEntry
 from emceepee.paths import CONFIG_VARIABLE, NATIVE_ELICITATION, NOTICES, SECRETS, SYNCS
 from emceepee.sessions.views import Described
@@ -54,7 +55,8 @@ from emceepee.tools.replies.promotion import Promotion
 
 REFERENCE = Path(__file__).parent / "reference"
 PACKAGE = Path(__file__).parents[1] / "src" / "emceepee"
-CLIENT_PAGES = Path(__file__).parent / "how-to" / "clients"
+GUIDES = Path(__file__).parent / "how-to"
+CLIENT_PAGES = GUIDES / "clients"
 MARK = "<!-- Written by docs/generate.py from the code. Change the code or the script, then run it again. -->"
 
 # What the `data` of an event holds, by type and key.
@@ -194,6 +196,92 @@ CONFIG_ONLY_KEYS = {
 }
 
 
+# The sections of the how-to page: title, when to change the limits, and their names.
+LIMIT_SECTIONS = (
+    (
+        "Slow servers",
+        "Raise these if your servers start or answer slowly. A call that takes longer than its caller waits is not "
+        "lost: [it becomes a task](work-with-slow-tools.md).",
+        (
+            *("connect_seconds", "request_seconds", "list_patience_seconds"),
+            *("call_seconds", "quiet_call_seconds", "longest_call_seconds"),
+        ),
+    ),
+    (
+        "Lost and idle servers",
+        "These decide how soon emceepee reconnects to [a lost server](when-a-server-is-lost.md), and when it stops a "
+        "server that nobody uses.",
+        (
+            *("http_retry_seconds", "longest_http_retry_seconds", "stable_seconds", "health_check_seconds"),
+            *("idle_stop_seconds", "process_idle_seconds"),
+        ),
+    ),
+    (
+        "Many callers",
+        "Raise these if many people or programs use [one emceepee over HTTP](serve-over-http.md). Lower them if one "
+        "principal must not use up what all share. A short lease makes [replicas](run-replicas.md) take over sooner, "
+        "and costs more requests to Redis.",
+        (
+            *("sessions_per_principal", "sessions_in_all", "connections_per_session"),
+            *("session_idle_seconds", "session_kept_seconds", "unused_session_seconds"),
+            *("processes_per_principal", "processes_in_all", "connections_per_origin", "connections_in_all"),
+            "replica_lease_seconds",
+        ),
+    ),
+    (
+        "HTTP requests",
+        "These protect emceepee from callers that send too much or too slowly. Raise them if your callers send large "
+        "arguments, or have a slow connection.",
+        (
+            *("request_body_bytes", "request_body_seconds", "request_head_bytes", "request_head_seconds"),
+            *("request_headers", "batch_messages", "pipelined_requests", "idle_connection_seconds"),
+            *("unread_answer_seconds", "unread_bytes_in_all", "caller_connections"),
+            *("replay_messages", "replay_seconds"),
+        ),
+    ),
+    (
+        "The model's context",
+        "Lower these if replies [take up too much of the context](keep-context-small.md). A caller can request what a "
+        "reply leaves out.",
+        (
+            *("full_list_bytes", "list_reply_bytes", "search_bytes", "searched_entries", "notice_bytes"),
+            "largest_result_bytes",
+        ),
+    ),
+    (
+        "Tasks, questions, and timers",
+        "Raise these if [tasks](work-with-slow-tools.md) run for long, if people take long "
+        "[to answer](answer-questions.md), or if a caller does much at once.",
+        (
+            *("tasks_per_session", "task_ttl_seconds", "longest_task_ttl_seconds", "task_retention_seconds"),
+            *("question_seconds", "modern_question_seconds", "questions_per_server", "questions_per_session"),
+            *("requests_per_link", "timers_per_session", "longest_timer_seconds", "timer_retention_seconds"),
+        ),
+    ),
+    (
+        "Memory",
+        "Lower these on a small machine. Raise them if results, events, or [log lines](see-logs.md) are dropped before "
+        "callers read them.",
+        (
+            *("line_bytes", "task_bytes_per_session", "task_bytes_in_all"),
+            *("results_per_session", "result_bytes_per_session", "result_bytes_in_all"),
+            *("events_per_session", "event_seconds", "events_in_all"),
+            *("notifications_per_server", "log_lines_per_server"),
+            *("buffered_item_bytes", "buffered_bytes_per_server", "buffered_bytes_per_session"),
+            *("requests_per_session", "requests_in_all", "recording_bytes", "recordings_in_all"),
+        ),
+    ),
+    (
+        "Scripts",
+        "Raise these if [scripts](run-scripts.md) compute much or return much. Each worker is a process.",
+        (
+            *("script_compute_seconds", "script_memory_bytes", "script_result_bytes", "script_log_bytes"),
+            *("script_workers", "script_workers_per_principal"),
+        ),
+    ),
+)
+
+
 class Undocumented(Exception):
     """Something has no words, or words are left for something that is gone."""
 
@@ -225,6 +313,7 @@ def pages() -> dict[Path, str]:
         "clients": clients(),
     }
     places = {REFERENCE / f"{name}.md": text for name, text in made.items()}
+    places[GUIDES / "set-limits.md"] = set_limits()
     places |= {CLIENT_PAGES / f"{client.key}.md": client_page(client) for client in CLIENTS}
     written = {path: f"{MARK}\n\n{text.strip()}\n" for path, text in places.items()}
     schema = json.dumps(config_schema(), indent=2) + "\n"
@@ -571,7 +660,8 @@ def config_schema() -> dict[str, Any]:
         "limits": {
             "type": "object",
             "additionalProperties": False,
-            "properties": {item.name: _limit_schema(item.name, item.type is int) for item in fields(Limits)},
+            "properties": {item.name: _limit_schema(item.name, item.type is int) for item in fields(Limits)}
+            | {name: _former_limit_schema(name) for name in FORMER_LIMITS},
         },
         "roots": strings,
         "searchVectors": {"type": "string"},
@@ -595,6 +685,12 @@ def _limit_schema(name: str, is_whole: bool) -> dict[str, Any]:
     bounds: dict[str, Any] = {"minimum": allowed.least, "maximum": allowed.most}
     kind = "integer" if is_whole else "number"
     return {"type": kind, **({"anyOf": [{"const": 0}, bounds]} if allowed.or_zero else bounds)}
+
+
+def _former_limit_schema(name: str) -> dict[str, Any]:
+    """Accept any value, as emceepee does, so that editors do not report a file from an earlier version as broken."""
+    value = FORMER_LIMITS[name].describe(name)
+    return {"deprecated": True, "description": f"This setting has no effect any more. The limit is always {value}."}
 
 
 def error_codes() -> str:
@@ -635,16 +731,68 @@ def limits() -> str:
         ]
         for item in fields(Limits)
     ]
+    former = [[f"`{name}`", _limit_default(name, limit.value), limit.meaning] for name, limit in FORMER_LIMITS.items()]
     return f"""
 # Limits
 
-Every limit can be set under `limits` in the [configuration file](settings.md). Durations are seconds, sizes are bytes,
-and a year has {LONGEST:,.0f} seconds. A value below the least or above the most is an error at the start. The least
-values are those with which calls still work.
+You can set every limit under `limits` in the [configuration file](settings.md).
+[Set limits](../how-to/set-limits.md) says when to change them. Durations are seconds, sizes are bytes, and a year has
+{LONGEST:,.0f} seconds. If a value is below the least or above the most, emceepee reports a mistake and uses the
+default. Calls still work with the least values.
 
-A change in the file of a running emceepee takes effect at once or at the next start, as the table says.
+If you change a limit in the file of a running emceepee, the change takes effect at once or at the next start, as the
+table says.
 
-{_table(["name", "default", "least", "most", "a change counts", "meaning"], rows)}"""
+{_table(["name", "default", "least", "most", "takes effect", "meaning"], rows)}
+## Fixed limits
+
+Version 0.2.0 had settings for these limits. Their values are fixed now. A file that sets one still loads, and emceepee
+logs a warning.
+
+{_table(["former name", "value", "meaning"], former)}"""
+
+
+def set_limits() -> str:
+    declared = {item.name: item for item in fields(Limits)}
+    listed = [name for _, _, names in LIMIT_SECTIONS for name in names]
+    _no_strangers("LIMIT_SECTIONS", listed, declared)
+    _all_described("limit", declared, listed)
+    sections = [f"## {title}\n\n{words}\n\n{_limit_table(names)}" for title, words, names in LIMIT_SECTIONS]
+    return f"""
+# Set limits
+
+Limits bound what callers and servers can make emceepee store, start, and wait for. If a default does not suit you, set
+the limit under `limits` in the [configuration file](configure-servers.md):
+
+```json
+{{
+  "mcpServers": {{ "files": {{ "command": "files-server" }} }},
+  "limits": {{ "connect_seconds": 60, "call_seconds": 300, "log_lines_per_server": 2000 }}
+}}
+```
+
+Then check the file:
+
+```sh
+emceepee config check
+```
+
+The check fails if a name is unknown, or if a value is outside its range. It also names limits of earlier versions whose
+values are [fixed](../reference/limits.md#fixed-limits) now. They have no effect, and the file still loads.
+
+A running emceepee follows the file. The [reference](../reference/limits.md) says which changes take effect at once, and
+which values each limit can have.
+
+{chr(10).join(sections)}"""
+
+
+def _limit_table(names: Iterable[str]) -> str:
+    declared = {item.name: item for item in fields(Limits)}
+    rows = [
+        [f"`{name}`", _limit_default(name, declared[name].default), _meaning(declared[name].metadata, name)]
+        for name in names
+    ]
+    return _table(["limit", "default", "meaning"], rows)
 
 
 def _limit_least(name: str) -> str:
@@ -672,8 +820,7 @@ def _in_units(size: float) -> str | None:
 def _meaning(metadata: Mapping[str, Any], name: str) -> str:
     if not metadata.get("meaning"):
         raise Undocumented(f"the limit {name} has no meaning")
-    words = str(metadata["meaning"])
-    return words[0].upper() + words[1:] + "."
+    return str(metadata["meaning"])
 
 
 def _limit_default(name: str, default: Any) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from emceepee.config.former_limits import FORMER_LIMITS
 from support.documentation import ROOT, Page
 
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "config.schema.json").read_text("utf-8"))
@@ -26,6 +27,13 @@ def configurations() -> list[Any]:
 
 def test_the_one_in_the_package_is_the_same() -> None:
     assert json.loads((ROOT / "src" / "emceepee" / "config" / "config.schema.json").read_text("utf-8")) == SCHEMA
+
+
+def test_an_editor_shows_limits_of_earlier_versions_as_deprecated_and_not_as_mistakes() -> None:
+    assert FORMER_LIMITS
+    for name in FORMER_LIMITS:
+        jsonschema.validate({"limits": {name: -1}}, SCHEMA)
+        assert SCHEMA["properties"]["limits"]["properties"][name]["deprecated"] is True
 
 
 def test_it_is_a_schema() -> None:

@@ -14,6 +14,7 @@ import pytest
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import ServerEntry
 from emceepee.cli.main import build_parser
+from emceepee.config.former_limits import FORMER_LIMITS
 from emceepee.errors import ErrorCode
 from emceepee.state.diagrams import diagrams
 from emceepee.state.events import EventType
@@ -58,6 +59,7 @@ def test_the_reference_is_what_the_generator_writes() -> None:
 
 def test_no_other_page_is_in_the_reference(generate: ModuleType) -> None:
     written = {*(ROOT / "docs" / "reference").iterdir(), *(ROOT / "docs" / "how-to" / "clients").iterdir()}
+    written.add(ROOT / "docs" / "how-to" / "set-limits.md")
     assert written == {path for path in generate.pages() if ROOT / "docs" in path.parents}
 
 
@@ -105,6 +107,17 @@ def test_every_error_code_has_an_entry() -> None:
 
 def test_every_limit_has_an_entry() -> None:
     assert [item.name for item in fields(Limits) if f"| `{item.name}` | " not in reference("limits")] == []
+
+
+def test_every_limit_is_named_on_a_page_besides_the_reference() -> None:
+    pages = [path for room in ("how-to", "explanation", "errors") for path in (ROOT / "docs" / room).rglob("*.md")]
+    text = "".join(path.read_text("utf-8") for path in pages)
+    assert [item.name for item in fields(Limits) if f"`{item.name}`" not in text] == []
+
+
+def test_every_former_limit_has_an_entry_with_the_fixed_value() -> None:
+    table = reference("limits").split("## Fixed limits")[1]
+    assert [name for name in FORMER_LIMITS if f"| `{name}` | " not in table] == []
 
 
 def test_every_key_of_a_server_has_an_entry() -> None:

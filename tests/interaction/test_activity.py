@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from emceepee.server.dispatch import BadCall
+from emceepee.sessions.events import activity
 from emceepee.state.limits import Limits
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
@@ -332,8 +333,9 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
     assert messages.count("event_store_eviction") == 1  # a second
 
 
-async def test_events_that_are_too_large_together_are_dropped_and_counted_too() -> None:
-    async with a_scene(limits=Limits(event_bytes_per_session=3000), one=ScriptedBackend()) as scene:
+async def test_events_that_are_too_large_together_are_dropped_and_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "EVENT_BYTES_PER_SESSION", 3000)
+    async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         for number in range(5):
             told = {"n": number, "text": "x" * 900}
@@ -462,8 +464,9 @@ async def test_no_event_and_no_reply_names_the_session() -> None:
         assert scene.session.session_id not in json.dumps(said)
 
 
-async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken() -> None:
-    async with a_scene(limits=Limits(waiting_per_session=3), one=ScriptedBackend()) as scene:
+async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "WAITING_PER_SESSION", 3)
+    async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()
         waiting = [scene.start("await_activity") for _ in range(3)]
         await settle()

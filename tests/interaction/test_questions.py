@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends import input_rounds
 from emceepee.backends.link import RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget
+from emceepee.sessions.questions import questions
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
@@ -482,8 +484,9 @@ async def test_beyond_those_that_may_wait_a_question_is_refused_and_nobody_hears
         assert len(await open_ids(scene)) == 2
 
 
-async def test_questions_that_are_too_large_together_are_refused() -> None:
-    async with a_scene(limits=Limits(question_bytes_per_session=1000), one=ScriptedBackend()) as scene:
+async def test_questions_that_are_too_large_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(questions, "QUESTION_BYTES_PER_SESSION", 1000)
+    async with a_scene(one=ScriptedBackend()) as scene:
         one = scene.backends["one"]
         sample(one, "x" * 600)
         assert "too large" in (await refusal(sample(one, "x" * 600)))["message"]
@@ -665,8 +668,9 @@ async def test_roots_alone_are_answered_without_making_a_task() -> None:
         assert (await call)["content"][0] == DONE["content"][0]
 
 
-async def test_a_call_that_never_stops_asking_is_given_up() -> None:
-    async with a_scene(limits=Limits(question_rounds=3), one=ScriptedBackend(modern=True)) as scene:
+async def test_a_call_that_never_stops_asking_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(input_rounds, "QUESTION_ROUNDS", 3)
+    async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         for _ in range(3):
             asked.reply(resultType="input_required", requestState="again")

@@ -20,8 +20,6 @@ NEEDED = {
     "timers_per_session": 1,
     **dict.fromkeys(("call_seconds", "quiet_call_seconds", "longest_call_seconds", "list_patience_seconds"), 5),
     **dict.fromkeys(("connect_seconds", "request_seconds", "script_compute_seconds"), 5),
-    "list_entries": 1000,
-    "list_bytes": 1 << 20,
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import fields, replace
 from importlib import import_module
 
 from emceepee.clock import Clock
-from emceepee.config.file_reader import warn_of_problems
+from emceepee.config.file_reader import log_warnings, warn_of_problems
 from emceepee.config.settings import Config, ConfigError
 from emceepee.config.source import RELOAD_SIGNAL, ConfigSource, folders_of, stamp_of
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
@@ -186,7 +186,7 @@ class Reloader:
             logs.set_level(config.log_level)
         summary = changes.summary()
         if limits := [name for name in before.limits.changed_in(config.limits) if name in LIVE]:
-            self._limits.take_over(config.limits)
+            self._limits.update(config.limits)
             summary["limits"] = limits
         log.info("config_reloaded", file=str(self._source.file), **summary)
         if later := needing_restart(before, config):
@@ -194,6 +194,7 @@ class Reloader:
         if config.ignored and config.ignored != before.ignored:
             log.warning("config_keys_ignored", keys=list(config.ignored))
         warn_of_problems([problem for problem in config.problems if problem not in before.problems])
+        log_warnings([warning for warning in config.warnings if warning not in before.warnings])
         self._on_change(config)
         self._registry.set_disabled(config.disabled)
         if changes:

@@ -37,6 +37,8 @@ from emceepee.tools.declaration.limited import fit_tools
 from emceepee.tools.tools_for_scripts import ToolsForScripts
 from emceepee.web.callback import CLIENT_PATH, LoopbackCallback
 
+EVENT_BYTES_IN_ALL = 64 << 20  # of all sessions together
+
 if TYPE_CHECKING:
     from emceepee.guard.logins import Logins
     from emceepee.sessions.lists.entry_search import SharedVectors
@@ -166,12 +168,11 @@ async def session_parts(
         registry = ServerRegistry(
             config.servers,
             operators_are_fixed=many_principals,
-            most_added=config.limits.servers_per_principal,
             store=durable,
         )
         registry.set_disabled(config.disabled)
         registry.problem = config.general_problem
-        budget = EventBudget(config.limits.events_in_all, config.limits.event_bytes_in_all)
+        budget = EventBudget(config.limits.events_in_all, EVENT_BYTES_IN_ALL)
         journals = SpanBudget(config.limits.requests_in_all, observers.requests)
         most = ResultBudget(config.limits.result_bytes_in_all, config.limits.result_bytes_per_session)
         large_results = ResultStorage(most, durable)

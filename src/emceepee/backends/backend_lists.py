@@ -8,7 +8,6 @@ from emceepee.backends.link import Failure, Link, LinkError, RpcError
 from emceepee.backends.links.subscriptions import Notify, Subscriptions
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.wire.json_types import JsonObject
 
@@ -28,12 +27,11 @@ class BackendLists:
         *,
         tasks: TaskOwner,
         clock: Clock,
-        limits: Limits,
     ) -> None:
         """`notify` receives the change notifications that the backend missed sending while it was disconnected."""
         self._permitted, self._run_bounded = permitted, run_bounded
         self._subscriptions, self._notify = subscriptions, notify
-        self._tasks, self._clock, self._limits = tasks, clock, limits
+        self._tasks, self._clock = tasks, clock
         self._last_seen: dict[Kind, Entries] = {}  # from earlier links, not yet compared
         self.catalog: Catalog | None = None  # of the newest link
 
@@ -72,7 +70,6 @@ class BackendLists:
             link,
             self._clock,
             tasks=self._tasks,
-            limits=self._limits,
             is_told_of_changes=self._subscriptions.is_told_of_changes,
         )
 

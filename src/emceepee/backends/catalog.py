@@ -12,10 +12,12 @@ from emceepee.backends.param_headers import MARK, HeaderMap, header_map, param_h
 from emceepee.clock import Clock
 from emceepee.futures import let_others_run, reject
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.limits import Limits
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import METHOD_NOT_FOUND
+
+# Of one list. They stop a backend whose list does not end.
+LIST_PAGES, LIST_ENTRIES, LIST_BYTES = 1000, 50_000, 16 << 20
 
 
 class Kind(Enum):
@@ -46,11 +48,10 @@ class Catalog:
         clock: Clock,
         *,
         tasks: TaskOwner,
-        limits: Limits,
         is_told_of_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`is_told_of_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
-        self._link, self._clock, self._tasks, self._limits = link, clock, tasks, limits
+        self._link, self._clock, self._tasks = link, clock, tasks
         self._is_told_of_changes = is_told_of_changes
         self._kept: dict[Kind, _Listing] = {}
         self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
@@ -129,7 +130,7 @@ class Catalog:
         cursor: Any = None
         if kind.capability not in self._link.facts.capabilities:
             return _Listing(items, None)
-        for _ in range(self._limits.list_pages):
+        for _ in range(LIST_PAGES):
             try:
                 page = await self._link.request(kind.method, {} if cursor is None else {"cursor": cursor})
             except RpcError as error:
@@ -141,8 +142,8 @@ class Catalog:
                 raise LinkError(Failure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
             data = encode(entries)
             size, is_marked = size + len(data), is_marked or MARK.encode() in data
-            if size > self._limits.list_bytes or len(items) + len(entries) > self._limits.list_entries:
-                most = f"{self._limits.list_entries} entries, or {self._limits.list_bytes} bytes"
+            if size > LIST_BYTES or len(items) + len(entries) > LIST_ENTRIES:
+                most = f"{LIST_ENTRIES} entries, or {LIST_BYTES} bytes"
                 raise LinkError(Failure.PROTOCOL, f"{kind.method} has more than {most}")
             items += [entry for entry in entries if isinstance(entry, dict)]
             ttl = page.get("ttlMs")
@@ -153,7 +154,7 @@ class Catalog:
             if cursor is None:
                 break
         else:
-            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {self._limits.list_pages} pages")
+            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {LIST_PAGES} pages")
         if kind is Kind.TOOLS and self._link.mirrors_arguments and is_marked:
             return await _with_header_maps(_Listing(items, good_until))
         return _Listing(items, good_until)

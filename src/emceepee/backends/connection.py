@@ -74,9 +74,7 @@ class Connection:
             spec.name, lambda: dialer.recordings.in_memory(self.spec), self._supervisor.reconnect, events.signal_change
         )
         self._health = HealthCheck(events, self._tasks, clock=clock, limits=limits, spread=spread)
-        self._subscriptions = Subscriptions(
-            self._notify_of_change, self._tasks, clock, most=limits.subscriptions_per_server
-        )
+        self._subscriptions = Subscriptions(self._notify_of_change, self._tasks, clock)
         self.settings = LinkSettings(
             spec.name,
             self._subscriptions,
@@ -93,7 +91,6 @@ class Connection:
             self._notify_of_change,
             tasks=self._tasks,
             clock=clock,
-            limits=limits,
         )
         self._input_rounds = InputRounds(spec.name, listener, clock, limits)
         self._backend_tasks = BackendTasks(

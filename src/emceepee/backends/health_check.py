@@ -11,6 +11,8 @@ from emceepee.state.connection.retry import JITTER
 from emceepee.state.events import EventType
 from emceepee.state.limits import Limits
 
+HEALTH_ANSWER_SECONDS = 10.0
+
 
 class HealthCheck:
     """Checks a link periodically, unless requests keep it busy."""
@@ -61,12 +63,12 @@ class HealthCheck:
     async def _send_check(self, link: Link) -> None:
         method = "server/discover" if link.facts.is_modern else "ping"
         try:
-            async with give_up_after(self._clock, self._limits.health_answer_seconds):
+            async with give_up_after(self._clock, HEALTH_ANSWER_SECONDS):
                 await link.request(method, {} if link.facts.is_modern else None)
         except RpcError:
             self.record_success()  # an error response is an answer
         except (LinkError, TimeoutError) as error:
-            self._record_failure(link, str(error) or f"no answer within {self._limits.health_answer_seconds:g} s")
+            self._record_failure(link, str(error) or f"no answer within {HEALTH_ANSWER_SECONDS:g} s")
         else:
             self.record_success()
 

@@ -18,6 +18,7 @@ from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject, JsonValue
 from emceepee.wire.protocol import METHOD_NOT_FOUND
 
+QUESTION_ROUNDS = 50  # per call
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
 
 SendRequest = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -42,8 +43,8 @@ class InputRounds:
             ExecutionFailed: a question got no answer, or there was no end to them.
             BackendDisconnected: the backend was lost while it waited for an answer.
         """
-        pause, most = FIRST_PAUSE, self._limits.question_rounds
-        for _ in range(most):
+        pause = FIRST_PAUSE
+        for _ in range(QUESTION_ROUNDS):
             following = dict(params)
             if "requestState" in result:
                 following["requestState"] = result["requestState"]
@@ -57,7 +58,7 @@ class InputRounds:
             if not wants_input(result):
                 return result
         raise ExecutionFailed(
-            f'Server "{self._server}" still asked for more after {most} rounds; the call was given up.'
+            f'Server "{self._server}" still asked for more after {QUESTION_ROUNDS} rounds; the call was given up.'
         )
 
     async def _ask_all(self, questions: JsonObject, origin: object | None) -> JsonObject:

@@ -23,6 +23,7 @@ from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.private_scripts import ANSWERING_TOOLS, gives_answers
 from emceepee.codemode.script_log import ScriptLog
+from emceepee.codemode.script_workers import CALLS_PER_SCRIPT
 from emceepee.codemode.server_modules import PACKAGE, ServerModules
 from emceepee.codemode.values import Conversions, NotJson, Size, as_json, budget_of, excess
 from emceepee.sessions.session import Session
@@ -147,9 +148,9 @@ class CallQueue:
                 f"spell out {tool} in the script: by that name, emceepee keeps the script out of its records"
             )
         self.made += 1
-        if self.made > (most := self._limits.calls_per_script):
-            self.made = most
-            raise ScriptFailure("CallLimit", f"The script made more than {most} calls, so it was ended.")
+        if self.made > CALLS_PER_SCRIPT:
+            self.made = CALLS_PER_SCRIPT
+            raise ScriptFailure("CallLimit", f"The script made more than {CALLS_PER_SCRIPT} calls, so it was ended.")
         call_id = self._session.ids.new()
         self._queued.append(
             PendingCall(number=number, function=tool, arguments=arguments, key=key, call_id=call_id, size=size)

@@ -21,6 +21,8 @@ from emceepee.telemetry.redaction import MASK
 
 log = EventLog("codemode")
 METHOD = "codemode/execute"
+SCRIPT_CODE_BYTES = 64 << 10
+SCRIPTS_PER_SESSION, SCRIPTS_PER_PRINCIPAL, SCRIPTS_IN_ALL = 10, 100, 200  # running or waiting
 
 
 class CodeMode:
@@ -37,9 +39,9 @@ class CodeMode:
         self, session: Session, code: str, *, patience: float, caller: Any, on_progress: OnProgress | None
     ) -> Call:
         """Return a call that will run the script. Raises: EmceepeeError."""
-        size, most = len(code.encode("utf-8", "replace")), self._limits.script_code_bytes
-        if size > most:
-            raise InvalidArguments(f"code: it takes {size} bytes; a script has at most {most}.")
+        size = len(code.encode("utf-8", "replace"))
+        if size > SCRIPT_CODE_BYTES:
+            raise InvalidArguments(f"code: it takes {size} bytes; a script has at most {SCRIPT_CODE_BYTES}.")
         self._check_room(session)
         is_private = gives_answers(code)
         return Call(
@@ -63,19 +65,19 @@ class CodeMode:
 
     def _check_room(self, session: Session) -> None:
         here = sum(call.method == METHOD for call in session.calls.in_flight(RESERVED_NAME))
-        if here >= self._limits.scripts_per_session:
+        if here >= SCRIPTS_PER_SESSION:
             raise EmceepeeError(
                 f"{here} scripts run or wait in this session already, which is the limit. Wait for one with "
                 "get_task_result, or end one with cancel_task.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
-        if len(self._parts.of(session.principal)) >= self._limits.scripts_per_principal:
+        if len(self._parts.of(session.principal)) >= SCRIPTS_PER_PRINCIPAL:
             raise EmceepeeError(
                 "As many scripts of yours run or wait, in all sessions, as one principal may have. Wait for one of "
                 "them with get_task_result, or end one with cancel_task.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
-        if len(self._parts.running) >= self._limits.scripts_in_all:
+        if len(self._parts.running) >= SCRIPTS_IN_ALL:
             raise EmceepeeError(
                 "As many scripts as this emceepee runs at once are at work. Try again in a while.",
                 code=ErrorCode.LIMIT_EXCEEDED,

@@ -40,7 +40,6 @@ from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.state.call_step import CallStage
-from emceepee.state.limits import Limits
 from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.codec import encode, encode_text
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
 log = EventLog("codemode")
 STORE_SECONDS = 2.0  # how long a reply waits for a computing script to become storable
 PARK_SECONDS = 1.0  # a script that waits longer releases its worker
+PARKED_BYTES_PER_PRINCIPAL, PARKED_BYTES_IN_ALL = 128 << 20, 256 << 20  # snapshots of waiting scripts
 MOST_RECORD_BYTES = 4 << 20  # larger records stay in memory only
 
 
@@ -72,10 +72,10 @@ class ScriptParts:
         """Return the running and waiting scripts of one principal."""
         return [script for script in self.running if script.principal == principal]
 
-    def has_room_to_park(self, principal: str, limits: Limits) -> bool:
-        if sum(script.parked_bytes for script in self.of(principal)) > limits.parked_bytes_per_principal:
+    def has_room_to_park(self, principal: str) -> bool:
+        if sum(script.parked_bytes for script in self.of(principal)) > PARKED_BYTES_PER_PRINCIPAL:
             return False
-        return sum(script.parked_bytes for script in self.running) <= limits.parked_bytes_in_all
+        return sum(script.parked_bytes for script in self.running) <= PARKED_BYTES_IN_ALL
 
 
 class Script:
@@ -275,7 +275,7 @@ class Script:
     async def _park(self, snapshot: "AsyncFutureSnapshot", asked: list[int]) -> "AsyncFutureSnapshot":
         """Release the worker until an answer arrives."""
         parked = await self._take_snapshot(snapshot)
-        if not self._parts.has_room_to_park(self.principal, self._limits):
+        if not self._parts.has_room_to_park(self.principal):
             words = "Too much is parked already for this script to wait. Try again later."
             raise ScriptFailure("ParkingFull", words, self._execution.line_of(snapshot))
         await self._execution.let_worker_go()

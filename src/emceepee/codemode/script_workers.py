@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 log = EventLog("codemode")
 DEEPEST_CALL = 300  # frames
 GRACE_SECONDS = 1.0  # after the compute limit, before a worker that does not stop by itself is killed
+CALLS_PER_SCRIPT = 100
 SUSPENSIONS_PER_CALL = 4  # the call, its answer, and other requests to the host in between
 LEAST_SUSPENSIONS = 1000
 # Resource limits set to zero for a worker: it cannot open files or sockets, write files, start processes, or dump core.
@@ -84,7 +85,7 @@ class ScriptWorkers:
                 "max_feed_duration_secs": seconds,
                 "max_memory": limits.script_memory_bytes,
                 "max_recursion_depth": DEEPEST_CALL,
-                "max_suspensions": LEAST_SUSPENSIONS + SUSPENSIONS_PER_CALL * limits.calls_per_script,
+                "max_suspensions": LEAST_SUSPENSIONS + SUSPENSIONS_PER_CALL * CALLS_PER_SCRIPT,
             },
             type_check=is_checked,
             type_check_format="json" if is_checked else None,

@@ -18,9 +18,10 @@ from emceepee.backends.spec import (
 from emceepee.bounds.files import read_file
 from emceepee.config import jsonc_edits
 from emceepee.config.document_errors import BadDocument
+from emceepee.config.former_limits import FORMER_LIMITS
 from emceepee.config.secret_references import BadReference, References, literal_secrets
 from emceepee.config.server_entry import ConfiguredEntry, ReportMistake, read_entry, unusable_spec
-from emceepee.config.settings import Config, ConfigError, ConfigProblem
+from emceepee.config.settings import Config, ConfigError, ConfigProblem, ConfigWarning
 from emceepee.paths import (
     CONFIG_VARIABLE,
     NATIVE_ELICITATION,
@@ -152,6 +153,7 @@ def _inspect(document: JsonObject, references: References, only: str | None) -> 
         ignored=tuple([key for key in document if key not in _TOP_KEYS and key != SCHEMA_KEY] + servers.ignored),
         spelled_out=tuple(servers.spelled_out),
         problems=tuple(settings.problems),
+        warnings=tuple(settings.warnings),
     )
 
 
@@ -161,6 +163,12 @@ def warn_of_problems(problems: Iterable[ConfigProblem]) -> None:
         instead = "the server is disabled" if problem.server else "the value from before, or the default"
         server = {"server": problem.server} if problem.server else {}
         log.warning("config_mistake", **server, key=problem.key, error=problem.message, instead=instead)
+
+
+def log_warnings(warnings: Iterable[ConfigWarning]) -> None:
+    """Log each key in the active configuration that has no effect any more."""
+    for warning in warnings:
+        log.warning("config_key_without_effect", key=warning.key, because=warning.message)
 
 
 def _read(path: Path) -> str:
@@ -286,6 +294,7 @@ class _Settings:
     def __init__(self, document: JsonObject, references: References) -> None:
         self._document, self._references = document, references
         self.problems: list[ConfigProblem] = []
+        self.warnings: list[ConfigWarning] = []
 
     def _value(self, key: str, default: Any, *, is_fatal: bool) -> Any:
         """Return the value with references resolved, or the default if a reference fails."""
@@ -347,6 +356,12 @@ class _Settings:
         known = {item.name: item for item in fields(Limits)}
         usable = {}
         for name, value in given.items():
+            if (former := FORMER_LIMITS.get(name)) is not None:
+                words = (
+                    f"this setting has no effect any more, so remove it; the limit is always {former.describe(name)}"
+                )
+                self.warnings.append(ConfigWarning(f"limits.{name}", words))
+                continue
             if name not in known:
                 self._report(f"limits.{name}", f"no such limit; there are {', '.join(known)}")
                 continue

@@ -39,6 +39,17 @@ class ConfigProblem:
         return f"{self.key}: {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigWarning:
+    """A key in the configuration file that has no effect, and the reason."""
+
+    key: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.message}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpConfig:
     """Where `emceepee serve` listens, and which callers it accepts."""
@@ -155,6 +166,7 @@ class Config:
     ignored: tuple[str, ...] = ()  # unknown keys, for a warning
     spelled_out: tuple[str, ...] = ()  # keys whose values seem to be literal secrets, for a hint
     problems: tuple[ConfigProblem, ...] = ()  # all mistakes in the file
+    warnings: tuple[ConfigWarning, ...] = ()  # settings of earlier versions
 
     @property
     def general_problem(self) -> str | None:

@@ -15,6 +15,7 @@ from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.replies.heartbeat import heartbeat
 from emceepee.tools.replies.notices import (
     DETAILS_BYTES,
+    EVENT_NOTICE_BYTES,
     digest_events,
     leftovers,
     new_questions,
@@ -25,6 +26,7 @@ from emceepee.tools.request_context import RequestContext
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
+ACTIVITY_BYTES = 64 << 10  # unless one event alone is larger
 NO_EVENTS = Delivery([])
 WAIT = LimitedBy(most="longest_call_seconds", least=100, description="Longest wait")
 
@@ -137,7 +139,6 @@ def _report(
     triggers: list[JsonObject], found: Delivery, session: Session, caller: RequestContext, *, whole: bool = False
 ) -> ActivityReport:
     """Return the events and mark them as delivered, as many as fit, once the reply is read; `whole`: cut no event."""
-    limits = session.limits
     own, others = split_questions(session, session.questions.open(), caller.conversation)
     unread = session.questions.take_unread(own)
     report: JsonObject = {
@@ -151,9 +152,9 @@ def _report(
         "pending_client": pending_client(own, others=others, unread=unread),
         "lastEventId": session.activity.last_event_id,
     }
-    room = limits.activity_bytes - len(encode(report)) - DETAILS_BYTES
+    room = ACTIVITY_BYTES - len(encode(report)) - DETAILS_BYTES
     hidden = [question.request_id for question in others]
-    digest = digest_events(found, room=room, event_room=None if whole else limits.event_notice_bytes, hidden=hidden)
+    digest = digest_events(found, room=room, event_room=None if whole else EVENT_NOTICE_BYTES, hidden=hidden)
     taken = session.activity.deliver(found, digest.count)
     caller.record_events(session, taken)
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]

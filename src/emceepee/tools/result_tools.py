@@ -22,7 +22,7 @@ from emceepee.wire.codec import TOO_DEEP, Unreadable, decode, encode
 from emceepee.wire.json_types import JsonObject
 
 _OTHER_WAYS = "grep finds text at any depth; offset and limit read bytes."
-LARGEST_PART = 1 << 20  # bytes
+RESULT_PART_BYTES, LARGEST_PART = 16 << 10, 1 << 20  # bytes: if the caller specifies no limit; if it does
 LONGEST_CHARACTER = 4  # bytes
 MOST_VISITED = 4_000_000  # values that one path looks at
 MOST_SECONDS = 5.0  # for that; on an idle machine it takes three
@@ -77,7 +77,7 @@ async def read_result(params: ReadResult, session: Session) -> ResultPart:
     if params.grep is not None and params.jsonpath is not None:
         raise InvalidArguments("grep, jsonpath: give one of them.")
     kept, offset = session.results.get(params.handle), params.offset or 0
-    room = min(params.limit or session.limits.result_part_bytes, LARGEST_PART)
+    room = min(params.limit or RESULT_PART_BYTES, LARGEST_PART)
     part: JsonObject = {"handle": kept.handle, "bytes": kept.size}
     if params.grep is not None:
         return cast(ResultPart, part | await _lines(params.grep, kept, offset, room, session))

@@ -9,6 +9,7 @@ import pytest
 
 from emceepee.errors import Unsupported
 from emceepee.sessions.calls import RECORD_SECONDS
+from emceepee.sessions.directory import session_storage
 from emceepee.sessions.directory.placement import TURN_SECONDS
 from emceepee.sessions.directory.session_storage import SessionElsewhere, SessionsUnavailable
 from emceepee.sessions.session import Session
@@ -526,9 +527,10 @@ async def test_a_named_session_is_not_opened_twice_because_the_other_replica_has
         assert isinstance(elsewhere, SessionElsewhere)
 
 
-async def test_with_too_much_unsaved_no_session_begins() -> None:
+async def test_with_too_much_unsaved_no_session_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_storage, "UNSAVED_RECORDS", 3)
     replicas = Replicas(UnsteadyStore(is_durable=True))
-    async with replicas.start(1, unsaved_records=3) as (place,):
+    async with replicas.start(1) as (place,):
         (store,) = replicas.stores
         assert isinstance(store, UnsteadyStore)
         session = await place.directory.find_or_open(DESK)

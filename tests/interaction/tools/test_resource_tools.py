@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from emceepee.backends.link import RpcError
-from emceepee.state.limits import Limits
+from emceepee.backends.links import subscriptions
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.sessions.scene import a_scene
@@ -81,10 +81,11 @@ async def test_a_resource_needs_an_address() -> None:
         assert (await scene.error("read_resource", server="demo", uri=""))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_of_one_server_a_bounded_number_of_resources_is_followed() -> None:
+async def test_of_one_server_a_bounded_number_of_resources_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "SUBSCRIPTIONS_PER_SERVER", 2)
     backend = ScriptedBackend()
     backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}
-    async with a_scene(limits=Limits(subscriptions_per_server=2), one=backend) as scene:
+    async with a_scene(one=backend) as scene:
         for uri in ("a://1", "a://2", "a://2"):
             await scene.value("subscribe_resource", server="one", uri=uri)
         error = await scene.error("subscribe_resource", server="one", uri="a://3")

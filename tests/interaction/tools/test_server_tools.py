@@ -4,7 +4,7 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec
-from emceepee.state.limits import Limits
+from emceepee.sessions.servers import registry
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
 from support.fakes.clock import settle
@@ -219,11 +219,9 @@ async def test_a_root_that_cannot_be_one_is_refused_in_words() -> None:
         assert "roots: must not have control characters" in error["message"]
 
 
-async def test_a_principal_adds_a_bounded_number_of_servers() -> None:
-    limits = Limits(servers_per_principal=2)
-    async with a_scene(
-        limits=limits, specs=NONE, a=ScriptedBackend(), b=ScriptedBackend(), c=ScriptedBackend()
-    ) as scene:
+async def test_a_principal_adds_a_bounded_number_of_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "SERVERS_PER_PRINCIPAL", 2)
+    async with a_scene(specs=NONE, a=ScriptedBackend(), b=ScriptedBackend(), c=ScriptedBackend()) as scene:
         for name in "ab":
             await scene.value("add_server", name=name, url=f"http://{name}.test/mcp")
         error = await scene.error("add_server", name="c", url="http://c.test/mcp")

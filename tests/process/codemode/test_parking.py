@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from emceepee.codemode import engine
+from emceepee.codemode import engine, script
 from emceepee.codemode.script import PARK_SECONDS, Script
 from emceepee.codemode.script_calls import PARALLEL_CALLS
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
-from emceepee.state.limits import Limits
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Commit, Sealer, StoredSession
@@ -168,9 +167,10 @@ async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene)
     await eventually(lambda: len(scene.session.calls) == 0, what="nothing is left")
 
 
-@pytest.mark.parametrize("limits", [Limits(parked_bytes_in_all=1000), Limits(parked_bytes_per_principal=1000)])
-async def test_parked_scripts_are_bounded_in_all_and_per_principal(limits: Limits) -> None:
-    async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
+@pytest.mark.parametrize("limit", ["PARKED_BYTES_IN_ALL", "PARKED_BYTES_PER_PRINCIPAL"])
+async def test_parked_scripts_are_bounded_in_all_and_per_principal(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script, limit, 1000)
+    async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("codemode_execute", code=ONE_CALL, timeout=300)
         await scene.backends["one"].next_asked()
         await until_kept(scene.session, scene.clock)

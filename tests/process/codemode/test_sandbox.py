@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from emceepee.codemode import call_queue, engine, script_workers
 from emceepee.codemode.script import Script
 from emceepee.state.limits import Limits
 from support.backends.scripted_backend import ScriptedBackend
@@ -23,13 +24,14 @@ SMALL = Limits(
     script_memory_bytes=16 << 20,
     script_result_bytes=10_000,
     script_log_bytes=1000,
-    calls_per_script=10,
-    script_code_bytes=100_000,
 )
 
 
 @pytest.fixture
-async def scene() -> AsyncIterator[Scene]:
+async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setattr(call_queue, "CALLS_PER_SCRIPT", 10)
+    monkeypatch.setattr(script_workers, "CALLS_PER_SCRIPT", 10)
+    monkeypatch.setattr(engine, "SCRIPT_CODE_BYTES", 100_000)
     async with a_scene(limits=SMALL, tracker=issue_tracker()) as scene:
         yield scene
 
@@ -204,9 +206,10 @@ async def test_a_flood_of_sleeps_and_logs_ends_too(scene: Scene) -> None:
     assert value["error"]["name"] in ("RuntimeError", "TimeoutError", "CallLimit")
 
 
-async def test_a_script_is_not_one_too_many_in_its_session() -> None:
+async def test_a_script_is_not_one_too_many_in_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SCRIPTS_PER_SESSION", 2)
     backend = ScriptedBackend()
-    async with a_scene(limits=Limits(scripts_per_session=2), slow=backend) as scene:
+    async with a_scene(slow=backend) as scene:
         waiting = [scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')") for _ in range(2)]
         asked = [await backend.next_asked() for _ in range(2)]
         error = await scene.error("codemode_execute", code="1")
@@ -217,9 +220,10 @@ async def test_a_script_is_not_one_too_many_in_its_session() -> None:
         assert await result_of(scene, "1") == 1
 
 
-async def test_a_script_is_not_one_too_many_of_its_principal() -> None:
+async def test_a_script_is_not_one_too_many_of_its_principal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "SCRIPTS_PER_PRINCIPAL", 1)
     backend = ScriptedBackend()
-    async with a_scene(limits=Limits(scripts_per_principal=1), slow=backend) as scene:
+    async with a_scene(slow=backend) as scene:
         waiting = scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')")
         asked = await backend.next_asked()
         error = await scene.error("codemode_execute", code="1")

@@ -108,7 +108,7 @@ async def a_scene(
     if specs is None:
         specs = [scripted_spec(name, is_process=backend.is_process) for name, backend in backends.items()]
     limits = limits or Limits()
-    registry = ServerRegistry(specs, most_added=limits.servers_per_principal)
+    registry = ServerRegistry(specs)
     dialer = ScriptedDialer(**backends)
     parts = session_parts(registry, dialer, clock, limits, observers=observers)
     session = Session("01TESTSESSION0000000000000", "local", parts)

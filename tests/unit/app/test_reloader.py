@@ -202,6 +202,17 @@ async def test_the_log_level_changes_at_once(bench: Bench, monkeypatch: pytest.M
     assert levels == ["debug"]
 
 
+async def test_a_limit_of_an_earlier_version_is_logged_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="emceepee.config"):
+        for seconds in (7, 8):
+            bench.write(limits={"list_pages": 5, "connect_seconds": seconds})
+            await bench.look()
+    (record,) = caplog.records
+    assert record.message == "config_key_without_effect"
+    assert vars(record)["fields"]["key"] == "limits.list_pages"
+    assert "no effect any more" in vars(record)["fields"]["because"]
+
+
 async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     bench.write(mcpServers={"one": {"url": URL}}, limits={"line_bytes": 99_999}, notices="blocks")
     with caplog.at_level(logging.WARNING, logger="emceepee.config"):

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from emceepee.backends import catalog
 from emceepee.backends.catalog import Catalog, Kind
 from emceepee.backends.link import Failure, LinkError, RpcError
 from emceepee.lifecycle import TaskOwner
-from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
 from support.backends.scripted_listener import ScriptedListener
@@ -19,7 +19,7 @@ CHANGED = "notifications/tools/list_changed"
 class Shelf:
     """A catalog over a scripted backend."""
 
-    def __init__(self, *, modern: bool = False, most_pages: int = 5) -> None:
+    def __init__(self, *, modern: bool = False) -> None:
         self.backend = ScriptedBackend(modern=modern)
         self.clock = FakeClock()
         self.tasks = TaskOwner("test")
@@ -28,7 +28,6 @@ class Shelf:
             self.link,
             self.clock,
             tasks=self.tasks,
-            limits=Limits(list_pages=most_pages, list_entries=50, list_bytes=10_000),
         )
 
     def pages(self, *pages: JsonObject, method: str = "tools/list") -> None:
@@ -45,6 +44,12 @@ class Shelf:
 
     def asks(self, method: str = "tools/list") -> int:
         return sum(seen == method for seen, _ in self.backend.seen)
+
+
+@pytest.fixture(autouse=True)
+def small_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, most in (("LIST_PAGES", 5), ("LIST_ENTRIES", 50), ("LIST_BYTES", 10_000)):
+        monkeypatch.setattr(catalog, name, most)
 
 
 @pytest.fixture

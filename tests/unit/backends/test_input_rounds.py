@@ -1,5 +1,6 @@
 import pytest
 
+from emceepee.backends import input_rounds
 from emceepee.backends.input_rounds import InputRounds, wants_input
 from emceepee.backends.link import RpcError, ServerLost
 from emceepee.errors import BackendDisconnected, ExecutionFailed
@@ -67,10 +68,13 @@ async def test_a_question_without_an_answer_fails_the_call_and_withdraws_the_oth
     assert (listener.withdrawn, send.sent) == ([FORM], [])
 
 
-async def test_a_call_that_never_stops_asking_is_given_up_after_as_many_rounds_as_are_allowed() -> None:
+async def test_a_call_that_never_stops_asking_is_given_up_after_as_many_rounds_as_are_allowed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(input_rounds, "QUESTION_ROUNDS", 3)
     listener, send = ScriptedListener(**{FORM: {}}), Sender(*(asking(a=FORM) for _ in range(3)))
     with pytest.raises(ExecutionFailed, match="after 3 rounds"):
-        await rounds(listener, question_rounds=3).finish(asking(a=FORM), PARAMS, send, None)
+        await rounds(listener).finish(asking(a=FORM), PARAMS, send, None)
     assert send.results == []
 
 

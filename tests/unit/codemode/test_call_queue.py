@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from emceepee.codemode import call_queue
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.kept_script import PendingCall
@@ -14,7 +15,6 @@ from emceepee.codemode.private_scripts import ANSWERING_TOOLS
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.server_modules import ModuleFunction, ServerModules
 from emceepee.codemode.values import Conversions, Size
-from emceepee.state.limits import Limits
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.tools_for_scripts import ToolsForScripts
 from support.sessions.scene import Scene, a_scene
@@ -37,8 +37,9 @@ class Asked:
 
 
 @pytest.fixture
-async def scene() -> AsyncIterator[Scene]:
-    async with a_scene(limits=Limits(calls_per_script=2)) as made:
+async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
+    monkeypatch.setattr(call_queue, "CALLS_PER_SCRIPT", 2)
+    async with a_scene() as made:
         yield made
 
 

@@ -9,6 +9,7 @@ import pytest
 from emceepee.backends.http1.tls_contexts import TlsSettings
 from emceepee.backends.spec import BackendSpec, HttpTarget, RestartConfig, StdioTarget, UnusableTarget
 from emceepee.config.file_reader import inspect, load, parse
+from emceepee.config.former_limits import FORMER_LIMITS
 from emceepee.config.secret_references import References
 from emceepee.config.settings import Config, ConfigError, ConfigProblem
 from emceepee.paths import CONFIG_VARIABLE
@@ -296,14 +297,25 @@ def test_a_limit_that_does_not_exist_is_told_with_those_that_do() -> None:
     assert message.startswith("file.json: limits.conect_seconds: no such limit; there are connect_seconds, ")
 
 
+@pytest.mark.parametrize("name", FORMER_LIMITS)
+@pytest.mark.parametrize("value", [1, -1, "many", None])
+def test_a_limit_of_an_earlier_version_has_no_effect_and_is_no_mistake(name: str, value: object) -> None:
+    config = parsed({"limits": {name: value, "connect_seconds": 5}})
+    assert (config.problems, config.ignored, config.limits) == ((), (), Limits(connect_seconds=5))
+    (warning,) = config.warnings
+    assert warning.key == f"limits.{name}"
+    assert "no effect any more" in warning.message
+    assert warning.message.endswith(f"the limit is always {FORMER_LIMITS[name].describe(name)}")
+
+
 NO_NUMBERS: list[Any] = ["5", None, True, [], {}]
 OUT_OF_RANGE = [-1, -1e-9, float("nan"), float("inf"), float("-inf"), 1e300, 10**400, 10**13]
 
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 1.5])
 def test_a_count_must_be_a_whole_number_in_its_range(value: Any) -> None:
-    message = refused({"limits": {"list_pages": value}})
-    expected = "file.json: limits.list_pages: expected a whole number from 1 to 1,000,000,000, found "
+    message = refused({"limits": {"requests_per_link": value}})
+    expected = "file.json: limits.requests_per_link: expected a whole number from 1 to 1,000,000,000, found "
     assert message == expected + (repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "...")
 
 
@@ -332,8 +344,8 @@ EXTREME = {
     **dict.fromkeys(["request_head_seconds", "request_body_seconds", "script_compute_seconds"], 0.001),
     **dict.fromkeys(["idle_stop_seconds", "process_idle_seconds", "health_check_seconds", "event_seconds"], 1e-9),
     **dict.fromkeys(["connections_per_origin", "connections_in_all", "request_headers", "events_per_session"], 1),
-    **dict.fromkeys(["request_head_bytes", "script_memory_bytes", "script_code_bytes", "buffered_item_bytes"], 1),
-    **dict.fromkeys(["line_bytes", "question_bytes_per_session", "parked_bytes_in_all"], 100),
+    **dict.fromkeys(["request_head_bytes", "script_memory_bytes", "recording_bytes", "buffered_item_bytes"], 1),
+    **dict.fromkeys(["line_bytes", "unread_bytes_in_all", "notice_bytes"], 100),
 }
 
 
@@ -489,7 +501,7 @@ def test_every_mistake_is_told_with_its_key() -> None:
         {
             "servers": [{"name": "first", "headers": {"A": "${TOKEN}", "B": "${TOKEN}"}, "timeout_ms": -1}, HTTP],
             "mcpServers": {"second": {"command": 1, "tags": ["", "x"]}, "third": 7},
-            "limits": {"list_pages": 0, "no_such_limit": 1, "connect_seconds": 5},
+            "limits": {"requests_per_link": 0, "no_such_limit": 1, "connect_seconds": 5},
             "notices": "some",
         }
     )
@@ -503,7 +515,7 @@ def test_every_mistake_is_told_with_its_key() -> None:
             ("mcpServers.second.command", "second"),
             ("mcpServers.second.tags[0]", "second"),
             ("mcpServers.third", "third"),
-            ("limits.list_pages", None),
+            ("limits.requests_per_link", None),
             ("limits.no_such_limit", None),
             ("notices", None),
         ],

@@ -19,6 +19,7 @@ log = EventLog("backends")
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 ACKNOWLEDGE_SECONDS = 10.0
 LONGEST_URI = 8192
+SUBSCRIPTIONS_PER_SERVER = 100
 Notify = Callable[[str, JsonObject], None]
 _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "resources": "resourcesListChanged"}
 
@@ -51,9 +52,9 @@ class Subscriptions:
     change it, a new request is opened before the old one is closed.
     """
 
-    def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock, *, most: int) -> None:
+    def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock) -> None:
         """`notify` receives notifications of changes that the backend may not have reported."""
-        self._notify, self._tasks, self._clock, self._most = notify, tasks, clock, most
+        self._notify, self._tasks, self._clock = notify, tasks, clock
         self._link: Link | None = None
         self._listen: _Listen | None = None
         self._opening: _Listen | None = None
@@ -107,8 +108,8 @@ class Subscriptions:
             return
         if len(uri) > LONGEST_URI:
             raise InvalidArguments(f"uri: may have at most {LONGEST_URI} characters.")
-        if len(self.uris) >= self._most:
-            words = f"{self._most} resources of this server are followed already, which is the limit."
+        if len(self.uris) >= SUBSCRIPTIONS_PER_SERVER:
+            words = f"{SUBSCRIPTIONS_PER_SERVER} resources of this server are followed already, which is the limit."
             raise EmceepeeError(
                 f"{words} Unsubscribe from one with {call_to('unsubscribe_resource')}.", code=ErrorCode.LIMIT_EXCEEDED
             )

@@ -22,7 +22,7 @@ from emceepee.cli.serve.worker import FAILED, LINK, READY, NoWorker, WorkerSpec,
 from emceepee.cli.terminal import complain
 from emceepee.cli.tokens import NAMED_TOKEN
 from emceepee.clock import SystemClock
-from emceepee.config.file_reader import find_file, load, warn_of_problems
+from emceepee.config.file_reader import find_file, load, log_warnings, warn_of_problems
 from emceepee.config.settings import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, locate_state
 from emceepee.config.source import ConfigSource, stamp_of
 from emceepee.paths import NO_CODEMODE_VARIABLE, TOKEN_VARIABLE
@@ -266,6 +266,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
 
 def warn_of_configuration(config: Config) -> None:
     warn_of_problems(config.problems)
+    log_warnings(config.warnings)
     if config.ignored:
         log.warning("config_keys_ignored", keys=list(config.ignored))
     if config.unverified:

@@ -103,6 +103,7 @@ def _facts(found: _Checked) -> Facts:
             | ({} if problem.server is None else {"server": problem.server})
             for problem in found.config.problems
         ],
+        "warnings": [{"key": warning.key, "message": warning.message} for warning in found.config.warnings],
         "servers": found.servers,
         "ignored": list(found.config.ignored),
         "spelledOut": list(found.config.spelled_out),
@@ -138,6 +139,8 @@ def _consequence(config: "Config", servers: str) -> str:
 def _show_notes(config: "Config", on_stdio: str | None) -> None:
     if on_stdio:
         say(f"  not on standard input and output: {on_stdio}")
+    for warning in config.warnings:
+        say(f"  {warning}")
     if config.ignored:
         say(f"  means nothing to emceepee: {', '.join(config.ignored)}")
     if config.spelled_out:

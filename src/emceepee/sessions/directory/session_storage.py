@@ -26,6 +26,7 @@ from emceepee.store.store import HeldElsewhere, Lease, RecordKey, Store, StoredS
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
+UNSAVED_RECORDS = 10_000  # of all sessions: while the store fails, unsaved changes must not fill the memory
 MOST_DUE = 100  # due sessions to load at once
 ASK_AGAIN_SECONDS = 0.5
 _UNREADABLE = "Stored sessions cannot be read just now. Try again later."
@@ -213,7 +214,7 @@ class DurableStorage(SessionStorage):
         return with_slot(value, self._store.replica)
 
     def check_room(self) -> None:
-        if self.problem is not None and self._saver.backlog >= self._limits.unsaved_records:
+        if self.problem is not None and self._saver.backlog >= UNSAVED_RECORDS:
             raise SessionsUnavailable(
                 "State cannot be saved just now, and as many changes wait for that as may. Try again later."
             )

@@ -21,7 +21,9 @@ from emceepee.wire.json_types import JsonObject
 
 log = EventLog("sessions")
 EVENT_BYTES = 500  # approximate size of an event besides its data
-
+EVENT_BYTES_PER_SESSION = 8 << 20
+# One waiting request receives all events. The others would only hold connections open.
+WAITING_PER_SESSION = 2000
 EVICTION_LOG_INTERVAL = 1.0  # seconds; a backend that floods events must not flood the log
 
 
@@ -40,7 +42,7 @@ class Activity:
         self._clock, self._ids, self._limits, self._budget, self._unsaved = clock, ids, limits, budget, unsaved
         self.event_signal = ChangeSignal()
         keep = timedelta(seconds=limits.event_seconds)
-        most, most_bytes = limits.events_per_session, limits.event_bytes_per_session
+        most, most_bytes = limits.events_per_session, EVENT_BYTES_PER_SESSION
         self._outbox = Outbox(most=most, keep=keep, most_bytes=most_bytes, on_forgotten=self._mark_all)
         self._wake: Wake | None = None
         self._waiting = 0  # requests that wait for an event
@@ -95,7 +97,7 @@ class Activity:
     @contextmanager
     def waiting(self) -> Iterator[None]:
         """Count a request that only waits for an event. Raises: EmceepeeError if too many do already."""
-        if self._waiting >= self._limits.waiting_per_session:
+        if self._waiting >= WAITING_PER_SESSION:
             raise EmceepeeError(
                 f"{self._waiting} requests wait in this session already, which is the limit. One that waits is enough.",
                 code=ErrorCode.LIMIT_EXCEEDED,

@@ -23,6 +23,7 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("questions")
+QUESTION_BYTES_PER_SESSION = 32 << 20  # of all open questions
 MOST_CLIENTS = 100  # clients per session whose attendance is remembered
 
 
@@ -199,7 +200,7 @@ class Questions:
         own = sum(entry.question.server == server for entry in self._open.values())
         if own >= limits.questions_per_server:
             raise TooManyQuestions(f"{own} questions of yours wait already")
-        if sum(entry.size for entry in self._open.values()) + size > limits.question_bytes_per_session:
+        if sum(entry.size for entry in self._open.values()) + size > QUESTION_BYTES_PER_SESSION:
             raise TooManyQuestions("it is too large, with the others that wait")
 
     async def wait_for_answer(self, question: Question) -> JsonObject:

@@ -13,13 +13,13 @@ from emceepee.sessions.servers.server_changes import ServerChanges, compare_serv
 from emceepee.sessions.servers.server_repository import ServerRepository
 from emceepee.sessions.servers.server_trial import Trial, Trials
 from emceepee.sessions.servers.stored_configuration import read_specs
-from emceepee.state.limits import Limits
 from emceepee.store.store import ServerConfiguration, Store, StoreError
 from emceepee.surface import call_to
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 Specs = dict[str, BackendSpec]
+SERVERS_PER_PRINCIPAL = 100  # that callers added; the servers in the configuration do not count
 LONGEST_STEM = 90  # longest part of a name in use that a proposed free name repeats
 
 
@@ -47,11 +47,10 @@ class ServerRegistry:
         operators: Iterable[BackendSpec],
         *,
         operators_are_fixed: bool = False,
-        most_added: int = Limits().servers_per_principal,
         store: Store | None = None,
     ) -> None:
         """With a store, added servers are stored there and shared with the other processes that use it."""
-        self._operators_are_fixed, self._most_added = operators_are_fixed, most_added
+        self._operators_are_fixed = operators_are_fixed
         self._operators = {spec.name: self._for_callers(spec) for spec in operators}
         self._disabled_operators: Specs = {}
         self._added: dict[str, Specs] = {}
@@ -129,9 +128,9 @@ class ServerRegistry:
 
     def _check_room(self, principal: str) -> None:
         there = len(self._added.get(principal, {})) + len(self._disabled.get(principal, {}))
-        if there + len(self.trials.names_of(principal)) >= self._most_added:
+        if there + len(self.trials.names_of(principal)) >= SERVERS_PER_PRINCIPAL:
             raise EmceepeeError(
-                f"{self._most_added} servers were added already, which is the limit. Remove one with "
+                f"{SERVERS_PER_PRINCIPAL} servers were added already, which is the limit. Remove one with "
                 f"{call_to('remove_server')}.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )

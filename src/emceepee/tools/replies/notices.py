@@ -16,6 +16,7 @@ from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
 
 MOST_QUESTIONS = 5  # of each kind; the rest is a count and the tool that lists them
+EVENT_NOTICE_BYTES = 2048  # a larger event is cut in a notice; `await_activity` returns it whole
 DETAILS_BYTES = 4096  # for the forms and messages of all questions in a reply together
 SMALL_VALUE_BYTES = 200  # a value of an event that stays whole when its neighbors are cut
 BEFORE_ALL = "0"  # no event has this id, so asking for what came after it returns everything kept
@@ -78,8 +79,8 @@ def take_notices(session: Session, mentions: Mentions = NO_MENTIONS, *, conversa
 
     The blocks are read by models and leave out what the result's own words say; a program finds every event.
     """
-    found, limits = session.activity.undelivered(), session.limits
-    digest = digest_events(found, room=limits.notice_bytes, event_room=limits.event_notice_bytes, mentions=mentions)
+    found, room = session.activity.undelivered(), session.limits.notice_bytes
+    digest = digest_events(found, room=room, event_room=EVENT_NOTICE_BYTES, mentions=mentions)
     taken = session.activity.deliver(found, digest.count)
     blocks: list[JsonObject] = []
     structured: JsonObject = {}

@@ -20,7 +20,13 @@ from emceepee.surface import FORM, call_to
 from emceepee.tools.content import text_block
 from emceepee.tools.declaration.declaration import Mentions, OwnResult
 from emceepee.tools.replies.form_text import form_text, json_text
-from emceepee.tools.replies.notices import MOST_QUESTIONS, pending_client, split_questions, unread_note
+from emceepee.tools.replies.notices import (
+    EVENT_NOTICE_BYTES,
+    MOST_QUESTIONS,
+    pending_client,
+    split_questions,
+    unread_note,
+)
 from emceepee.wire.codec import encode_text
 from emceepee.wire.json_types import JsonObject
 
@@ -72,7 +78,6 @@ def describe_promotion(
         shown = [item for item in asked if session.questions.is_of_task(item, task.task_id)][:MOST_QUESTIONS]
     else:  # a script: other servers than its own ask
         asked, shown = asked_for_it, asked_for_it[:MOST_QUESTIONS]
-    room = session.limits.event_notice_bytes
     native = session.questions.native
     shown_by_client = frozenset(
         question.request_id for question in shown if native is not None and native.is_asked(question)
@@ -80,7 +85,7 @@ def describe_promotion(
     began = [problem] if problem else []
     began.append(f"The call goes on as task {task.task_id}.")
     unread = session.questions.take_unread(shown)
-    lines = [*began, *(_asking(question, room, shown_by_client, unread) for question in shown), _next(task)]
+    lines = [*began, *(_asking(question, shown_by_client, unread) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
             "task_id": task.task_id,
@@ -114,8 +119,9 @@ def _next(task: Task) -> str:
     return f"{wait}; {call_to('await_activity')} waits for the next event."
 
 
-def _asking(question: Question, room: int, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
+def _asking(question: Question, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
     """A question with everything needed to answer it. The server's words are quoted: they are not ours."""
+    room = EVENT_NOTICE_BYTES
     details, how = question_details(question), _answer_call(question, shown_by_client, unread)
     if question.kind is QuestionKind.SAMPLING:
         return f'"{question.server}" asks for a completion: {json_text(details, room, "get_sampling_requests")}\n{how}'

@@ -40,6 +40,19 @@ def test_a_file_that_can_be_used_is_said_to_be_so_with_what_means_nothing_in_it(
     assert err == ""
 
 
+def test_a_limit_of_an_earlier_version_is_shown_as_a_warning(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = a_file(home, {"limits": {"list_pages": 5}})
+    assert main(["config", "check", "--config", file]) == 0
+    out, err = capsys.readouterr()
+    words = "this setting has no effect any more, so remove it; the limit is always 1,000"
+    assert f"  limits.list_pages: {words}\n" in out
+    assert err == ""
+    assert main(["config", "check", "--json", "--config", file]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["isUsable"], report["problems"]) == (True, [])
+    assert report["warnings"] == [{"key": "limits.list_pages", "message": words}]
+
+
 def test_a_file_that_cannot_be_used_fails_and_says_where_it_is_wrong(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ from emceepee.state.limits import Limits
 from emceepee.web.streams import PING_SECONDS
 from emceepee.wire.json_rpc import RequestId
 
+REPLAY_BYTES = 32 << 20  # per log
 PUSH = ""  # the stream that belongs to no request
 BATCH_MESSAGES, BATCH_BYTES = 100, 256 << 10  # of one stream saved together: a commit per message would take seconds
 SPARE_SHARE = 0.1  # evicted beyond the need, so that eviction does not run for every message
@@ -52,9 +53,17 @@ class MessageLog:
     With `records`, the log outlives the process, and no message is read before it is saved.
     """
 
-    def __init__(self, clock: Clock, ids: Ulids, limits: Limits, records: MessageRecords | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        ids: Ulids,
+        limits: Limits,
+        records: MessageRecords | None = None,
+        *,
+        most_bytes: int = REPLAY_BYTES,
+    ) -> None:
         self._clock, self._ids, self._records = clock, ids, records
-        self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, limits.replay_bytes
+        self._most, self._keep, self._most_bytes = limits.replay_messages, limits.replay_seconds, most_bytes
         self._spare_count, self._spare_bytes = int(self._most * SPARE_SHARE), int(self._most_bytes * SPARE_SHARE)
         self._streams: dict[str, Stream] = {}
         self._entries: dict[int, Kept] = {}  # of all streams, by number

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from emceepee.clock import milliseconds
 from emceepee.ids import Ulids
 from emceepee.server.http.replay.message_eviction import FRESH_ROOM, FRESH_SECONDS
-from emceepee.server.http.replay.message_log import BATCH_BYTES, BATCH_MESSAGES, PUSH, Gap, MessageLog
+from emceepee.server.http.replay.message_log import BATCH_BYTES, BATCH_MESSAGES, PUSH, REPLAY_BYTES, Gap, MessageLog
 from emceepee.server.http.replay.message_stream import Kept
 from emceepee.state.limits import Limits
 from support.fakes.clock import FakeClock, settle
 from support.figures import record_figure
 
 
-def a_log(clock: FakeClock | None = None, **limits: Any) -> MessageLog:
+def a_log(clock: FakeClock | None = None, *, most_bytes: int = REPLAY_BYTES, **limits: Any) -> MessageLog:
     clock = clock or FakeClock()
-    return MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(**limits))
+    return MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(**limits), most_bytes=most_bytes)
 
 
 async def read(log: MessageLog, stream: str, after: int, count: int | None = None) -> list[bytes]:
@@ -107,7 +107,7 @@ async def test_a_stream_that_goes_on_can_be_taken_up_after_hours_of_silence() ->
 
 async def test_large_messages_go_though_nothing_else_is_ever_written() -> None:
     clock = FakeClock()
-    log = a_log(clock, replay_bytes=1000)
+    log = a_log(clock, most_bytes=1000)
     first, second = (log.append(name, b"x" * 900, is_final=True) for name in ("a", "b"))
     await clock.advance(FRESH_SECONDS - 1)
     assert log.numbers == [first.number, second.number]
@@ -117,7 +117,7 @@ async def test_large_messages_go_though_nothing_else_is_ever_written() -> None:
 
 async def test_large_messages_go_sooner_but_not_before_they_can_be_read() -> None:
     clock = FakeClock()
-    log = a_log(clock, replay_bytes=1000)
+    log = a_log(clock, most_bytes=1000)
     first = log.append("a", b"x" * 900, is_final=True)
     second = log.append("b", b"y" * 900, is_final=True)
     assert log.find(first.event_id) == first
@@ -350,7 +350,7 @@ async def test_a_few_huge_messages_are_bounded_too_and_take_nothing_from_a_neigh
     for _ in range(200):
         log.append("request 2", bytes(size))
         largest = max(largest, sum(len(found.data) for number in log.numbers if (found := log.message(number))))
-    room = Limits().replay_bytes
+    room = REPLAY_BYTES
     record_figure(f"200 messages of {size >> 20} MiB: at most {largest / room:.2f} times the room")
     assert largest <= (FRESH_ROOM + 0.25) * room
     assert await read(log, *log.position(opening.sent_id) or ("", 0)) == [b"answer"]
@@ -358,7 +358,7 @@ async def test_a_few_huge_messages_are_bounded_too_and_take_nothing_from_a_neigh
 
 async def test_of_answers_that_are_too_large_together_the_largest_goes_first() -> None:
     clock = FakeClock()
-    log = a_log(clock, replay_bytes=10_000)
+    log = a_log(clock, most_bytes=10_000)
     for number, size in enumerate([100, 8000, 1000, 2000]):
         log.append(f"request {number + 1}", b"")
         log.append(f"request {number + 1}", bytes(size), is_final=True)
