@@ -71,7 +71,7 @@ def keep_settings(config: Config, before: Config) -> Config:
 class Reloader:
     """Applies changes in the file.
 
-    `on_change` is called with each new configuration, before the registry applies it.
+    `on_change` is called with each new configuration. The registry applies it before any other task runs.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Reloader:
         config: Config,
         registry: ServerRegistry,
         clock: Clock,
-        on_change: Callable[[Config], None] = lambda _: None,
+        on_change: Callable[[Config], None],
     ) -> None:
         self._source, self._registry, self._clock = source, registry, clock
         self._on_change, self._at_start = on_change, config
@@ -179,9 +179,12 @@ class Reloader:
 
     async def _apply(self, config: Config) -> None:
         before, config = self._config, keep_settings(config, self._config)
+        changes = compare_servers(before.servers, config.servers)
+        # A caller may be adding a server of the same name. Wait here, not in the registry: otherwise the instructions
+        # and the daemon's identity would be those of the new file before its servers are in use.
+        await self._registry.trials.wait_for_names({spec.name for spec in changes.added})
         self._config, self._problem = config, None
         self._registry.problem = config.general_problem
-        changes = compare_servers(before.servers, config.servers)
         if config.log_level != before.log_level:
             logs.set_level(config.log_level)
         summary = changes.summary()

@@ -1,6 +1,7 @@
 import asyncio
 import json
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from emceepee.telemetry import logs
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.limited import fit_tools
 from support.fakes.clock import FakeClock
+from support.sessions.scene import scripted_spec
 from support.waiting import eventually
 
 URL = "http://one.test/mcp"
@@ -80,6 +82,25 @@ async def test_what_was_changed_is_taken_over(bench: Bench) -> None:
     await bench.look()
     assert bench.servers() == {"two": "http://three.test/mcp"}
     assert [len(config.servers) for config in bench.taken_over] == [2, 1]
+
+
+async def test_a_file_takes_effect_everywhere_at_once_after_a_caller_has_tried_a_server_of_the_same_name(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_waiting, wait_for_names = asyncio.Event(), bench.registry.trials.wait_for_names
+
+    async def wait(names: Collection[str]) -> None:
+        is_waiting.set()
+        await wait_for_names(names)
+
+    monkeypatch.setattr(bench.registry.trials, "wait_for_names", wait)
+    bench.write(mcpServers={"one": {"url": URL}, "two": {"url": "http://two.test/mcp"}})
+    with bench.registry.reserve_name("ann", scripted_spec("two")):
+        looking = asyncio.ensure_future(bench.look())
+        await asyncio.wait_for(is_waiting.wait(), 5)
+        assert (bench.taken_over, list(bench.servers())) == ([], ["one"])
+    await asyncio.wait_for(looking, 5)
+    assert (len(bench.taken_over), list(bench.servers())) == (1, ["one", "two"])
 
 
 async def test_a_disabled_server_goes_and_comes_back(bench: Bench) -> None:
