@@ -66,14 +66,16 @@ class LoginLinks:
         await self._secrets.replace(NO_OWNER, _record(ticket), _written(replace(link, browser=_digest(cookie))))
         return link.url
 
-    async def may_answer(self, state: str, cookie: str | None) -> bool:
+    async def may_answer(self, state: str, cookie: str | None, *, has_link: bool = False) -> bool:
         """Return whether an answer with this state is accepted from the browser with this cookie.
 
-        A login that has no link was not begun here: the operator logs in at a terminal, or an older version began it.
+        A login without a link was not begun here: the operator logs in at a terminal, or an older version began it.
+        With `has_link`, the login was given a link. If the store has lost it, no browser can prove that it began the
+        login (login CSRF).
         """
         link = await self.find(_ticket_of(state))
         if link is None:
-            return True
+            return not has_link
         return cookie is not None and hmac.compare_digest(_digest(cookie), link.browser or "")
 
     async def forget(self, state: str) -> None:

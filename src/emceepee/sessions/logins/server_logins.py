@@ -369,9 +369,12 @@ class ServerLogins:
         if state is None:
             return not_awaited(NOT_WAITING)
         try:
-            if self._public_url is not None and not await self.links.may_answer(state, cookie):
+            login = self._states.get(state)
+            # The link of an ending login may be deleted already, when a browser loads the page a second time.
+            has_link = login is not None and login.link is not None and not login.is_ending
+            if self._public_url is not None and not await self.links.may_answer(state, cookie, has_link=has_link):
                 return OTHER_BROWSER
-            if (login := self._states.get(state)) is not None:
+            if login is not None:
                 if (problem := login.receive(url)) is not None:
                     return not_awaited(problem)
                 return ended_login(login.key.server, await within(self.clock, OUTCOME_SECONDS, login.outcome))

@@ -5,19 +5,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
 import pytest
 
 from emceepee.app.session_parts import session_parts
 from emceepee.clock import SystemClock
-from emceepee.config.settings import Config
+from emceepee.config.settings import Config, HttpConfig
 from emceepee.sessions.logins import server_logins
+from emceepee.sessions.logins.server_logins import FixedCallback
 from emceepee.sessions.parts import SessionParts
+from emceepee.web.callback import OTHER_BROWSER
 from support.sessions.login_scene import DurableStore, a_login_scene, browse
 from support.sessions.scene import Scene
 from support.system.authorization_server import AuthorizationServer
 from support.waiting import eventually
+
+SHARED = HttpConfig(public_url="https://emceepee.test", tokens={"one": "ann", "two": "bob"})
 
 
 @dataclass
@@ -107,6 +112,18 @@ async def test_a_page_that_is_being_shown_outlives_the_process_that_shows_it(ser
             await eventually(lambda: bool(server.forms))
         server.go_on.set()
     assert "emceepee is stopping" in (await asyncio.wait_for(loading, 10)).text
+
+
+async def test_an_answer_to_a_login_whose_link_was_lost_is_refused(server: AuthorizationServer) -> None:
+    config, callback = Config(http=SHARED), FixedCallback("http://127.0.0.1:1/callback")
+    async with session_parts(config, SystemClock(), callback=callback) as parts, a_login_scene(parts) as scene:
+        assert parts.logins is not None
+        link = await parts.logins.links.find((await login_url(scene, server)).rpartition("/")[2])
+        assert link is not None
+        ended = await browse(link.url, comes_back=False)
+        await parts.logins.links.forget(parse_qs(urlsplit(ended).query)["state"][0])
+        assert await parts.logins.receive(ended, "cookie") is OTHER_BROWSER
+        assert scene.status("tracker") == "authorizing"
 
 
 @asynccontextmanager

@@ -85,3 +85,7 @@ async def test_a_link_whose_login_is_over_leads_nowhere(links: LoginLinks) -> No
 async def test_a_login_without_a_link_is_bound_to_no_browser(links: LoginLinks) -> None:
     """The operator began it at a terminal."""
     assert await links.may_answer("another state", None)
+
+
+async def test_no_browser_may_answer_once_the_link_of_its_login_is_lost(links: LoginLinks) -> None:
+    assert not await links.may_answer("another state", "cookie", has_link=True)
