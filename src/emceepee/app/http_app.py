@@ -25,6 +25,7 @@ from emceepee.console.api import ConsoleApi
 from emceepee.console.assets import Assets, package_files
 from emceepee.console.console_app import ConsoleApp
 from emceepee.console.console_login import LOGIN_PATH
+from emceepee.console.overview import resident_bytes
 from emceepee.console.peers import PeerConsoles
 from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.login_throttle import LoginThrottle
@@ -45,7 +46,6 @@ from emceepee.store.store import Store
 from emceepee.surface import use_surface
 from emceepee.telemetry.logs import EventLog
 from emceepee.telemetry.loop_lag import LoopLag
-from emceepee.telemetry.process_memory import resident_bytes
 from emceepee.telemetry.request_metrics import RequestMetrics
 from emceepee.web.callback import CALLBACK_PATH
 

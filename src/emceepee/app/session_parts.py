@@ -29,8 +29,7 @@ from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
 from emceepee.store.poll import SharedChanges
 from emceepee.store.store import Store
-from emceepee.telemetry.journal import SpanBudget
-from emceepee.telemetry.observers import NO_OBSERVERS, Observers
+from emceepee.telemetry.journal import NO_OBSERVERS, Observers, SpanBudget
 from emceepee.tools.catalogue import CODE_MODE, TOOLS
 from emceepee.tools.declaration.declaration import Tool
 from emceepee.tools.declaration.limited import fit_tools
@@ -244,10 +243,9 @@ async def otel_export(config: Config, clock: Clock) -> "AsyncIterator[Export | N
     if not config.telemetry.otel:
         yield None
         return
-    from emceepee.telemetry.otel.complaints import complaints_heard
-    from emceepee.telemetry.otel.otlp_export import Export
+    from emceepee.telemetry.otel.otlp_export import Export, library_logs
 
-    with complaints_heard(clock):
+    with library_logs(clock):
         export = Export(clock)
         try:
             yield export

@@ -2,28 +2,39 @@
 
 import argparse
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from emceepee.backends.process.search_path import drop_relative_folders
 from emceepee.cli.command_arguments import add_own_commands, add_use_commands, add_watch_commands, take_late
-from emceepee.cli.config_arguments import add_config_command
-from emceepee.cli.help_text import GroupedHelp, SafeParser
 from emceepee.cli.keep.state_command import add_state_command, run_state
 from emceepee.cli.serve.process_setup import STDIN, STDOUT, fill_closed
 from emceepee.cli.serve.restarts import CANNOT_START
-from emceepee.cli.server_arguments import add_servers_command
 from emceepee.cli.serving_arguments import add_serving_commands, add_stdio_options, login_options, place_options
 from emceepee.cli.setup.auth_command import add_auth_command, run_auth
 from emceepee.cli.setup_arguments import (
+    add_config_command,
     add_doctor_command,
     add_import_command,
     add_install_command,
+    add_servers_command,
     add_undo_command,
 )
 from emceepee.paths import ATTACH_NEVER
+from emceepee.terminal_text import printable
 
+GROUPS = {
+    "Serve": ("serve", "daemon"),
+    "Set up": ("import", "install", "servers", "config", "auth", "doctor", "undo"),
+    "Use servers": ("tools", "call", "read", "prompt", "search"),
+    "Watch": ("logs", "top", "replay"),
+    "Keep": ("state", "version", "completion"),
+}
+WIDEST = 110
+COLUMN = 14
 USAGE_ERROR = CANNOT_START
 
 
@@ -166,3 +177,46 @@ class _ShowVersion(argparse.Action):
 
         sys.stdout.write(f"emceepee {__version__}\n")
         parser.exit()
+
+
+class SafeParser(argparse.ArgumentParser):
+    """Escapes its error messages, because they repeat arguments, which may come from untrusted sources."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(printable(message))
+
+
+class GroupedHelp(SafeParser):
+    """Omits the usage line with all flags, which is too long to read."""
+
+    def format_help(self) -> str:
+        commands = {
+            choice.dest: choice.help or ""
+            for action in self._actions
+            if isinstance(action, argparse._SubParsersAction)
+            for choice in action._choices_actions
+        }
+        formatter = self._get_formatter()
+        formatter.add_usage("%(prog)s [options] [command ...]", [], [])
+        formatter.add_text(self.description)
+        parts = [formatter.format_help()]
+        grouped = [name for names in GROUPS.values() for name in names]
+        groups = GROUPS | {"More": tuple(name for name in commands if name not in grouped)}
+        for title, names in groups.items():
+            if listed := [_help_line(name, commands[name]) for name in names if name in commands]:
+                parts.append(f"{title}:\n" + "".join(listed))
+        formatter = self._get_formatter()
+        formatter.start_section("Options")
+        formatter.add_arguments(
+            [action for action in self._actions if not isinstance(action, argparse._SubParsersAction)]
+        )
+        formatter.end_section()
+        parts.append(formatter.format_help())
+        parts.append("`emceepee COMMAND --help` says more of a command.\n")
+        return "\n".join(parts)
+
+
+def _help_line(name: str, words: str) -> str:
+    width = max(min(shutil.get_terminal_size().columns, WIDEST), COLUMN + 30)
+    first, rest = f"  {name:<{COLUMN}}", " " * (COLUMN + 2)
+    return f"{textwrap.fill(words, width, initial_indent=first, subsequent_indent=rest)}\n"

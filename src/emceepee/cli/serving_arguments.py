@@ -1,6 +1,7 @@
 """Flags for serving: without a command, with `serve`, and with `daemon`. Other commands reuse some of them."""
 
 import argparse
+import re
 from pathlib import Path
 
 from emceepee.paths import (
@@ -24,6 +25,8 @@ from emceepee.surface import SURFACES
 
 MOST_SLOTS = 9999
 LONGEST_IDLE_SECONDS = 86400 * 365
+# A token does not start with =, because the = signs at the end of a base64 token belong to the token.
+NAMED_TOKEN = re.compile(r"(?P<name>[A-Za-z][\w.@-]*)=(?P<token>[^=].*)", re.DOTALL)
 
 
 def add_stdio_options(parser: argparse.ArgumentParser) -> None:
@@ -269,3 +272,9 @@ def _byte_count(text: str) -> int:
         expected = allowed.describe("a number of bytes")
         raise argparse.ArgumentTypeError(f"expected {expected}, found {text[:60]!r}")
     return int(text)
+
+
+def bare_token(text: str) -> str:
+    """Return a token without its name; `serve` accepts NAME=TOKEN."""
+    found = NAMED_TOKEN.fullmatch(text.strip())
+    return found["token"] if found else text.strip()

@@ -1,4 +1,4 @@
-"""Flags of the commands for servers and clients. Their implementations are loaded only when they run."""
+"""Flags of the commands in `setup`, except `auth`. Their implementations are loaded only when they run."""
 
 import argparse
 from pathlib import Path
@@ -6,6 +6,8 @@ from pathlib import Path
 from emceepee.clients.known_clients import CLIENTS
 from emceepee.paths import OWN_NAME
 
+SERVERS_EXIT_CODES = "Exit codes: 0 done, 1 failed or declined, 2 usage."
+CONFIG_EXIT_CODES = "Exit codes: 0 done, 1 the configuration cannot be used, 2 usage."
 PATIENCE_SECONDS = 60.0  # a first start may download a package
 
 
@@ -85,6 +87,68 @@ def add_doctor_command(commands: "argparse._SubParsersAction[argparse.ArgumentPa
     )
     parser.add_argument("--yes", action="store_true", help="with --fix: share servers that could be, without asking")
     parser.add_argument("--json", action="store_true", help="say it in JSON")
+
+
+def add_servers_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Show and change the servers in emceepee's configuration."
+    servers = commands.add_parser("servers", help=words, description=words, epilog=SERVERS_EXIT_CODES)
+    works = servers.add_subparsers(dest="work", metavar="command", required=True)
+
+    def add(name: str, words: str) -> argparse.ArgumentParser:
+        parser = works.add_parser(name, help=words, description=words, epilog=SERVERS_EXIT_CODES)
+        parser.add_argument(
+            "--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to show or change"
+        )
+        return parser
+
+    listing = add("list", "Show the servers: their names, types, addresses or commands, and whether they are enabled.")
+    listing.add_argument("--tag", metavar="TAG", help="only those with this tag")
+    listing.add_argument("--status", action="store_true", help="try each server as well, as doctor does")
+    listing.add_argument(
+        "--timeout", type=seconds, default=PATIENCE_SECONDS, metavar="SECONDS", help="for each server (default: 60)"
+    )
+    listing.add_argument("--json", action="store_true", help="say it in JSON")
+    _add_server_options(add("add", "Write one more server. Put -- before a command with flags of its own."))
+    for name, words in (
+        ("remove", "Take servers out of the configuration."),
+        ("enable", "Let servers be started again that were disabled."),
+        ("disable", "Keep servers in the configuration without starting them."),
+    ):
+        parser = add(name, words)
+        parser.add_argument("servers", nargs="+", metavar="SERVER", help="its name")
+        add_writing_options(parser)
+
+
+def _add_server_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="what it is called here")
+    parser.add_argument("target", metavar="URL|COMMAND", help="its address, or the program to start")
+    parser.add_argument("args", nargs="*", metavar="ARG", help="arguments of the program")
+    parser.add_argument("--type", choices=("http", "sse"), help="of a URL (default: found out)")
+    parser.add_argument("--header", action="append", default=[], metavar="NAME: VALUE", help="sent to a URL")
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable for a program")
+    parser.add_argument("--cwd", metavar="DIR", help="where a program is started")
+    parser.add_argument("--disabled", action="store_true", help="do not start it yet")
+    add_writing_options(parser)
+
+
+def add_config_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    words = "Check the configuration file, or print its JSON schema."
+    config = commands.add_parser("config", help=words, description=words, epilog=CONFIG_EXIT_CODES)
+    works = config.add_subparsers(dest="work", metavar="command", required=True)
+
+    def add(name: str, words: str, more: str) -> argparse.ArgumentParser:
+        parser = works.add_parser(name, help=words, description=f"{words} {more}", epilog=CONFIG_EXIT_CODES)
+        parser.add_argument("--json", action="store_true", help="say it in JSON")
+        return parser
+
+    check = add(
+        "check",
+        "Say whether emceepee would take the configuration, and what in it means nothing.",
+        "No server is started: `emceepee doctor` does that.",
+    )
+    check.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to check")
+    schema = add("schema", "Print the JSON schema of the configuration file.", "Editors complete and check by it.")
+    schema.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
 
 
 def seconds(text: str) -> float:

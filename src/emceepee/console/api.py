@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from emceepee.clock import Clock, iso
-from emceepee.console import server_settings
+from emceepee.console import server_actions
 from emceepee.console.console_request import ConsoleRequest, Route
-from emceepee.console.feed import Feed, SessionSource, server_row
+from emceepee.console.feed import Feed, SessionSource
 from emceepee.console.other_sessions import OtherSessions, SessionNotHere
 from emceepee.console.overview import Memory, Overview, joined_overview
 from emceepee.console.peers import NoPeers, PeerConsoles
-from emceepee.console.recording import begin_recording, end_recording
 from emceepee.console.rows import detail, joined_waterfall, waterfall
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
@@ -62,18 +61,18 @@ class ConsoleApi:
         queries = {
             "/console/request": _request,
             "/console/task": _task,
-            "/console/server-settings": server_settings.show_settings,
+            "/console/server-settings": server_actions.show_settings,
         }
         actions = {
             "/console/answer": _answer,
             "/console/complete": _complete,
             "/console/refuse": _refuse,
             "/console/cancel-task": _cancel_task,
-            "/console/reconnect": _reconnect,
-            "/console/record": begin_recording,
-            "/console/end-recording": end_recording,
-            "/console/disable-server": server_settings.disable,
-            "/console/enable-server": server_settings.enable,
+            "/console/reconnect": server_actions.reconnect,
+            "/console/record": server_actions.begin_recording,
+            "/console/end-recording": server_actions.end_recording,
+            "/console/disable-server": server_actions.disable,
+            "/console/enable-server": server_actions.enable,
             "/console/delete-timer": _delete_timer,
             "/console/end-session": self._end_session,
         }
@@ -209,12 +208,6 @@ async def _refuse(session: Session, given: JsonObject) -> JsonObject:
 
 async def _cancel_task(session: Session, given: JsonObject) -> JsonObject:
     return {"task": task_view(session.calls.cancel_task(_text(given, "taskId")))}
-
-
-async def _reconnect(session: Session, given: JsonObject) -> JsonObject:
-    connection = session.connection(_text(given, "server"))
-    await connection.reconnect()
-    return {"server": server_row(connection)}
 
 
 async def _delete_timer(session: Session, given: JsonObject) -> JsonObject:

@@ -6,10 +6,12 @@ Samples are taken only for principals who have opened the page, until an hour af
 """
 
 import asyncio
+import os
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -26,6 +28,8 @@ SAMPLE = timedelta(seconds=SAMPLE_SECONDS)
 KEPT_SAMPLES = 360  # an hour
 KEPT_SECONDS = 3600.0  # after the last visit
 MOST_PRINCIPALS = 50  # with samples; beyond it, the least recent visitor loses theirs
+STATM = Path("/proc/self/statm")
+RESIDENT_FIELD = 1  # in pages
 Memory = Callable[[], int | None]
 
 
@@ -183,3 +187,11 @@ def _add(ours: JsonObject, theirs: JsonObject) -> None:
             ours[key] = (ours[key] or 0) + theirs[key]
     known = [value for value in (ours["slowestMs"], theirs["slowestMs"]) if value is not None]
     ours["slowestMs"] = max(known, default=None)
+
+
+def resident_bytes() -> int | None:
+    """Return the resident size, or None if the system does not report it."""
+    try:
+        return int(STATM.read_text().split()[RESIDENT_FIELD]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None

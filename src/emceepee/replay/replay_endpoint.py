@@ -11,14 +11,16 @@ from emceepee.clock import Clock, milliseconds
 from emceepee.guard.access_control import AccessControl, AccessRules
 from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.ids import Ulids
+from emceepee.lifecycle import TaskOwner
 from emceepee.miniserver.server_conversation import ServerConversation
 from emceepee.replay.http_session import ReplaySession
-from emceepee.replay.http_stateless import StatelessReplay
 from emceepee.replay.recording import Recording
 from emceepee.replay.replayed_conversation import ReplayedConversation
+from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
-from emceepee.server.http.exchange import HttpRequest, send_rpc_error
+from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
 from emceepee.server.http.request_reader import MCP_PATH, find_misdirection, read_message, send_rejection
+from emceepee.server.http.stateless_requests import accept_request, http_status
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.stop_signals import FINISH_SECONDS
 from emceepee.state.limits import Limits
@@ -37,7 +39,8 @@ class ReplayEndpoint:
         self._converse, self._clock, self._gate = converse, clock, gate
         self._ids = Ulids(lambda: milliseconds(clock.now()))
         self._sessions: dict[str, ReplaySession] = {}  # the most recently used one is last
-        self._stateless = StatelessReplay(converse(), clock)
+        self._shared = converse()  # for all clients of 2026-07-28
+        self._stateless = StatelessReplay(self._shared, clock)
         self.is_draining = False
         self.is_over = False
 
@@ -129,17 +132,43 @@ class ReplayEndpoint:
         self.is_draining = True
         for session in self._sessions.values():
             session.end_pushes()
-        self._stateless.end_listens()
+        self._shared.end_listens()
         self._clock.call_later(FINISH_SECONDS, self._cancel_requests)
 
     def _cancel_requests(self) -> None:
         for session in self._sessions.values():
             session.cancel_requests()
-        self._stateless.cancel_requests()
+        self._shared.cancel_requests()
         self.is_over = True
 
     async def close(self) -> None:
         await asyncio.gather(*(session.close() for session in self._sessions.values()), self._stateless.close())
+
+
+class StatelessReplay:
+    """All requests of this era share one conversation, because nothing distinguishes its clients."""
+
+    def __init__(self, conversation: ServerConversation, clock: Clock) -> None:
+        self._conversation, self._clock = conversation, clock
+        self._tasks = TaskOwner("replay-stateless")
+
+    async def post(self, value: object, http: HttpRequest) -> None:
+        """Serve one decoded body."""
+        if (request := await accept_request(value, http)) is None:
+            return
+
+        def cancel() -> None:
+            serving.cancel()
+
+        exchange = StatelessExchange(http, clock=self._clock, tasks=self._tasks, on_gone=cancel)
+        channel = ReplayChannel(exchange, self._clock, takes_questions=False)  # here a result carries questions
+        serving = self._conversation.start(request, channel)
+        answer = await channel.wait_for_answer(request.request_id, serving)
+        await exchange.answer(answer, http_status(answer))
+
+    async def close(self) -> None:
+        await self._conversation.close()
+        await self._tasks.close()
 
 
 async def replay_over_http(

@@ -16,7 +16,7 @@ from emceepee.replicas.hop_messages import (
     signed,
 )
 from emceepee.replicas.inbound_hops import HopExchange, InboundHops
-from emceepee.replicas.proven_answer import ProvenAnswer
+from emceepee.replicas.proven_response import ProvenAnswer
 from emceepee.replicas.signature import HOP_HEADER, Hop, SignedMessage, Verifier
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_reader import MCP_PATH

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from emceepee.clock import Clock
 from emceepee.console.console_app import ConsoleApp
@@ -17,13 +18,39 @@ from emceepee.replicas.console_hops import ConsoleHops, ReplicaConsoles
 from emceepee.replicas.forwarder import Forwarder
 from emceepee.replicas.hop_app import HopParts
 from emceepee.replicas.listener import BoundListener, bind
-from emceepee.replicas.tls import ReplicaTls, tls_contexts
 from emceepee.server.http.http_endpoint import HttpEndpoint
 from emceepee.server.http.request_router import ReplicaParts
 from emceepee.sessions.directory.placement import Placement
 from emceepee.state.limits import Limits
 from emceepee.state.replica import Replica
 from emceepee.store.store import Store
+
+
+class ReplicaTls(NamedTuple):
+    """The contexts of the listening side and of the connecting side."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> ReplicaTls:
+    """Return the contexts. With an authority, both sides must show a certificate that it issued. Without an authority,
+    a listener must show a generally trusted certificate, or the very one that is given here.
+
+    Raises:
+        OSError: a file cannot be read, or is not what it should be (`ssl.SSLError`).
+    """
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificate, key)
+    client = ssl.create_default_context(cafile=authority)
+    client.load_cert_chain(certificate, key)
+    if authority is None:
+        client.load_verify_locations(certificate)
+        client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    else:
+        server.load_verify_locations(authority)
+        server.verify_mode = ssl.CERT_REQUIRED
+    return ReplicaTls(server, client)
 
 
 class Replication:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from emceepee.clock import Clock
 from emceepee.ids import Ulids
+from emceepee.telemetry.link_observer import LinkObserver
 from emceepee.telemetry.observer_guard import ObserverGuard
 from emceepee.telemetry.spans import Span, SpanKind, SpanWatch
 from emceepee.wire.json_rpc import Request
@@ -61,6 +62,15 @@ class SpanObserver(ABC):
         """A session ended after `seconds` in this process."""
 
 
+@dataclass(frozen=True, slots=True)
+class Observers:
+    """`requests` receive callers' requests, `links` receives requests to servers."""
+
+    requests: tuple[SpanObserver, ...] = ()
+    links: LinkObserver | None = None
+
+
+NO_OBSERVERS = Observers()
 NO_OWNER = SpanOwner("", "")
 
 

@@ -13,11 +13,11 @@ from emceepee.console.overview import (
     Overview,
     joined_overview,
     overview_view,
+    resident_bytes,
 )
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import Journal
-from emceepee.telemetry.process_memory import resident_bytes
 from emceepee.telemetry.spans import SpanKind
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.session_source import SessionSource

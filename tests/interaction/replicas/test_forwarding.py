@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.replicas.listener import bind
-from emceepee.replicas.tls import tls_contexts
+from emceepee.replicas.replication import tls_contexts
 from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_forwarder import ForwardOutcome
 from emceepee.state.replica import Replica

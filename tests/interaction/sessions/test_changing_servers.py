@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.backends.link import Failure, LinkError
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.console.server_settings import masked_entry
+from emceepee.console.server_actions import masked_entry
 from emceepee.errors import ExecutionFailed, InvalidArguments, NotAllowed, UnknownBackend
 from emceepee.sessions.servers.server_changes import ServerChanges
 from support.backends.scripted_backend import ScriptedBackend

@@ -9,7 +9,7 @@ import pytest
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.cli.main import main
 from emceepee.clients.changes import FileChange
-from emceepee.console.server_settings import masked_entry
+from emceepee.console.server_actions import masked_entry
 from emceepee.telemetry.argument_mask import masked_arguments
 
 SIZE = 64_000

@@ -19,8 +19,8 @@ from emceepee.cli.serve.process_setup import STDERR, STDIN, STDOUT, greet_person
 from emceepee.cli.serve.restarts import CANNOT_START
 from emceepee.cli.serve.telemetry_options import common_telemetry, serve_telemetry
 from emceepee.cli.serve.worker import FAILED, LINK, READY, NoWorker, WorkerSpec, claim_worker, worker_command
+from emceepee.cli.serving_arguments import NAMED_TOKEN
 from emceepee.cli.terminal import complain
-from emceepee.cli.tokens import NAMED_TOKEN
 from emceepee.clock import SystemClock
 from emceepee.config.file_reader import find_file, load, log_warnings, warn_of_problems
 from emceepee.config.settings import Config, ConfigError, HttpConfig, ReplicaConfig, check_secrets, locate_state

@@ -79,7 +79,7 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
 
 def _work(options: argparse.Namespace, environment: Mapping[str, str]) -> AuthOutcome:
     """Raises: AuthError."""
-    from emceepee.cli.setup.auth_setup import auth_config
+    from emceepee.cli.setup.auth_config import auth_config
 
     config = auth_config(options, environment)
     from emceepee.cli.setup.auth_work import run_work

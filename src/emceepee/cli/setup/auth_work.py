@@ -43,7 +43,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class AuthContext:
     """The context of a command: options, servers, and services."""
 
     options: argparse.Namespace
@@ -85,12 +85,14 @@ def run_work(config: Config, options: argparse.Namespace, environment: Mapping[s
 
 
 async def _run(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> AuthOutcome:
-    async with _opened(config, options, environment) as desk:
-        return await _WORKS[options.work](desk)
+    async with _opened(config, options, environment) as context:
+        return await _WORKS[options.work](context)
 
 
 @asynccontextmanager
-async def _opened(config: Config, options: argparse.Namespace, environment: Mapping[str, str]) -> AsyncIterator[Desk]:
+async def _opened(
+    config: Config, options: argparse.Namespace, environment: Mapping[str, str]
+) -> AsyncIterator[AuthContext]:
     clock = SystemClock()
     callback = LoopbackCallback(getattr(options, "callback", None))
     async with (
@@ -100,12 +102,14 @@ async def _opened(config: Config, options: argparse.Namespace, environment: Mapp
     ):
         added = read_specs(await store.servers_of(options.principal))
         specs = added | {spec.name: spec for spec in config.servers}
-        yield Desk(options=options, environment=environment, specs=specs, dialer=dialer, logins=logins, clock=clock)
+        yield AuthContext(
+            options=options, environment=environment, specs=specs, dialer=dialer, logins=logins, clock=clock
+        )
 
 
-async def _list(desk: Desk) -> AuthOutcome:
-    views = await desk.views()
-    facts = {"principal": desk.principal, "servers": [_facts(view) for view in views]}
+async def _list(context: AuthContext) -> AuthOutcome:
+    views = await context.views()
+    facts = {"principal": context.principal, "servers": [_facts(view) for view in views]}
     if not views:
         return AuthOutcome(facts=facts, text="There are no servers: name a configuration with --config, or add some.\n")
     rows = [("SERVER", "LOGIN", "ISSUER", "EXPIRES", "SCOPES")]
@@ -117,23 +121,23 @@ async def _list(desk: Desk) -> AuthOutcome:
     return AuthOutcome(facts=facts, text="".join(f"{line}\n" for line in lines))
 
 
-async def _status(desk: Desk) -> AuthOutcome:
-    return _shown(await desk.view())
+async def _status(context: AuthContext) -> AuthOutcome:
+    return _shown(await context.view())
 
 
-async def _logout(desk: Desk) -> AuthOutcome:
-    view = await desk.view()
+async def _logout(context: AuthContext) -> AuthOutcome:
+    view = await context.view()
     if view.state is LoginState.NO_LOGIN:
         raise AuthError(f"emceepee does not log in to {view.server}: it is a program, or has a credential configured")
-    await _confirm(desk, view)
+    await _confirm(context, view)
     if view.is_known:
-        target = desk.specs[view.server].target
+        target = context.specs[view.server].target
         assert isinstance(target, HttpTarget)  # other servers have no login
-        done = await desk.logins.log_out_now(desk.principal, view.server, target)
+        done = await context.logins.log_out_now(context.principal, view.server, target)
     else:
         assert view.record is not None  # tokens exist for a server that is no longer configured
-        is_public = desk.principal != LOCAL
-        done = await desk.logins.log_out_forgotten(desk.principal, view.record, is_public=is_public)
+        is_public = context.principal != LOCAL
+        done = await context.logins.log_out_forgotten(context.principal, view.record, is_public=is_public)
     facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.was_told}
     if not done.had_tokens:
         return AuthOutcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
@@ -141,19 +145,19 @@ async def _logout(desk: Desk) -> AuthOutcome:
     return AuthOutcome(facts=facts, text=f"Logged out of {view.server}. The tokens are forgotten here, and {told}.\n")
 
 
-async def _confirm(desk: Desk, view: LoginView) -> None:
+async def _confirm(context: AuthContext, view: LoginView) -> None:
     """Raises: AuthError."""
-    if desk.options.yes or view.record is None:
+    if context.options.yes or view.record is None:
         return
-    if not sys.stdin.isatty() or desk.options.json:
+    if not sys.stdin.isatty() or context.options.json:
         raise AuthError("logout asks whether that is meant: say --yes")
     if not await asyncio.to_thread(agrees, f"Forget the login to {view.server} at {view.issuer}?"):
         raise AuthError("nothing was changed", code=FAILED)
 
 
-async def _login(desk: Desk) -> AuthOutcome:
-    view = await desk.view()
-    spec = desk.specs.get(view.server)
+async def _login(context: AuthContext) -> AuthOutcome:
+    view = await context.view()
+    spec = context.specs.get(view.server)
     if spec is not None and isinstance(spec.target, UnusableTarget):
         raise AuthError(f"{spec.name} is disabled by a mistake in its configuration: {spec.target.reason}")
     if spec is None:
@@ -161,27 +165,27 @@ async def _login(desk: Desk) -> AuthOutcome:
     target = spec.target
     if not isinstance(target, HttpTarget) or not target.may_log_in:
         raise AuthError(f"emceepee does not log in to {spec.name}: it is a program, or has a credential configured")
-    if (chosen := desk.options.callback) is not None and not is_openable(chosen, "http://localhost"):
+    if (chosen := context.options.callback) is not None and not is_openable(chosen, "http://localhost"):
         raise AuthError(
             "--callback must begin with https:// or be on this machine, because browsers bring codes of logins there"
         )
-    if desk.options.device:
+    if context.options.device:
         target = replace(target, oauth=replace(target.oauth or OAuthSettings(), grant=Grant.DEVICE_CODE))
-    wants_browser = desk.options.browser
+    wants_browser = context.options.browser
     terminal = TerminalLogin(
-        desk.logins,
-        ServerKey(desk.principal, spec.name, target.url),
+        context.logins,
+        ServerKey(context.principal, spec.name, target.url),
         target,
-        opens_browser=has_browser(desk.environment, sys.platform) if wants_browser is None else wants_browser,
-        says_json=desk.options.json,
+        opens_browser=has_browser(context.environment, sys.platform) if wants_browser is None else wants_browser,
+        says_json=context.options.json,
     )
     try:
-        await _until_let_in(desk, replace(spec, target=target), terminal)
+        await _until_let_in(context, replace(spec, target=target), terminal)
     except asyncio.CancelledError:  # Ctrl-C
         if terminal.login is not None:
-            await desk.logins.give_up(terminal.login.key, CALLED_OFF)
+            await context.logins.give_up(terminal.login.key, CALLED_OFF)
         raise
-    view = await desk.view()
+    view = await context.view()
     if view.record is None and terminal.login is not None:
         raise AuthError(
             f"logged in to {spec.name}, but the tokens could not be kept; is the state writable?", code=FAILED
@@ -194,11 +198,11 @@ async def _login(desk: Desk) -> AuthOutcome:
     return replace(_shown(view), text=f"Logged in to {view.server} at {view.issuer}.\n")
 
 
-async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) -> None:
+async def _until_let_in(context: AuthContext, spec: BackendSpec, terminal: TerminalLogin) -> None:
     """Raises: AuthError."""
     for _ in range(MOST_LOGINS):
         try:
-            link = await desk.dialer.dial(spec, NoListener(), principal=desk.principal, authorizer=terminal)
+            link = await context.dialer.dial(spec, NoListener(), principal=context.principal, authorizer=terminal)
         except NoAccess as error:
             if not error.wants_person:
                 raise AuthError(f"not logged in to {spec.name}: {error}", code=FAILED) from None
@@ -214,7 +218,7 @@ async def _until_let_in(desk: Desk, spec: BackendSpec, terminal: TerminalLogin) 
     raise AuthError(f"{spec.name} wants one login after the other", code=FAILED)
 
 
-_WORKS: Mapping[str, Callable[[Desk], Coroutine[Any, Any, AuthOutcome]]] = {
+_WORKS: Mapping[str, Callable[[AuthContext], Coroutine[Any, Any, AuthOutcome]]] = {
     "list": _list,
     "status": _status,
     "login": _login,

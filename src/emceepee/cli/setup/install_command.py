@@ -2,11 +2,14 @@
 
 import argparse
 import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from emceepee.bounds.files import read_file
 from emceepee.cli.client_changes import (
     Facts,
     current_time,
@@ -16,17 +19,20 @@ from emceepee.cli.client_changes import (
     say_json,
     show_diffs,
 )
-from emceepee.cli.setup.own_start import read_start
 from emceepee.cli.terminal import DONE, Paint, complain, say
 from emceepee.clients.changes import FileChange
 from emceepee.clients.client_file import ClientFile
 from emceepee.clients.entry_writer import Launch, entry_for
 from emceepee.clients.file_locations import files_to_write
 from emceepee.clients.known_clients import client_called
-from emceepee.clients.launch_command import own_command
+from emceepee.clients.launch_command import Start, own_command
 from emceepee.clients.own_config import OwnConfig
 from emceepee.config.document_errors import ClientError
+from emceepee.paths import OWN_NAME, current_folder
 from emceepee.wire.json_types import JsonObject
+
+LONGEST_COMMAND_LINE = 2 << 20  # bytes; the limit of the operating system
+PS, PS_SECONDS = "/bin/ps", 5.0  # used if there is no /proc
 
 
 def run_install(options: argparse.Namespace) -> int:
@@ -101,11 +107,43 @@ def _launch(options: argparse.Namespace) -> Launch:
     own = OwnConfig.find(options.config, os.environ)
     if own.content is None:
         complain(f"there is no {own.path} yet, so emceepee begins without servers; emceepee import makes it")
-        return Launch(command=own_command(read_start()))
-    return Launch(command=(*own_command(read_start()), "--config", str(own.path)))
+        return Launch(command=own_command(_read_start()))
+    return Launch(command=(*own_command(_read_start()), "--config", str(own.path)))
 
 
 def _mention_import(files: Sequence[ClientFile], name: str) -> None:
     others, key = {other for file in files for other, _ in file.entries() if other != name}, files[0].client.key
     if others:
         say(f"The client still has {len(others)} other servers; emceepee import {key} --take moves them.")
+
+
+def _read_start() -> Start:
+    """Find out from the operating system how this process was started."""
+    return Start(
+        program=sys.argv[0],
+        arguments=tuple(sys.argv[1:]),
+        parent=_command_line(os.getppid()),
+        origin=_origin(),
+        folder=current_folder(),
+    )
+
+
+def _command_line(process: int) -> tuple[str, ...]:
+    """Return the process's command line, or an empty tuple if it is unavailable."""
+    try:
+        return tuple(os.fsdecode(read_file(f"/proc/{process}/cmdline", LONGEST_COMMAND_LINE)).split("\0"))
+    except OSError:
+        pass
+    words = (PS, "-ww", "-o", "args=", "-p", str(process))
+    try:
+        shown = subprocess.run(words, capture_output=True, text=True, timeout=PS_SECONDS, check=True).stdout
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return ()
+    return tuple(shown.split())
+
+
+def _origin() -> str | None:
+    try:
+        return distribution(OWN_NAME).read_text("direct_url.json")
+    except (PackageNotFoundError, OSError, ValueError):
+        return None

@@ -10,7 +10,7 @@ from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.link import Link, LinkError, RpcError
 from emceepee.backends.spec import BackendSpec, HttpTarget
-from emceepee.cli.tokens import bare_token
+from emceepee.cli.serving_arguments import bare_token
 from emceepee.clock import SystemClock, milliseconds
 from emceepee.config.settings import Config
 from emceepee.errors import ErrorCode

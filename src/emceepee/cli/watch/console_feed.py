@@ -73,7 +73,7 @@ def _credentials(connection: http.client.HTTPConnection, path: str, query: str, 
     token = token or os.environ.get(TOKEN_VARIABLE)
     if not token:
         return {}
-    from emceepee.cli.tokens import bare_token
+    from emceepee.cli.serving_arguments import bare_token
 
     return {"Authorization": f"Bearer {bare_token(token)}"}
 

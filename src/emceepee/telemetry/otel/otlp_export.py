@@ -1,10 +1,13 @@
 """Export of traces and metrics by OTLP over HTTP, configured by OpenTelemetry's environment variables."""
 
 import asyncio
+import logging
 import os
+import re
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -27,6 +30,10 @@ from emceepee.telemetry.otel.request_tracer import RequestTracer
 
 log = EventLog("otel")
 FLUSH_SECONDS = 3.0  # for unsent data when emceepee stops
+PAUSE_SECONDS = 60.0
+LONGEST_MESSAGE = 400
+# These loggers quote data from callers.
+_ABOUT_CALLERS = re.compile(r"opentelemetry\.(baggage|trace\.propagation|trace\.span)(\.|$)")
 _SCOPE = "emceepee"
 _NOTHING = "none"  # as the name of an exporter
 
@@ -92,3 +99,32 @@ def _resource() -> Resource:
     said = OTELResourceDetector().detect().attributes
     own = {"service.name": "emceepee", "service.version": __version__, "service.instance.id": secrets.token_hex(8)}
     return Resource.create({key: value for key, value in own.items() if key not in said})
+
+
+class LibraryLogHandler(logging.Handler):
+    """Passes on the first message of each minute, with the number of messages suppressed since the last one."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(logging.WARNING)
+        self.addFilter(lambda record: _ABOUT_CALLERS.match(record.name) is None)
+        self._clock, self._next, self._left_out = clock, clock.monotonic(), 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = self._clock.monotonic()
+        if now < self._next:
+            self._left_out += 1
+            return
+        log.warning("telemetry_trouble", message=record.getMessage()[:LONGEST_MESSAGE], leftOut=self._left_out)
+        self._next, self._left_out = now + PAUSE_SECONDS, 0
+
+
+@contextmanager
+def library_logs(clock: Clock) -> Iterator[None]:
+    logger, handler = logging.getLogger("opentelemetry"), LibraryLogHandler(clock)
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.propagate = True
+        logger.removeHandler(handler)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from emceepee.cli.help_text import GROUPS
 from emceepee.cli.keep.completion_command import SHELLS, completion_script, nodes_of
-from emceepee.cli.main import build_parser
+from emceepee.cli.main import GROUPS, build_parser
 
 
 def test_every_command_stands_in_a_group_of_the_help() -> None:

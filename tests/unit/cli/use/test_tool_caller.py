@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from emceepee.cli.tokens import bare_token
+from emceepee.cli.serving_arguments import bare_token
 from emceepee.cli.use.tool_caller import error_report, error_words, mcp_url, without_notices
 from emceepee.errors import ErrorCode, NotAllowed
 from emceepee.tools.replies.notices import notice_text

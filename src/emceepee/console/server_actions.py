@@ -1,19 +1,12 @@
-"""A person's changes to added servers: view the settings for editing, and disable or enable a server."""
+"""A person's actions on servers: view and mask the settings, disable, enable, reconnect, and record."""
 
 from emceepee.backends.spec import BackendSpec, entry_of
+from emceepee.console.feed import server_row
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.session import Session
 from emceepee.telemetry.argument_mask import masked_arguments
 from emceepee.telemetry.redaction import MASK, masked_url, redacted
 from emceepee.wire.json_types import JsonObject
-
-
-def _name_of(given: JsonObject) -> str:
-    """Raises: InvalidArguments."""
-    name = given.get("server")
-    if not isinstance(name, str):
-        raise InvalidArguments("server: a string is needed.")
-    return name
 
 
 async def show_settings(session: Session, given: JsonObject) -> JsonObject:
@@ -31,6 +24,32 @@ async def enable(session: Session, given: JsonObject) -> JsonObject:
     """Raises: UnknownBackend, NotAllowed."""
     await session.servers.enable(name := _name_of(given))
     return {"enabled": name}
+
+
+async def begin_recording(session: Session, given: JsonObject) -> JsonObject:
+    """Record a new connection, so that the recording includes the handshake."""
+    connection = session.connection(_name_of(given))
+    await connection.recording.begin()
+    return {"server": server_row(connection)}
+
+
+async def end_recording(session: Session, given: JsonObject) -> JsonObject:
+    name = _name_of(given)
+    return {"name": name, "recording": session.connection(name).recording.end()}
+
+
+async def reconnect(session: Session, given: JsonObject) -> JsonObject:
+    connection = session.connection(_name_of(given))
+    await connection.reconnect()
+    return {"server": server_row(connection)}
+
+
+def _name_of(given: JsonObject) -> str:
+    """Raises: InvalidArguments."""
+    name = given.get("server")
+    if not isinstance(name, str):
+        raise InvalidArguments("server: a string is needed.")
+    return name
 
 
 def masked_entry(spec: BackendSpec) -> JsonObject:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from emceepee.telemetry.otel.complaints import PAUSE_SECONDS, complaints_heard
+from emceepee.telemetry.otel.otlp_export import PAUSE_SECONDS, library_logs
 from emceepee.telemetry.otel.trace_context import context_of
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Request
@@ -16,7 +16,7 @@ async def test_the_first_complaint_of_a_minute_is_logged_and_the_others_are_coun
 ) -> None:
     clock, exporter = FakeClock(), logging.getLogger("opentelemetry.exporter.tests")
     caplog.set_level(logging.WARNING)
-    with complaints_heard(clock):
+    with library_logs(clock):
         for number in range(5):
             exporter.warning("no answer %d", number)
         await clock.advance(PAUSE_SECONDS)
@@ -44,7 +44,7 @@ def test_what_callers_send_is_neither_quoted_nor_in_the_way_of_what_matters(
 ) -> None:
     params = {"_meta": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", **said}}
     caplog.set_level(logging.WARNING)
-    with complaints_heard(FakeClock()):
+    with library_logs(FakeClock()):
         context_of(RequestContext(Request(1, "tools/call", params)))
         logging.getLogger("opentelemetry.trace").warning("of the operator's own")
     assert [getattr(record, "fields", None) for record in caplog.records] == [

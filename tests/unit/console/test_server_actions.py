@@ -1,7 +1,7 @@
 """What a person is shown of a server's settings."""
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
-from emceepee.console.server_settings import masked_entry
+from emceepee.console.server_actions import masked_entry
 
 
 def test_a_program_is_shown_without_its_environment_and_the_secrets_among_its_arguments() -> None:
