@@ -142,8 +142,7 @@ async def welcome(address: str, http: HttpConfig, logins: Logins, invite: Invite
     if http.sole_principal is None:
         invite(f"{address}{LOGIN_PATH}")
         return
-    logins.codes.on_code = lambda code: invite(f"{address}{LOGIN_PATH}?code={code}")
-    await logins.codes.invite(http.sole_principal)
+    await logins.codes.invite(http.sole_principal, lambda code: invite(f"{address}{LOGIN_PATH}?code={code}"))
 
 
 def reachable(address: str) -> str:

@@ -34,7 +34,7 @@ from emceepee.tools.catalogue import CODE_MODE, TOOLS
 from emceepee.tools.declaration.declaration import Tool
 from emceepee.tools.declaration.limited import fit_tools
 from emceepee.tools.tools_for_scripts import ToolsForScripts
-from emceepee.web.callback import CLIENT_PATH, LoopbackCallback
+from emceepee.web.callback import CLIENT_PATH, CallbackOutcome, LoopbackCallback
 
 EVENT_BYTES_IN_ALL = 64 << 20  # of all sessions together
 
@@ -114,33 +114,37 @@ async def server_logins(
     clock: Clock,
     store: Store | None,
     dialer: Dialer,
-    callback: FixedCallback | LoopbackCallback | None,
+    callback: FixedCallback | None = None,
+    *,
+    chosen_address: str | None = None,
 ) -> AsyncIterator[ServerLogins]:
     """Open the logins for servers.
 
-    Browsers return to `callback`, or to a loopback port that opens for the first login.
+    Browsers return to `callback`, or to a loopback port that opens for the first login. `chosen_address` is the address
+    that browsers are sent to instead of that port.
     """
     public = config.http.public_url if isinstance(callback, FixedCallback) else None
     document = f"{public.rstrip('/')}{CLIENT_PATH}" if public and public.startswith("https://") else None
-    place = callback or LoopbackCallback()
+
+    async def receive(target: str) -> CallbackOutcome:
+        return await logins.receive(target)
+
+    loopback = LoopbackCallback(receive, chosen_address)  # opens no port before the first login
     secrets = PlacedSecrets(store or MemoryStore(), PlatformKeyring(clock), is_preferred=config.secrets == KEYRING)
     has_many_users = public is not None and config.http.sole_principal is None
     logins = ServerLogins(
         secrets,
         dialer,
         clock,
-        place,
+        callback or loopback,
         client_metadata_url=document,
         public_url=public if has_many_users else None,
     )
-    if isinstance(place, LoopbackCallback):
-        place.receive = logins.receive
     try:
         yield logins
     finally:
         await logins.close()
-        if isinstance(place, LoopbackCallback):
-            await place.close()
+        await loopback.close()
 
 
 @asynccontextmanager

@@ -66,7 +66,7 @@ class ConsoleApp:
     def __init__(self, gate: AccessControl, logins: Logins, api: RouteProvider, assets: Assets) -> None:
         self._gate, self._api, self._assets = gate, api, assets
         self._is_draining = False
-        logins.on_end = api.end_stale_streams
+        logins.watch_ends(api.end_stale_streams)
         pages = (Route(method, path, self._page, is_open=True) for path in PAGES for method in ("GET", "HEAD"))
         self.routes = (*pages, *ConsoleLoginPages(gate, logins, assets).routes(), *assets.routes(), *api.routes())
         self._table: dict[str, dict[str, Route]] = {}

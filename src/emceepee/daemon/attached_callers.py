@@ -50,7 +50,7 @@ class _Refused(Exception):
 
 
 class AttachedCallers:
-    """Accepts callers on a listening socket. `on_change` is called whenever a caller connects or leaves."""
+    """Accepts callers on a listening socket."""
 
     def __init__(
         self,
@@ -65,7 +65,6 @@ class AttachedCallers:
         self._methods, self._tools, self._directory, self._admission_check = methods, tools, directory, admission_check
         self._clock: Clock = directory.clock
         self._longest, self._link_file = longest_line, link_file
-        self.on_change: Callable[[], None] = lambda: None
         self._tasks = TaskOwner("attached")
         self._conversations: set[StdioConversation] = set()
         self._holders: dict[SessionKey, int] = {}  # the number of callers of each session
@@ -75,7 +74,8 @@ class AttachedCallers:
     def __len__(self) -> int:
         return self._connections
 
-    async def accept(self, listener: socket.socket) -> None:
+    async def accept(self, listener: socket.socket, on_change: Callable[[], None]) -> None:
+        """Accept callers until cancelled. `on_change` is called whenever one connects or leaves."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -85,8 +85,8 @@ class AttachedCallers:
                 await self._clock.sleep(ACCEPT_PAUSE_SECONDS)
                 continue
             self._connections += 1
-            self.on_change()
-            self._tasks.spawn(self._serve(connection), name="caller")
+            on_change()
+            self._tasks.spawn(self._serve(connection, on_change), name="caller")
 
     async def drain(self, hurried: asyncio.Event) -> None:
         """Accept nothing new, and give running requests time to finish. Keep the sessions: their callers reconnect."""
@@ -100,7 +100,7 @@ class AttachedCallers:
         self._is_stopping = True
         await self._tasks.close(within=CLOSE_SESSION_SECONDS)
 
-    async def _serve(self, connection: socket.socket) -> None:
+    async def _serve(self, connection: socket.socket, on_change: Callable[[], None]) -> None:
         try:
             check_peer(connection)
             await self._answer(connection)
@@ -112,7 +112,7 @@ class AttachedCallers:
         finally:
             connection.close()
             self._connections -= 1
-            self.on_change()
+            on_change()
 
     async def _answer(self, connection: socket.socket) -> None:
         """Raises: _Refused, OSError."""

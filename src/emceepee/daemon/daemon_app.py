@@ -136,10 +136,9 @@ async def _serve(
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
     idleness = Idleness(directory.clock, idle_exit, lambda: bool(len(callers)) or directory.is_busy, stopped.set)
-    callers.on_change = idleness.look
     tasks = TaskOwner("daemon")
     try:
-        tasks.spawn(callers.accept(listener), name="accept")
+        tasks.spawn(callers.accept(listener, idleness.look), name="accept")
         idleness.look()
         ready()
         await stopped.wait()

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from emceepee.clock import Clock
 from emceepee.guard.saved_logins import SavedLogins
@@ -18,27 +19,35 @@ log = EventLog("guard")
 CODE_BYTES = 24  # 192 random bits, because the code alone grants a login
 LEFT_OVER = timedelta(days=365)  # how long an orphaned code stays in the store without cleanup
 
+Publish = Callable[[str], object]  # gets a new code, to show a login link
+
+
+class _Invitation(NamedTuple):
+    principal: str
+    publish: Publish
+
 
 class LoginCodes:
     """The codes of this process. As for logins, only digests are stored."""
 
     def __init__(self, clock: Clock, saved: SavedLogins, store: Store | None = None) -> None:
         self._clock, self._saved, self._store = clock, saved, store
-        self._own: dict[bytes, str] = {}  # maps digests to principals: one code of this process per principal
-        self.on_code: Callable[[str], object] | None = None  # called with every new code, to publish a login link
+        self._own: dict[bytes, _Invitation] = {}  # by digest: one code of this process per principal
 
-    async def invite(self, principal: str) -> None:
-        """Create a one-time code for the principal. It is valid until it is used, and replaces the previous code."""
+    async def invite(self, principal: str, publish: Publish) -> None:
+        """Create a one-time code for the principal, and pass it to `publish`, like each code that replaces it.
+
+        The code is valid until it is used, and replaces the previous code.
+        """
         code = secrets.token_urlsafe(CODE_BYTES)
-        for digest in [digest for digest, owner in self._own.items() if owner == principal]:
+        for digest in [digest for digest, own in self._own.items() if own.principal == principal]:
             del self._own[digest]
             self._saved.end(digest)
         digest = _head(self._epoch) + _digest(code)
-        self._own[digest] = principal
+        self._own[digest] = _Invitation(principal, publish)
         self._saved.put(StoredLogin(digest, principal, self._clock.now() + LEFT_OVER))
         await self._saved.save()
-        if self.on_code is not None:
-            self.on_code(code)
+        publish(code)
 
     async def redeem(self, code: str) -> str | None:
         """Use up a code, and return its principal, or None if the code is invalid. Its process creates a new code."""
@@ -46,22 +55,22 @@ class LoginCodes:
         own = next((digest for digest in self._own if digest.endswith(wanted)), None)
         if own is None:
             return await self._use_up(wanted)
-        principal = self._own.pop(own)
+        principal, publish = self._own.pop(own)
         if self._store is None or self._saved.is_unsaved(own):  # then no other process can have redeemed it
             self._saved.end(own)
             let_in: str | None = principal
         else:
             let_in = await self._use_up(wanted)
-        await self.invite(principal)
+        await self.invite(principal, publish)
         return let_in
 
     async def replace_used(self, stored: Sequence[StoredLogin]) -> None:
         """Create a new code for each code that another process has redeemed."""
         there = {login.digest for login in stored}
-        for digest, principal in list(self._own.items()):
+        for digest, own in list(self._own.items()):
             is_good = digest.startswith(_head(self._epoch)) and (digest in there or self._saved.is_unsaved(digest))
             if not is_good and digest in self._own:
-                await self.invite(principal)
+                await self.invite(*own)
 
     async def clear_left_over(self) -> None:
         """Delete the codes of processes that have ended. Raises: StoreError."""

@@ -38,7 +38,7 @@ class Logins:
         self._saved = SavedLogins(store)
         self._logins: dict[bytes, _Login] = {}  # by expiry, the earliest first
         self._seen_revision: int | None = None  # the last revision of the shared records that was read
-        self.on_end: Callable[[], None] | None = None  # called after a logout
+        self._watchers: list[Callable[[], None]] = []
         self.codes = LoginCodes(clock, self._saved, store)
 
     def begin(self, principal: str) -> str:
@@ -61,8 +61,15 @@ class Logins:
     def end(self, secret: str) -> None:
         if self._logins.pop(_digest(secret), None) is not None:
             self._saved.end(_digest(secret))
-            if self.on_end is not None:
-                self.on_end()
+            self._report_end()
+
+    def watch_ends(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` after each logout."""
+        self._watchers.append(watcher)
+
+    def _report_end(self) -> None:
+        for watcher in self._watchers:
+            watcher()
 
     # The store.
 
@@ -98,8 +105,8 @@ class Logins:
         in_order = sorted(stored.items(), key=lambda item: item[1].until)
         self._logins = {digest: login for digest, login in in_order if login.until > now}
         self._seen_revision = revision
-        if has_ended and self.on_end is not None:
-            self.on_end()
+        if has_ended:
+            self._report_end()
         await self.codes.replace_used(found)
 
 

@@ -31,7 +31,7 @@ class LogWriter:
         """If `gives_up`, a failure stops all writing, because a line is meaningless without the lines before it."""
         self._descriptor, self._on_failure, self._most_bytes = descriptor, on_failure, most_bytes
         self._gives_up = gives_up
-        self.dropped_line = dropped_line
+        self._dropped_line = dropped_line
         self._queue: SimpleQueue[bytes | threading.Event | None] = SimpleQueue()
         self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
         # Each number has one writing side, so that the thread needs no lock.
@@ -101,7 +101,7 @@ class LogWriter:
 
     def _report_dropped(self) -> None:
         missing = self._dropped + self._failed - self._reported
-        if missing and not self._is_failing and self._try(_encoded(self.dropped_line(missing))):
+        if missing and not self._is_failing and self._try(_encoded(self._dropped_line(missing))):
             self._reported += missing
 
     def _try(self, data: bytes) -> bool:

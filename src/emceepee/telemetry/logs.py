@@ -78,7 +78,15 @@ def tell_operator(words: str) -> None:
 
 @cache
 def _standard_error() -> LogWriter:
-    return LogWriter(STANDARD_ERROR, dropped_line="{} lines were dropped here".format)
+    return LogWriter(STANDARD_ERROR, dropped_line=_line_dropped_on_stderr)
+
+
+def _line_dropped_on_stderr(count: int) -> str:
+    """Return the line in the format of the log, if the log goes to standard error."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, QueuedLines) and handler.file is None:
+            return handler.dropped_line(count)
+    return f"{count} lines were dropped here"
 
 
 class QueuedLines(logging.Handler):
@@ -87,12 +95,11 @@ class QueuedLines(logging.Handler):
     def __init__(self, formatter: logging.Formatter, file: Path | None) -> None:
         super().__init__()
         self.setFormatter(formatter)
-        self._file = file
+        self.file = file
         if file is None:
             self._writer = _standard_error()
-            self._writer.dropped_line = self._dropped_line
         else:
-            self._writer = LogWriter(open_log_file(file), dropped_line=self._dropped_line, on_failure=self._failed)
+            self._writer = LogWriter(open_log_file(file), dropped_line=self.dropped_line, on_failure=self._failed)
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -103,19 +110,19 @@ class QueuedLines(logging.Handler):
 
     def flush(self) -> None:
         self._writer.flush()
-        if self._file is not None:
+        if self.file is not None:
             _standard_error().flush()
 
     def close(self) -> None:
-        if self._file is not None:
+        if self.file is not None:
             self._writer.close()
         super().close()
 
     def _failed(self, error: OSError) -> None:
         words = "cannot be written"
-        tell_operator(f"emceepee: the log file {self._file} {words}: {error.strerror}; lines are dropped until it can")
+        tell_operator(f"emceepee: the log file {self.file} {words}: {error.strerror}; lines are dropped until it can")
 
-    def _dropped_line(self, count: int) -> str:
+    def dropped_line(self, count: int) -> str:
         record = logging.LogRecord("emceepee.logs", logging.WARNING, "", 0, "log_lines_dropped", (), None)
         record.fields = {"count": count}
         return self.format(record)

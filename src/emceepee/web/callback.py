@@ -100,8 +100,8 @@ class LoopbackCallback:
     there forwards them, or a person does.
     """
 
-    def __init__(self, chosen: str | None = None) -> None:
-        self.receive: Receive | None = None
+    def __init__(self, receive: Receive, chosen: str | None = None) -> None:
+        self._receive = receive
         self.advice = ""
         self._chosen = chosen
         self._server: asyncio.Server | None = None
@@ -161,9 +161,9 @@ class LoopbackCallback:
         ]
         if hosts not in ([f"{HOST}:{self._port}"], [f"localhost:{self._port}"]):
             return b"421 Misdirected Request", b""
-        if method != "GET" or not is_callback(target.partition("?")[0]) or self.receive is None:
+        if method != "GET" or not is_callback(target.partition("?")[0]):
             return b"404 Not Found", b""
-        outcome = await self.receive(target)
+        outcome = await self._receive(target)
         return f"{outcome.status} {HTTPStatus(outcome.status).phrase}".encode(), callback_page(outcome)
 
 

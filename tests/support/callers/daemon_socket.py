@@ -39,7 +39,7 @@ async def listening(
         link_file=None,
     )
     with listening_socket(folder) as listener, by(listener) as seen:
-        accepting = asyncio.ensure_future(callers.accept(seen))
+        accepting = asyncio.ensure_future(callers.accept(seen, lambda: None))
         try:
             yield callers
         finally:

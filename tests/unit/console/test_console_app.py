@@ -72,8 +72,6 @@ class FakeApi:
 class Console:
     def __init__(self, folder: Path, **rules: Any) -> None:
         self.logins, self.api = Logins(FakeClock()), FakeApi()
-        self.codes: list[str] = []
-        self.logins.codes.on_code = self.codes.append
         gate = AccessControl(AccessRules(**rules), None, self.logins)
         self.endpoint = ConsoleApp(gate, self.logins, self.api, Assets(a_page_folder(folder)))
 

@@ -34,7 +34,6 @@ class Lobby:
     def __init__(self, folder: Path, check: Moody | None = None, **rules: Any) -> None:
         self.logins = Logins(FakeClock())
         self.codes: list[str] = []
-        self.logins.codes.on_code = self.codes.append
         self.gate = AccessControl(AccessRules(**rules), check, self.logins)
         pages = ConsoleLoginPages(self.gate, self.logins, Assets(a_page_folder(folder)))
         self._routes = {(route.method, route.path): route.serve for route in pages.routes()}
@@ -68,7 +67,7 @@ class Lobby:
 @pytest.fixture
 async def lobby(tmp_path: Path) -> Lobby:
     lobby = Lobby(tmp_path, tokens={"ses ame+é": "bob"})
-    await lobby.logins.codes.invite("ada")
+    await lobby.logins.codes.invite("ada", lobby.codes.append)
     return lobby
 
 

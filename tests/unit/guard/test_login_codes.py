@@ -19,10 +19,9 @@ class Process:
         self.clock = FakeClock()
         self.logins = Logins(self.clock, store=store)
         self.told: list[str] = []
-        self.logins.codes.on_code = self.told.append
 
     async def invite(self, principal: str = "ada") -> str:
-        await self.logins.codes.invite(principal)
+        await self.logins.codes.invite(principal, self.told.append)
         return self.told[-1]
 
     async def redeem(self, code: str) -> str | None:
@@ -156,7 +155,7 @@ async def test_a_code_is_no_login(store: FailingStore) -> None:
     for secret in (code, stored.digest.decode("latin-1"), f"code:{code}"):
         assert there.logins.principal_of(secret) is None
     ended: list[bool] = []
-    there.logins.on_end = lambda: ended.append(True)
+    there.logins.watch_ends(lambda: ended.append(True))
     assert await here.redeem(code) == "ada"
     await there.logins.reload()
     assert ended == []

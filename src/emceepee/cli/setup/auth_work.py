@@ -29,7 +29,6 @@ from emceepee.sessions.secret_records import ServerKey
 from emceepee.sessions.servers.stored_configuration import read_specs
 from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
-from emceepee.web.callback import LoopbackCallback
 
 MOST_LOGINS = 3  # in a row; a server that requires yet another login is rejected
 CALLED_OFF = "The login was called off"
@@ -94,11 +93,10 @@ async def _opened(
     config: Config, options: argparse.Namespace, environment: Mapping[str, str]
 ) -> AsyncIterator[AuthContext]:
     clock = SystemClock()
-    callback = LoopbackCallback(getattr(options, "callback", None))
     async with (
         open_store(config, clock) as store,
         Dialer.running(clock, config.limits, roots=config.roots, egress=config.egress) as dialer,
-        server_logins(config, clock, store, dialer, callback) as logins,
+        server_logins(config, clock, store, dialer, chosen_address=getattr(options, "callback", None)) as logins,
     ):
         added = read_specs(await store.servers_of(options.principal))
         specs = added | {spec.name: spec for spec in config.servers}
