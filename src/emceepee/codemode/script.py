@@ -40,7 +40,6 @@ from emceepee.sessions.call import Call
 from emceepee.sessions.calls import RECORD_SECONDS
 from emceepee.sessions.session import Session
 from emceepee.state.call_step import CallStage
-from emceepee.state.question import Question
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
@@ -101,7 +100,7 @@ class Script:
         self._kept = kept  # its state when it last waited
         self._broken = broken
         modules = ServerModules() if kept is None else ServerModules.from_record(kept.modules)
-        self._at_work = ScriptCalls(
+        self.calls = ScriptCalls(
             session, parts.tools, parts.conversions, self._log, caller=caller, on_answer=self._mark
         )
         self._queue = CallQueue(
@@ -110,7 +109,7 @@ class Script:
             modules,
             tools=parts.tools,
             conversions=parts.conversions,
-            under_way=self._at_work.unanswered,
+            under_way=self.calls.unanswered,
             code=code,
             made=0 if kept is None else kept.calls,
         )
@@ -132,7 +131,7 @@ class Script:
 
     async def request(self, method: str, params: JsonObject, *, origin: Any, plan: Any) -> JsonObject:
         """Run the script to its end. A failed script returns a result with the error. Raises: EmceepeeError."""
-        self._call = self._at_work.script = origin
+        self._call = self.calls.script = origin
         self._parts.running.add(self)
         value: JsonObject
         try:
@@ -157,10 +156,6 @@ class Script:
     def leave_task(self, origin: Any) -> None:
         """Do nothing: the record contains everything needed."""
 
-    def may_have_asked(self, question: Question) -> bool:
-        """Return whether one of its calls may wait for this answer."""
-        return self._at_work.may_have_asked(question)
-
     async def store(self) -> None:
         """Save a record from which another process can continue, if possible.
 
@@ -173,7 +168,7 @@ class Script:
             self._kept = self._as_kept(b"")
             await self._session.calls.keep_at_once(self._call)
             return
-        self._at_work.interrupt_wait()
+        self.calls.interrupt_wait()
         with suppress(TimeoutError):
             await within(self._clock, STORE_SECONDS, self._was_stored)
 
@@ -184,7 +179,7 @@ class Script:
     @property
     def is_waiting(self) -> bool:
         """Return whether all of the script waits for answers."""
-        return self._at_work.is_waited_for
+        return self.calls.is_waited_for
 
     @property
     def worker_pid(self) -> int | None:
@@ -216,11 +211,11 @@ class Script:
                 self._queue.modules = await modules_for(self._code, self._session.connections)
                 snapshot = await execution.begin(self._code)
             else:
-                self._at_work.restore(self._kept.pending)
+                self.calls.restore(self._kept.pending)
                 snapshot = await execution.load(self._kept.snapshot)
             while isinstance(snapshot, AsyncFutureSnapshot):
                 waiting = await self._wait(snapshot)
-                answers = self._at_work.take_answers(waiting.pending_call_ids)
+                answers = self.calls.take_answers(waiting.pending_call_ids)
                 snapshot = await execution.resume(waiting, answers)
             return await self._result(snapshot)
         except MontyError as error:
@@ -228,7 +223,7 @@ class Script:
 
     async def _result(self, complete: "MontyComplete") -> Any:
         """Raises: ScriptFailure."""
-        if left := len(self._queue) + len(self._at_work):
+        if left := len(self._queue) + len(self.calls):
             self._log.write_line(f"{left} calls were not awaited and were given up.")
         most, output = self._limits.script_result_bytes, complete.output
         try:
@@ -245,7 +240,7 @@ class Script:
 
     async def _wait(self, snapshot: "AsyncFutureSnapshot") -> "AsyncFutureSnapshot":
         """Wait until one of its calls has an answer. Return the snapshot to resume: after parking, a new one."""
-        asked, at_work, call = snapshot.pending_call_ids, self._at_work, self._call
+        asked, at_work, call = snapshot.pending_call_ids, self.calls, self._call
         if call is not None and (call.is_kept or call.state.stage is CallStage.PROMOTED):
             if not call.is_kept:
                 await self._store_waiting(snapshot)
@@ -280,8 +275,8 @@ class Script:
             raise ScriptFailure("ParkingFull", words, self._execution.line_of(snapshot))
         await self._execution.let_worker_go()
         log.debug("script_parked", calls=self._queue.made, bytes=len(parked))
-        while not self._at_work.has_answer(asked):
-            await self._at_work.wait_for_answer(asked, None)
+        while not self.calls.has_answer(asked):
+            await self.calls.wait_for_answer(asked, None)
         loaded = await self._execution.load(parked)
         if not isinstance(loaded, type(snapshot)):
             raise ScriptFailure("SnapshotLost", "The script cannot go on from where it waited.")
@@ -295,7 +290,7 @@ class Script:
 
     def _as_kept(self, snapshot: bytes, waiting: Collection[int] = ()) -> KeptScript:
         """Build the record. Without a snapshot, it describes the script before its start."""
-        calls = [*self._at_work.calls(), *self._queue.calls()]
+        calls = [*self.calls.calls(), *self._queue.calls()]
         return KeptScript(
             version=sandbox_version(),
             snapshot=snapshot,
@@ -315,7 +310,7 @@ class Script:
 
     async def _close(self) -> None:
         await self._execution.let_worker_go()
-        await self._at_work.close()
+        await self.calls.close()
 
 
 def _too_large(words: str) -> ScriptFailure:

@@ -51,7 +51,7 @@ class ConsoleApi:
         """`peers` have other sessions. `memory` is the process's memory use, if everyone here may see it."""
         self._source, self._clock, self._limits = source, clock, limits
         self._peers = peers or NoPeers()
-        self._others = OtherSessions(self._peers, lambda: [each.feed for each in self._streams.values()])
+        self._others = OtherSessions(self._peers, lambda: [each.feed.reporters for each in self._streams.values()])
         self._tasks = TaskOwner("console")
         self._overview = Overview(source, clock, self._tasks, memory)
         self._streams: dict[Writing, _OpenFeed] = {}

@@ -9,7 +9,7 @@ from emceepee.backends.connection import Connection
 from emceepee.clock import Clock, epoch_milliseconds, iso, within
 from emceepee.console.feed_frames import Frame, gone_frame, make_frame
 from emceepee.console.peer_feeds import PeerFeeds
-from emceepee.console.peers import OWN, NoPeers, Peer, PeerConsoles
+from emceepee.console.peers import OWN, NoPeers, PeerConsoles
 from emceepee.console.rows import SHOWN_LINE_BYTES, log_view, row
 from emceepee.console.session_reporters import SessionReporters
 from emceepee.futures import let_others_run
@@ -58,12 +58,8 @@ class Feed:
         self._followed: dict[str, _SessionFeed] = {}
         self._due = asyncio.Event()
         self._is_new = True  # whether sessions began or ended since the last check
-        self._reporters = SessionReporters()
-        self._others = PeerFeeds(peers or NoPeers(), principal, clock, self._reporters, self._due.set)
-
-    def reporter_of(self, session_id: str) -> Peer | None:
-        """Return the replica that has the session, according to this feed."""
-        return self._reporters.reporter_of(session_id)
+        self.reporters = SessionReporters()
+        self._others = PeerFeeds(peers or NoPeers(), principal, clock, self.reporters, self._due.set)
 
     async def frames(self) -> AsyncGenerator[bytes, None]:
         began = self._clock.monotonic()
@@ -118,7 +114,7 @@ class Feed:
         for session_id, followed in list(self._followed.items()):
             if followed.is_different:
                 for frame in followed.changed_frames():
-                    if frame.name != "session" or self._reporters.tell(OWN, session_id):
+                    if frame.name != "session" or self.reporters.tell(OWN, session_id):
                         yield frame.encoded
         yield from self._others.take()
 
@@ -126,7 +122,7 @@ class Feed:
         present = {session.session_id: session for session in self._source.sessions_of(self._principal)}
         for session_id in self._followed.keys() - present.keys():
             self._followed.pop(session_id).close()
-            if self._reporters.end(OWN, session_id):
+            if self.reporters.end(OWN, session_id):
                 yield gone_frame(session_id).encoded
         for session_id, session in present.items():
             if session_id not in self._followed:

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
 from urllib.parse import urlencode
 
 from emceepee.console.console_request import ConsoleRequest
 from emceepee.console.peers import Peer, PeerAnswer, PeerConsoles, PeerLost, PeerRequest
+from emceepee.console.session_reporters import SessionReporters
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import JSON_TYPE, respond
@@ -23,17 +23,12 @@ class SessionNotHere(EmceepeeError):
         super().__init__("That session has ended.", code=ErrorCode.SESSION_NOT_FOUND)
 
 
-class SessionTeller(Protocol):
-    """A feed, which knows the replica of each session that it reported."""
-
-    def reporter_of(self, session_id: str) -> Peer | None: ...
-
-
 class OtherSessions:
     """The sessions of other replicas. Each replica serves only what the principal may see, and forwards to no other."""
 
-    def __init__(self, peers: PeerConsoles, feeds: Callable[[], Iterable[SessionTeller]]) -> None:
-        self._peers, self._feeds = peers, feeds
+    def __init__(self, peers: PeerConsoles, reporters: Callable[[], Iterable[SessionReporters]]) -> None:
+        """`reporters` returns those of each open page."""
+        self._peers, self._reporters = peers, reporters
 
     async def query(self, request: ConsoleRequest, session_id: object) -> None:
         """Pass back the answer of the first replica that has the session. Raises: SessionNotHere."""
@@ -82,8 +77,8 @@ class OtherSessions:
         """Return the peers, the session's probable owner first; no peers if the id is not a string."""
         if not isinstance(session_id, str):
             return ()
-        reporters = {feed.reporter_of(session_id) for feed in self._feeds()}
-        return sorted(self._peers.peers, key=lambda peer: peer not in reporters)
+        owners = {reporters.reporter_of(session_id) for reporters in self._reporters()}
+        return sorted(self._peers.peers, key=lambda peer: peer not in owners)
 
 
 def _peer_request(request: ConsoleRequest, body: bytes = b"") -> PeerRequest:

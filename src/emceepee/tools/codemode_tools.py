@@ -125,7 +125,7 @@ def _describe(task: Task, session: Session) -> OwnResult[Promotion]:
     """With what the servers ask that its calls are made to."""
     call = session.calls.find_task(task.task_id)
     script = call.connection if call is not None and isinstance(call.connection, Script) else None
-    asked = [] if script is None else [item for item in session.questions.open() if script.may_have_asked(item)]
+    asked = [] if script is None else [item for item in session.questions.open() if script.calls.may_have_asked(item)]
     return describe_promotion(task, session, asked_for_it=asked)
 
 

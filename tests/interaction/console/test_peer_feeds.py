@@ -140,7 +140,7 @@ async def test_a_replica_that_comes_later_is_joined(other: FakePeer) -> None:
         other.tell_all("theirs")
         page.peers.come(other)
         assert await page.sessions() == [("session", "theirs")]
-        assert page.feed.reporter_of("theirs") == other.name
+        assert page.feed.reporters.reporter_of("theirs") == other.name
 
 
 async def test_the_sessions_of_a_lost_replica_go_after_a_moment(other: FakePeer) -> None:
@@ -163,7 +163,7 @@ async def test_a_session_that_another_took_over_stays(other: FakePeer) -> None:
         third.tell("session", id="theirs", of=third.name)
         assert await page.sessions() == [("session", "theirs")]
         assert await page.sessions(2 * LINGER_SECONDS) == []
-        assert page.feed.reporter_of("theirs") == third.name
+        assert page.feed.reporters.reporter_of("theirs") == third.name
 
 
 async def test_a_session_that_was_taken_over_from_here_stays_and_one_that_comes_here_too(other: FakePeer) -> None:
