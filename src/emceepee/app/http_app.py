@@ -70,15 +70,13 @@ async def run_http(
         listen_for_replicas(config, clock) as replication,
         open_store(config, clock, address=replication.address) as store,
         observing(config, clock, figures) as observers,
-        session_parts(config, clock, store, callback, observers) as parts,
+        session_parts(config, clock, store, callback, observers, has_replicas=replication.has_others) as parts,
         replication.joined(store) as replicas,
     ):
         seconds = SHORT_LOGIN_SECONDS if config.http.oauth_issuer else LOGIN_SECONDS
         kept = store if store.is_durable else None
         logins = Logins(clock, seconds=seconds, store=kept) if config.http.has_console else None
         placement = None if replicas is None else replicas.placement
-        if placement is not None:
-            parts.registry.has_replicas = lambda: bool(placement.others)
         directory = SessionDirectory(parts, store, placement)
         made = http_parts(config, directory, clock, logins, peers=replication.consoles)
         made = replace(made, replicas=replicas, logins=parts.logins)

@@ -27,7 +27,7 @@ from emceepee.state.notice_options import NoticeOptions
 from emceepee.store.memory_store import MemoryStore
 from emceepee.store.placed_secrets import PlacedSecrets
 from emceepee.store.platform_keyring import PlatformKeyring
-from emceepee.store.poll import SharedChanges
+from emceepee.store.shared_changes import SharedChanges
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import NO_OBSERVERS, Observers, SpanBudget
 from emceepee.tools.catalogue import CODE_MODE, TOOLS
@@ -154,7 +154,10 @@ async def session_parts(
     store: Store | None = None,
     callback: FixedCallback | None = None,
     observers: Observers = NO_OBSERVERS,
+    *,
+    has_replicas: Callable[[], bool] = lambda: False,
 ) -> AsyncIterator[SessionParts]:
+    """Open the parts that all sessions share. `has_replicas` returns whether other replicas follow the file."""
     async with (
         Dialer.running(
             clock,
@@ -172,6 +175,7 @@ async def session_parts(
             config.servers,
             operators_are_fixed=many_principals,
             store=durable,
+            has_replicas=has_replicas,
         )
         registry.set_disabled(config.disabled)
         registry.problem = config.general_problem
@@ -278,11 +282,6 @@ async def open_session(session_id: str, principal: str, parts: SessionParts) -> 
 def shared_changes(store: Store, parts: SessionParts, logins: "Logins | None" = None) -> SharedChanges | None:
     if not store.is_durable:
         return None
-    changes = SharedChanges(store, parts.clock)
-    changes.watch(parts.registry.reload)
-    parts.registry.when_unsaved(changes.look_again)
-    if parts.logins is not None:
-        changes.watch(parts.logins.reload)
-    if logins is not None:
-        changes.watch(logins.reload)
-    return changes
+    watchers = [parts.registry.reload]
+    watchers += [each.reload for each in (parts.logins, logins) if each is not None]
+    return SharedChanges(store, parts.clock, watchers, has_unsaved=lambda: parts.registry.has_any_unsaved)

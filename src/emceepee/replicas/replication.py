@@ -84,6 +84,10 @@ class Replication:
         """The address that the other replicas learn; "" without a listener."""
         return "" if self._listener is None else self._listener.address
 
+    def has_others(self) -> bool:
+        """Whether this process has joined other replicas that can be asked."""
+        return self._placement is not None and bool(self._placement.others)
+
     @asynccontextmanager
     async def joined(self, store: Store) -> AsyncIterator[ReplicaParts | None]:
         """Join the other replicas, and yield the parts for forwarding requests. Raises: StoreError."""

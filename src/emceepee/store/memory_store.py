@@ -5,7 +5,7 @@ and `paused` a process that others take for dead.
 """
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,6 +27,8 @@ from emceepee.store.store import (
     StoredLogin,
     StoredSecret,
     StoredSession,
+    StoreListener,
+    StoreListeners,
     StoreUnavailable,
 )
 
@@ -75,8 +77,8 @@ class _Memory:
     def changed(self, by: "MemoryStore") -> None:
         self.revision += 1
         for store in self.watching:
-            if store is not by and store.on_shared_change is not None:
-                store.on_shared_change()
+            if store is not by:
+                store.listeners.handle_shared_change()
 
 
 class MemoryStore:
@@ -89,9 +91,7 @@ class MemoryStore:
         self._replica = Replica(slot=memory.lowest_free_slot(), epoch=self._owner, address=address)
         memory.alive[self._owner] = self._replica
         memory.watching.append(self)
-        self.on_shared_change: Callable[[], None] | None = None
-        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
-        self.on_found_again: Callable[[], None] | None = None
+        self.listeners = StoreListeners()
 
     def another_process(self, address: str = "") -> "MemoryStore":
         """Return a store for another process that uses the same memory."""
@@ -100,7 +100,7 @@ class MemoryStore:
     def die(self) -> None:
         """Stop at once, like a killed process."""
         self._memory.alive.pop(self._owner, None)
-        self.on_shared_change = self.on_replicas_gone = None
+        self.listeners.clear()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -110,6 +110,9 @@ class MemoryStore:
             yield
         finally:
             self._memory.alive[self._owner] = self._replica
+
+    def listen(self, listener: StoreListener) -> None:
+        self.listeners.add(listener)
 
     @property
     def is_durable(self) -> bool:
@@ -145,8 +148,8 @@ class MemoryStore:
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
         for store in self._open().watching:
-            if store is not self and store.on_replicas_gone is not None:
-                store.on_replicas_gone(epochs)
+            if store is not self:
+                store.listeners.handle_replicas_gone(epochs)
 
     async def replica_secret(self) -> bytes:
         return self._open().secret

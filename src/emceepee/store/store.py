@@ -16,7 +16,7 @@ its lease in time is not `is_sure` of its sessions, and calls `confirm` before i
 answer, the process continues to serve its sessions, unless it `is_in_doubt`.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -196,6 +196,44 @@ class SecretPlace(Protocol):
         ...
 
 
+class StoreListener:
+    """Hears what an engine detects by itself. A subclass overrides the reports that concern it."""
+
+    def handle_shared_change(self) -> None:
+        """Another process has changed the shared state."""
+
+    def handle_replicas_gone(self, epochs: Collection[int]) -> None:
+        """Another process has found the replicas with these epochs dead."""
+
+    def handle_return(self) -> None:
+        """The store answers again after an outage."""
+
+
+class StoreListeners(StoreListener):
+    """Passes every report on to all listeners of a store."""
+
+    def __init__(self) -> None:
+        self._listeners: list[StoreListener] = []
+
+    def add(self, listener: StoreListener) -> None:
+        self._listeners.append(listener)
+
+    def clear(self) -> None:
+        self._listeners.clear()
+
+    def handle_shared_change(self) -> None:
+        for listener in self._listeners:
+            listener.handle_shared_change()
+
+    def handle_replicas_gone(self, epochs: Collection[int]) -> None:
+        for listener in self._listeners:
+            listener.handle_replicas_gone(epochs)
+
+    def handle_return(self) -> None:
+        for listener in self._listeners:
+            listener.handle_return()
+
+
 class Store(SecretPlace, Protocol):
     """Reads and writes take effect in the order of their calls.
 
@@ -212,8 +250,9 @@ class Store(SecretPlace, Protocol):
         """Whether `commit_now` can succeed, so that callers should try it first."""
         ...
 
-    on_found_again: Callable[[], None] | None
-    """Called when the store answers again after an outage, if the engine detects that by itself."""
+    def listen(self, listener: StoreListener) -> None:
+        """Report to the listener from now on, if the engine detects such events by itself."""
+        ...
 
     # Replicas.
 
@@ -221,9 +260,6 @@ class Store(SecretPlace, Protocol):
     def sees_others(self) -> bool:
         """Whether the engine always knows which processes use it. If not, a process that seems dead may be alive."""
         ...
-
-    on_shared_change: Callable[[], None] | None
-    """Called when another process has changed the shared state, if the engine gets notified."""
 
     @property
     def replica(self) -> Replica | None:
@@ -250,9 +286,6 @@ class Store(SecretPlace, Protocol):
     async def replicas(self) -> Sequence[Replica]:
         """Return all live replicas, including this one."""
         ...
-
-    on_replicas_gone: Callable[[Collection[int]], None] | None
-    """Called with the epochs of replicas that another process found dead, if the engine gets notified."""
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
         """Notify the other processes of dead replicas, if the engine can. Otherwise they find out later."""

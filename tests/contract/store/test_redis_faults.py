@@ -7,11 +7,12 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.store.redis.connection.redis_address import parse_address
+from emceepee.store.redis.connection.redis_connection import COMMAND_SECONDS
 from emceepee.store.redis.connection.redis_link import RedisLink
-from emceepee.store.redis.connection.redis_wire import COMMAND_SECONDS
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import Commit, Lease, SessionHead, StoreUnavailable
 from support.figures import record_figure
+from support.store.report_log import ReportLog
 from support.store.store_engines import STATE_KEY
 from support.store.stored_sessions import NOT_STORED, change, head, key, put, records, records_in, store_session, taken
 from support.system.redis_server import RedisServer, redis_server
@@ -67,7 +68,7 @@ def of() -> SessionHead:
 async def cut(store: RedisStore) -> None:
     """The connection breaks; Redis has what was sent before."""
     assert isinstance(store._commands, RedisLink)
-    store._commands._wire.close("it was cut")
+    store._commands._connection.close("it was cut")
 
 
 async def test_what_was_reported_is_there_after_redis_was_killed(server: RedisServer, store: RedisStore) -> None:
@@ -188,24 +189,24 @@ async def test_a_commit_of_which_nobody_awaits_the_outcome_is_no_obstacle(store:
 async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards(
     server: RedisServer, store: RedisStore
 ) -> None:
-    heard: list[int] = []
-    store.on_shared_change = lambda: heard.append(1)
-    assert store._listener._wire is not None
-    store._listener._wire.close("it was cut")
+    heard: list[str] = []
+    store.listen(ReportLog("store", heard))
+    assert store._listener._connection is not None
+    store._listener._connection.close("it was cut")
     await eventually(lambda: bool(heard), what="it looks after what it may have missed")
 
 
 async def test_whoever_could_not_write_hears_soon_that_redis_is_back(server: RedisServer) -> None:
     store = await open_store(server.url(), lease_seconds=0.5)
-    heard: list[int] = []
-    store.on_found_again = lambda: heard.append(1)
+    log = ReportLog("store", [])
+    store.listen(log)
     server.kill()
     try:
         await eventually(lambda: store._lease._is_failing, what="it knows that Redis is away")
     finally:
         server.start()
-    await eventually(lambda: bool(heard), what="it says that Redis is back")
-    assert heard == [1]
+    await eventually(lambda: bool(log.returns), what="it says that Redis is back")
+    assert log.returns == 1
     await store.close()
 
 

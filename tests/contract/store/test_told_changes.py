@@ -3,6 +3,7 @@
 import pytest
 
 from emceepee.store.store import ServerConfiguration, Store
+from support.store.report_log import ReportLog
 from support.store.stored_sessions import head, store_session
 from support.waiting import eventually
 
@@ -11,8 +12,8 @@ pytestmark = pytest.mark.parametrize("engine", ["memory", "redis", "cluster"], i
 
 async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: Store) -> None:
     heard: list[str] = []
-    store.on_shared_change = lambda: heard.append("store")
-    other.on_shared_change = lambda: heard.append("other")
+    store.listen(ReportLog("store", heard))
+    other.listen(ReportLog("other", heard))
     await store.add_server(ServerConfiguration(principal="alice", name="ant", settings=b"{}"))
     await eventually(lambda: heard == ["other"], what="the other one has heard")
     await other.remove_server("alice", "ant")
@@ -24,10 +25,9 @@ async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: St
 
 
 async def test_who_is_found_gone_is_told_to_the_others(store: Store, other: Store) -> None:
-    told: list[set[int]] = []
     changes: list[str] = []
-    other.on_replicas_gone = lambda epochs: told.append(set(epochs))
-    other.on_shared_change = lambda: changes.append("other")
+    log = ReportLog("other", changes)
+    other.listen(log)
     await store.announce_gone({5, 1_000_000})
-    await eventually(lambda: told == [{5, 1_000_000}], what="the other one has heard")
+    await eventually(lambda: log.gone == [{5, 1_000_000}], what="the other one has heard")
     assert changes == [], "nothing that all share has changed"

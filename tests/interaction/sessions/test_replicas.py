@@ -401,8 +401,7 @@ async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wa
         await call_tool(timer, session, None)
         await replicas.clock.advance(60)
         store.is_away = False
-        assert store.on_found_again is not None
-        store.on_found_again()
+        store.listeners.handle_return()
         await call_tool(timer, session, None)
         assert first.directory.storage.problem is None
         store.die()

@@ -17,7 +17,7 @@ from random import Random
 from emceepee.clock import Clock
 from emceepee.state.replica import RENEWALS_PER_LEASE, Replica, slot_in
 from emceepee.state.session_key import KeyKind, SessionKey
-from emceepee.store.store import Store, StoreError
+from emceepee.store.store import Store, StoreError, StoreListener
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("replicas")
@@ -27,14 +27,14 @@ TURN_SECONDS = 0.1  # average interval between two replicas that take turns
 _NAMING = frozenset({KeyKind.ID, KeyKind.HANDLE, KeyKind.CONNECTION})  # these name the replica that made them
 
 
-class Placement:
+class Placement(StoreListener):
     """This process's knowledge of the other replicas that share its store."""
 
     def __init__(self, store: Store, clock: Clock, *, lease_seconds: float, random: Random | None = None) -> None:
         self._store, self._clock = store, clock
         self._every = lease_seconds / RENEWALS_PER_LEASE
         self._random = random or Random()
-        store.on_replicas_gone = self._drop
+        store.listen(self)
         self._by_slot: dict[int, Replica] = {}
         self._holders: OrderedDict[SessionKey, Replica] = OrderedDict()
         self._gone: set[int] = set()  # epochs of replicas found gone since the last read
@@ -114,7 +114,7 @@ class Placement:
         alive = {each.slot: each for each in await self._store.replicas()}
         gone = {each.epoch for slot, each in self._by_slot.items() if slot not in alive or alive[slot] != each}
         self._gone.clear()
-        self._drop(gone)
+        self.handle_replicas_gone(gone)
         has_more = len(alive) != len(self._by_slot)
         self._by_slot = alive
         if has_more:
@@ -122,7 +122,7 @@ class Placement:
         if gone:
             await self._store.announce_gone(gone)
 
-    def _drop(self, epochs: Collection[int]) -> None:
+    def handle_replicas_gone(self, epochs: Collection[int]) -> None:
         """Remove replicas that are gone, with the sessions they held, and notify listeners."""
         own = self.own
         self._gone |= set(epochs)

@@ -21,7 +21,16 @@ from emceepee.sessions.directory.persistence import WriteOther, write_record
 from emceepee.sessions.records import RecordKind
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
-from emceepee.store.store import Commit, Lease, RecordKey, SessionHead, Store, StoredSession, StoreUnavailable
+from emceepee.store.store import (
+    Commit,
+    Lease,
+    RecordKey,
+    SessionHead,
+    Store,
+    StoredSession,
+    StoreListener,
+    StoreUnavailable,
+)
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
@@ -87,7 +96,7 @@ class _NotYet:
 _NOT_YET = _NotYet()
 
 
-class Saver:
+class Saver(StoreListener):
     """One per installation whose state outlives the process."""
 
     def __init__(
@@ -112,7 +121,7 @@ class Saver:
         self._tasks = TaskOwner("saver")
         self._runner: asyncio.Task[None] | None = None
         self._pause = 0.0  # before the next attempt, while the store fails
-        store.on_found_again = self.try_again
+        store.listen(self)
         self.problem: str | None = None  # why nothing can be written now
         self.unsaved_problem: str | None = None  # why changes may be missing whose replies did not wait for a commit
 
@@ -188,7 +197,7 @@ class Saver:
         if self.is_in_doubt:
             await self._confirm()
             if not self._store.is_in_doubt and session in self._dirty:
-                self.try_again()
+                self.handle_return()
                 await self._save(session)
 
     @property
@@ -214,7 +223,7 @@ class Saver:
         for session in list(self._dirty) or list(self._writing):
             await self.save(session)
 
-    def try_again(self) -> None:
+    def handle_return(self) -> None:
         """Write unsaved changes now that the store answers again. Replies wait for their commits again."""
         if self.problem is not None:
             self.problem, self._pause = None, FIRST_PAUSE

@@ -21,8 +21,6 @@ log = EventLog("sessions")
 Specs = dict[str, BackendSpec]
 SERVERS_PER_PRINCIPAL = 100  # that callers added; the servers in the configuration do not count
 LONGEST_STEM = 90  # longest part of a name in use that a proposed free name repeats
-
-
 MISTAKE = "the operator's configuration has a mistake; emceepee's log says more"
 
 
@@ -48,6 +46,7 @@ class ServerRegistry:
         *,
         operators_are_fixed: bool = False,
         store: Store | None = None,
+        has_replicas: Callable[[], bool] = lambda: False,
     ) -> None:
         """With a store, added servers are stored there and shared with the other processes that use it."""
         self._operators_are_fixed = operators_are_fixed
@@ -61,7 +60,7 @@ class ServerRegistry:
         self._loaded: set[str] = set()  # principals whose servers were read from the store
         self._changes = 0  # number of changes to added or disabled servers
         self.ends_with_caller = False  # whether a caller started the process; added servers end with it
-        self.has_replicas: Callable[[], bool] = lambda: False  # with the same configuration
+        self._has_replicas = has_replicas  # whether other replicas follow the same configuration
         self.problem: str | None = None  # why the operator's current configuration is not in use
 
     @property
@@ -108,8 +107,7 @@ class ServerRegistry:
 
     def _name_in_use(self, principal: str, name: str) -> InvalidArguments:
         added, disabled = self._added.get(principal, {}), self._disabled.get(principal, {})
-        there = added.get(name) or disabled.get(name)
-        if there is not None:
+        if (there := added.get(name) or disabled.get(name)) is not None:
             whose = "by a server with another configuration"
             whose += "" if there.added is None else f": {there.added}"
             whose += ", and it is disabled" if name in disabled else ""
@@ -159,7 +157,7 @@ class ServerRegistry:
         if self.is_operators(principal, name):
             if self._operators_are_fixed or is_remote:
                 raise NotAllowed(f'Server "{name}" is the operator\'s: it serves everyone and cannot be removed here.')
-            if self.has_replicas():
+            if self._has_replicas():
                 raise NotAllowed(
                     f'Server "{name}" is in the configuration file, which other replicas of emceepee also follow. '
                     "Remove it there: edit the file, or use the command `emceepee servers remove`."
@@ -334,10 +332,10 @@ class ServerRegistry:
             if not self._added[principal]:
                 del self._added[principal]
 
-    def when_unsaved(self, report: Callable[[], None]) -> None:
-        """Set the callback for changes that wait for the next `reload`."""
-        if self._repository is not None:
-            self._repository.on_unsaved = report
+    @property
+    def has_any_unsaved(self) -> bool:
+        """Whether changes wait for the next `reload`."""
+        return self._repository is not None and self._repository.has_unsaved
 
     def has_unsaved(self, principal: str) -> bool:
         """Whether a change of the principal's servers is not stored yet."""

@@ -1,6 +1,6 @@
 """The servers that principals added, in the store. Changes that cannot be saved at once are written later."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from emceepee.backends.spec import BackendSpec
@@ -19,7 +19,6 @@ class ServerRepository:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._unsaved: dict[tuple[str, str], BackendSpec | None] = {}  # None: removed
-        self.on_unsaved: Callable[[], None] | None = None  # called when a change waits for `write_unsaved`
 
     async def read(self, principal: str) -> Sequence[ServerConfiguration]:
         """Raises: StoreError."""
@@ -60,8 +59,11 @@ class ServerRepository:
     def _keep_for_later(self, principal: str, name: str, spec: BackendSpec | None, error: StoreError) -> None:
         log.warning("servers_not_saved", server=name, error=str(error))
         self._unsaved[principal, name] = spec
-        if self.on_unsaved is not None:
-            self.on_unsaved()
+
+    @property
+    def has_unsaved(self) -> bool:
+        """Whether a change waits for `write_unsaved`."""
+        return bool(self._unsaved)
 
     def unsaved_of(self, principal: str) -> set[str]:
         """Return the names of servers whose local changes are not stored yet."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, chunks_name, session_name
 from emceepee.store.redis.scripts.session_scripts import PUT_CHUNKS

@@ -6,7 +6,7 @@ from itertools import count
 
 from emceepee.clock import Clock
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, session_name
 from emceepee.store.redis.scripts.session_scripts import COMMIT

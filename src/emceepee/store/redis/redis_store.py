@@ -1,6 +1,6 @@
 """The store in Redis. The docstring of the package explains its parts."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -32,6 +32,8 @@ from emceepee.store.store import (
     StoredSecret,
     StoredSession,
     StoreError,
+    StoreListener,
+    StoreListeners,
     StoreUnavailable,
     StoreUnusable,
 )
@@ -42,7 +44,16 @@ CLOSE_SECONDS = 5.0
 class RedisStore:
     """The store in Redis. Create one with `open`."""
 
-    def __init__(self, access: RedisAccess, clock: Clock, *, names: KeyNames, key: SharedKey, lease: SlotLease) -> None:
+    def __init__(
+        self,
+        access: RedisAccess,
+        clock: Clock,
+        *,
+        names: KeyNames,
+        key: SharedKey,
+        lease: SlotLease,
+        listeners: StoreListeners,
+    ) -> None:
         self._commands: Commands = access.commands
         self._clock, self._names, self._key, self._lease = clock, names, key, lease
         self._held_sessions, unconfirmed_commits = HeldSessions(), UnconfirmedCommits()
@@ -56,16 +67,12 @@ class RedisStore:
             clock,
             channel=names.channel,
             teller=lease.epoch,
-            heard=self._hear_of_change,
-            heard_gone=self._hear_of_loss,
+            listener=listeners,
         )
         self._tasks = TaskOwner("redis-lease")
         self._commits = CommitCounter()
         self._is_closed = False
-        self.on_shared_change: Callable[[], None] | None = None
-        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
-        self.on_found_again: Callable[[], None] | None = None
-        lease.on_renewed_again = self._hear_of_return
+        self._listeners = listeners
 
     @classmethod
     async def open(
@@ -82,17 +89,24 @@ class RedisStore:
         """Connect and claim a slot. Other replicas reach this one at `address`. Raises: StoreUnusable."""
         shared_key = SharedKey(redis, key)
         access = await reach(redis, clock, patience)
-        commands = access.commands
+        commands, listeners = access.commands, StoreListeners()
         names = KeyNames(redis.prefix, CLUSTER_PARTITIONS if commands.is_spread else 1)
         try:
             await check_format(commands, names, redis)
             lease = await SlotLease.claim(
-                commands, names, clock, redis=redis, address=address, slot=slot, lease_seconds=lease_seconds
+                commands,
+                names,
+                clock,
+                redis=redis,
+                address=address,
+                slot=slot,
+                lease_seconds=lease_seconds,
+                listener=listeners,
             )
             try:
                 others = [each for each in (await lease.roster()).alive.values() if each != lease.replica]
                 await shared_key.check(commands, names, is_alone=not others)
-                store = cls(access, clock, names=names, key=shared_key, lease=lease)
+                store = cls(access, clock, names=names, key=shared_key, lease=lease, listeners=listeners)
                 await store._listener.open()
             except BaseException:
                 with suppress(StoreError, UnknownOutcome):
@@ -115,6 +129,9 @@ class RedisStore:
     @property
     def is_quick(self) -> bool:
         return False
+
+    def listen(self, listener: StoreListener) -> None:
+        self._listeners.add(listener)
 
     @property
     def commit_statistics(self) -> CommitStatistics:
@@ -279,15 +296,3 @@ class RedisStore:
         leases = await self._committing.commit(commits, is_strict=is_strict) if commits else []
         self._commits.add(self._clock.monotonic() - asked_at)
         return leases
-
-    def _hear_of_return(self) -> None:
-        if self.on_found_again is not None:
-            self.on_found_again()
-
-    def _hear_of_change(self) -> None:
-        if self.on_shared_change is not None:
-            self.on_shared_change()
-
-    def _hear_of_loss(self, epochs: Collection[int]) -> None:
-        if self.on_replicas_gone is not None:
-            self.on_replicas_gone(epochs)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.lua_script import LuaScript
 from emceepee.store.redis.scripts.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from emceepee.state.session_key import SessionKey
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, digest, session_name
 from emceepee.store.redis.scripts.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY

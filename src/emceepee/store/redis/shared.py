@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
-from emceepee.store.redis.connection.redis_wire import Word
+from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CHANGE_SHARED
 from emceepee.store.redis.session_codec import read_moment, write_moment

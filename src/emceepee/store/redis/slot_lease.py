@@ -7,7 +7,7 @@ them. This closes a race: a replica that saw the key missing takes sessions by t
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from emceepee.clock import Clock
@@ -17,7 +17,7 @@ from emceepee.store.redis.connection.redis_address import RedisAddress
 from emceepee.store.redis.connection.redis_faults import unusable_because
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CLAIM_SLOT, LEAVE_SLOT, RENEW_SLOT, ROSTER
-from emceepee.store.store import StoreUnavailable
+from emceepee.store.store import StoreListener, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
@@ -48,16 +48,23 @@ class SlotLease:
     """The lease of this process. `claim` creates it, and `run` renews it until it is cancelled."""
 
     def __init__(
-        self, commands: Commands, names: KeyNames, clock: Clock, *, address: str, epoch: int, watch: LeaseWatch
+        self,
+        commands: Commands,
+        names: KeyNames,
+        clock: Clock,
+        *,
+        address: str,
+        epoch: int,
+        watch: LeaseWatch,
+        listener: StoreListener,
     ) -> None:
         self._commands, self._names, self._clock = commands, names, clock
-        self._epoch, self._address, self._watch = epoch, address, watch
+        self._epoch, self._address, self._watch, self._listener = epoch, address, watch, listener
         self._milliseconds = round(watch.lease_seconds * 1000)
         self._term = self._confirmed_term = 0
         self._renewing = asyncio.Lock()
         self._is_failing = False
         self.slot = -1
-        self.on_renewed_again: Callable[[], None] | None = None  # called when a renewal succeeds after failures
 
     @classmethod
     async def claim(
@@ -70,13 +77,16 @@ class SlotLease:
         address: str,
         slot: int | None,
         lease_seconds: float,
+        listener: StoreListener,
     ) -> "SlotLease":
-        """Claim the given slot, or the lowest free one. Raises: StoreUnusable, StoreUnavailable, UnknownOutcome."""
+        """Claim the given slot, or the lowest free one. `listener` hears when Redis answers again.
+
+        Raises: StoreUnusable, StoreUnavailable, UnknownOutcome."""
         count = int(await commands.execute("INCR", names.epochs))
         epoch = (count << EPOCH_BITS) + secrets.randbelow(1 << EPOCH_BITS)
         began = clock.monotonic()
         watch = LeaseWatch(lease_seconds, renewed_at=began, steady_since=began)
-        lease = cls(commands, names, clock, address=address, epoch=epoch, watch=watch)
+        lease = cls(commands, names, clock, address=address, epoch=epoch, watch=watch, listener=listener)
         for _ in range(TRIES_PER_LEASE + 2):
             if await lease._claim(slot):
                 return lease
@@ -188,8 +198,7 @@ class SlotLease:
         was_failing, self._is_failing = self._is_failing, False
         if was_failing:
             log.info("replica_lease_renewed_again")
-            if self.on_renewed_again is not None:
-                self.on_renewed_again()
+            self._listener.handle_return()
 
 
 async def read_roster(commands: Commands, call: ScriptCall) -> Roster:

@@ -38,6 +38,7 @@ from emceepee.store.store import (
     StoredSecret,
     StoredSession,
     StoreError,
+    StoreListener,
 )
 
 T = TypeVar("T")
@@ -48,10 +49,6 @@ class SqliteStore:
     """The store in a state file. Create one with `open`."""
 
     def __init__(self, path: Path, clock: Clock, *, key: str | None, survives_power_loss: bool, owners: Owners) -> None:
-        # Never called, because a file sends no notifications.
-        self.on_shared_change: Callable[[], None] | None = None
-        self.on_replicas_gone: Callable[[Collection[int]], None] | None = None
-        self.on_found_again: Callable[[], None] | None = None
         self._clock = clock
         self._database = Database(path, clock, survives_power_loss=survives_power_loss, owners=owners)
         keys = KeyTable()
@@ -101,6 +98,9 @@ class SqliteStore:
     @property
     def is_quick(self) -> bool:
         return True
+
+    def listen(self, listener: StoreListener) -> None:
+        """Do nothing, because a file sends no notifications."""
 
     @property
     def commit_statistics(self) -> CommitStatistics:

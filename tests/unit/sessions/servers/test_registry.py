@@ -177,13 +177,13 @@ async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> No
 
 
 async def test_where_there_are_other_replicas_the_operators_servers_are_removed_in_the_file_only() -> None:
-    registry, watcher = a_registry("theirs"), Watching()
+    others = ["replica"]
+    registry, watcher = ServerRegistry([scripted_spec("theirs")], has_replicas=lambda: bool(others)), Watching()
     registry.join("ann", watcher)
-    registry.has_replicas = lambda: True
     with pytest.raises(NotAllowed, match="emceepee servers remove"):
         await registry.remove("ann", "theirs")
     assert watcher.removed == []
-    registry.has_replicas = lambda: False
+    others.clear()
     await registry.remove("ann", "theirs")
     assert watcher.removed == ["theirs"]
 
@@ -257,14 +257,14 @@ async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_l
 
 
 async def test_whoever_writes_later_is_told_that_there_is_something_to_write() -> None:
-    told: list[int] = []
     store = FullStore(is_durable=True)
     registry = ServerRegistry([], store=store)
-    registry.when_unsaved(lambda: told.append(1))
+    assert not registry.has_any_unsaved
     await registry.save("ann", scripted_spec("new"))
-    assert (told, await store.servers_of("ann")) == ([1], [])
+    assert (registry.has_any_unsaved, await store.servers_of("ann")) == (True, [])
     store.is_full = False
     await registry.reload()
+    assert not registry.has_any_unsaved
     assert [server.name for server in await store.servers_of("ann")] == ["new"]
 
 

@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from emceepee.clock import Clock
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.store.redis.connection.connect import OnMessage
+from emceepee.store.redis.connection.redis_connection import ConnectionLost, RedisConnection
 from emceepee.store.redis.connection.redis_link import CONNECTING, FIRST_PAUSE, LONGEST_PAUSE
-from emceepee.store.redis.connection.redis_wire import ConnectionLost, Wire
+from emceepee.store.store import StoreListener
 
 GONE = b"gone"  # precedes epochs of dead replicas; any other message is the epoch of a replica that made a change
 
@@ -19,23 +20,21 @@ def gone_message(epochs: Collection[int]) -> bytes:
 
 
 class ChangeListener:
-    """Subscribes to a channel over a connection from `connect`. `heard` is called per change by another replica."""
+    """Subscribes to a channel over a connection from `connect`. `listener` hears of changes by other replicas."""
 
     def __init__(
         self,
-        connect: Callable[[OnMessage], Awaitable[Wire]],
+        connect: Callable[[OnMessage], Awaitable[RedisConnection]],
         clock: Clock,
         *,
         channel: str,
         teller: str,
-        heard: Callable[[], None],
-        heard_gone: Callable[[Collection[int]], None],
+        listener: StoreListener,
     ) -> None:
         self._connect, self._clock = connect, clock
-        self._channel, self._teller, self._heard = channel, teller.encode(), heard
-        self._heard_gone = heard_gone
+        self._channel, self._teller, self._listener = channel, teller.encode(), listener
         self._tasks = TaskOwner("redis-listener")
-        self._wire: Wire | None = None
+        self._connection: RedisConnection | None = None
         self._is_closed = False
 
     async def open(self) -> None:
@@ -44,28 +43,28 @@ class ChangeListener:
 
     async def close(self) -> None:
         self._is_closed = True
-        if self._wire is not None:
-            self._wire.close()
+        if self._connection is not None:
+            self._connection.close()
         await self._tasks.close(within=CLOSE_IDLE_SECONDS)
 
     async def _subscribe(self) -> None:
-        wire = await self._connect(self._receive)
+        connection = await self._connect(self._receive)
         try:
-            await wire.ask("SUBSCRIBE", self._channel)
+            await connection.ask("SUBSCRIBE", self._channel)
         except BaseException:
-            wire.close()
+            connection.close()
             raise
-        self._wire = wire
-        wire.on_lost = self._begin_again
-        if not wire.is_open:
+        self._connection = connection
+        if not connection.is_open:
             raise ConnectionLost("the connection was closed")
+        connection.when_lost(self._begin_again)
 
     def _receive(self, message: Sequence[bytes]) -> None:
         first, *rest = message[2].split(b" ")
         if first == GONE:
-            self._heard_gone([int(epoch) for epoch in rest])
+            self._listener.handle_replicas_gone([int(epoch) for epoch in rest])
         elif first != self._teller:
-            self._heard()
+            self._listener.handle_shared_change()
 
     def _begin_again(self, why: str) -> None:
         if not self._is_closed:
@@ -80,5 +79,5 @@ class ChangeListener:
                 await self._subscribe()
             except CONNECTING:
                 continue
-            self._heard()
+            self._listener.handle_shared_change()
             return

@@ -15,7 +15,7 @@ from emceepee.store.redis.connection import redis_faults as faults
 from emceepee.store.redis.connection.commands import ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.connect import OnMessage, connect_to
 from emceepee.store.redis.connection.redis_address import RedisAddress
-from emceepee.store.redis.connection.redis_wire import COMMAND_SECONDS, ConnectionLost, Wire, Word
+from emceepee.store.redis.connection.redis_connection import COMMAND_SECONDS, ConnectionLost, RedisConnection, Word
 from emceepee.store.store import StoreUnavailable
 
 LONGEST_SECONDS = 2 * COMMAND_SECONDS  # for one command, including retries by the package
@@ -50,7 +50,7 @@ class ClusterCommands:
             await self._cluster.aclose()
             raise _plain(error) from error
 
-    async def connect(self, on_message: OnMessage | None = None) -> Wire:
+    async def connect(self, on_message: OnMessage | None = None) -> RedisConnection:
         """Open a separate connection to a random node. Raises: what connecting can raise."""
         node = self._cluster.get_random_node()
         return await connect_to(str(node.host), int(node.port), self._address, on_message)
@@ -106,7 +106,7 @@ class ClusterCommands:
 
 
 def _plain(error: RedisError) -> Exception:
-    """Convert an error of the package to the error that `Wire` would raise."""
+    """Convert an error of the package to the error that `RedisConnection` would raise."""
     if isinstance(error, NoAnswer):
         return TimeoutError()
     if isinstance(error, NotConnected | RedisClusterException) and not isinstance(error, ResponseError):

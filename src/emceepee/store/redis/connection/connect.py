@@ -9,7 +9,7 @@ from contextlib import suppress
 import hiredis
 
 from emceepee.store.redis.connection.redis_address import SENTINEL, RedisAddress
-from emceepee.store.redis.connection.redis_wire import ConnectionLost, Wire, Word
+from emceepee.store.redis.connection.redis_connection import ConnectionLost, RedisConnection, Word
 from emceepee.store.redis.scripts.replica_scripts import OF_REPLICAS
 from emceepee.store.redis.scripts.secret_scripts import OF_SECRETS
 from emceepee.store.redis.scripts.session_scripts import OF_SESSIONS
@@ -19,18 +19,20 @@ CLIENT_NAME = "emceepee"
 OnMessage = Callable[[Sequence[bytes]], None]
 
 
-async def connect(address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
+async def connect(address: RedisAddress, on_message: OnMessage | None = None) -> RedisConnection:
     """Raises: OSError, asyncio.TimeoutError, ConnectionLost, hiredis.ReplyError."""
     async with asyncio.timeout(CONNECT_SECONDS):
         host, port = await find_node(address)
         return await connect_to(host, port, address, on_message)
 
 
-async def connect_to(host: str, port: int, address: RedisAddress, on_message: OnMessage | None = None) -> Wire:
+async def connect_to(
+    host: str, port: int, address: RedisAddress, on_message: OnMessage | None = None
+) -> RedisConnection:
     loop = asyncio.get_running_loop()
     tls = tls_context(address)
-    _, wire = await loop.create_connection(
-        lambda: Wire(on_message), host, port, ssl=tls, server_hostname=host if tls is not None else None
+    _, connection = await loop.create_connection(
+        lambda: RedisConnection(on_message), host, port, ssl=tls, server_hostname=host if tls is not None else None
     )
     try:
         commands: list[tuple[Word, ...]] = []
@@ -41,17 +43,17 @@ async def connect_to(host: str, port: int, address: RedisAddress, on_message: On
             commands.append(("SELECT", address.database))
         commands.append(("PING",))
         for command in commands:
-            await wire.ask(*command)
+            await connection.ask(*command)
         with suppress(hiredis.ReplyError):  # some hosted services reject it
-            await wire.ask("CLIENT", "SETNAME", CLIENT_NAME)
-        for future in wire.send(
+            await connection.ask("CLIENT", "SETNAME", CLIENT_NAME)
+        for future in connection.send(
             [("SCRIPT", "LOAD", script.text) for script in (*OF_SESSIONS, *OF_REPLICAS, *OF_SECRETS)]
         ):
             await future
     except BaseException:
-        wire.close()
+        connection.close()
         raise
-    return wire
+    return connection
 
 
 async def find_node(address: RedisAddress) -> tuple[str, int]:

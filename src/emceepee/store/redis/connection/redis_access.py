@@ -12,8 +12,8 @@ from emceepee.store.redis.connection import redis_faults as faults
 from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
 from emceepee.store.redis.connection.connect import OnMessage, connect
 from emceepee.store.redis.connection.redis_address import CLUSTER, RedisAddress
+from emceepee.store.redis.connection.redis_connection import RedisConnection
 from emceepee.store.redis.connection.redis_link import CONNECTING, RedisLink
-from emceepee.store.redis.connection.redis_wire import Wire
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
@@ -31,7 +31,7 @@ class RedisAccess:
 
     address: RedisAddress
     commands: Commands
-    connect: Callable[[OnMessage], Awaitable[Wire]]
+    connect: Callable[[OnMessage], Awaitable[RedisConnection]]
     info: Mapping[str, str]
 
     def warn(self) -> None:
@@ -66,14 +66,14 @@ async def reach(address: RedisAddress, clock: Clock, patience: float) -> RedisAc
 
 
 async def _reach_one(address: RedisAddress, clock: Clock) -> RedisAccess:
-    wire = await connect(address)
+    connection = await connect(address)
     try:
-        info = await _look_at(address, wire)
+        info = await _look_at(address, connection)
     except BaseException:
-        wire.close()
+        connection.close()
         raise
     again = partial(connect, address)
-    return RedisAccess(address, RedisLink(address, wire, again, clock), again, info)
+    return RedisAccess(address, RedisLink(address, connection, again, clock), again, info)
 
 
 async def _reach_cluster(address: RedisAddress) -> RedisAccess:
@@ -82,11 +82,11 @@ async def _reach_cluster(address: RedisAddress) -> RedisAccess:
     cluster = ClusterCommands(address)
     await cluster.open()
     try:
-        wire = await cluster.connect()
+        connection = await cluster.connect()
         try:
-            info = await _look_at(address, wire)
+            info = await _look_at(address, connection)
         finally:
-            wire.close()
+            connection.close()
     except BaseException:
         await cluster.close()
         raise
@@ -102,10 +102,10 @@ async def check_format(commands: Commands, names: KeyNames, address: RedisAddres
         )
 
 
-async def _look_at(address: RedisAddress, wire: Wire) -> Mapping[str, str]:
+async def _look_at(address: RedisAddress, connection: RedisConnection) -> Mapping[str, str]:
     """Raises: StoreUnusable."""
     try:
-        info = read_info(await wire.ask("INFO"))
+        info = read_info(await connection.ask("INFO"))
     except hiredis.ReplyError:  # INFO is forbidden, so skip the checks
         return {}
     if "redis_version" in info:

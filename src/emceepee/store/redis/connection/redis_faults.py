@@ -6,7 +6,7 @@ import ssl
 import hiredis
 
 from emceepee.store.redis.connection.redis_address import RedisAddress
-from emceepee.store.redis.connection.redis_wire import ConnectionLost
+from emceepee.store.redis.connection.redis_connection import ConnectionLost
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 
 OLDEST = (6, 2)

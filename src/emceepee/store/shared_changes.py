@@ -1,11 +1,11 @@
 """Detects changes of the shared state by other processes, through notifications of the store and by polling."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from emceepee.clock import Clock, within
-from emceepee.store.store import Store, StoreError
+from emceepee.store.store import Store, StoreError, StoreListener
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
@@ -13,33 +13,33 @@ POLL_SECONDS = 1.0
 Reload = Callable[[], Awaitable[None]]
 
 
-class SharedChanges:
-    """`run` calls every watcher when the shared state has changed, and again after `look_again` or a store error."""
+class SharedChanges(StoreListener):
+    """`run` calls every watcher when the shared state has changed, and again after a store error.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
-        self._watchers: list[Reload] = []
+    It also calls them at the next poll while `has_unsaved` returns True, because a watcher writes unsaved changes.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, watchers: Sequence[Reload], *, has_unsaved: Callable[[], bool]
+    ) -> None:
+        self._store, self._clock, self._watchers, self._has_unsaved = store, clock, watchers, has_unsaved
         self._known: int | None = None  # the revision at the last call of the watchers
         self._was_told = asyncio.Event()
-        store.on_shared_change = self._was_told.set
+        store.listen(self)
 
-    def watch(self, reload: Reload) -> None:
-        self._watchers.append(reload)
-
-    def look_again(self) -> None:
-        """Call the watchers at the next poll even if nothing has changed, because one of them still has work to do."""
-        self._known = None
+    def handle_shared_change(self) -> None:
+        self._was_told.set()
 
     async def run(self) -> None:
         while True:
             await self._wait()
             try:
                 revision = await self._store.shared_revision()
-                if revision != self._known:
+                if revision != self._known or self._has_unsaved():
                     self._known = revision
                     await asyncio.gather(*(reload() for reload in self._watchers))
             except StoreError as error:
-                self.look_again()
+                self._known = None
                 log.debug("state_not_read", error=str(error))  # only debug: a failed write reports the same fault
 
     async def _wait(self) -> None:

@@ -17,7 +17,7 @@ class ConnectionLost(Exception):
     """The connection is lost. It is unknown whether the commands in flight took effect."""
 
 
-class Wire(asyncio.Protocol):
+class RedisConnection(asyncio.Protocol):
     """Matches replies to callers. The reply for a cancelled caller is discarded, and never reaches another caller.
 
     `on_message` receives the messages of a subscription.
@@ -31,7 +31,7 @@ class Wire(asyncio.Protocol):
         self._watch: asyncio.TimerHandle | None = None
         self._on_message = on_message
         self._why_lost: str | None = None
-        self.on_lost: Callable[[str], None] | None = None  # called once, with the reason
+        self._report_loss: Callable[[str], None] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -61,6 +61,13 @@ class Wire(asyncio.Protocol):
         if isinstance(reply, hiredis.ReplyError):
             raise reply
         return reply
+
+    def when_lost(self, report: Callable[[str], None]) -> None:
+        """Call `report` once with the reason when the connection is lost; at once if it is lost already."""
+        if self._why_lost is not None:
+            report(self._why_lost)
+        else:
+            self._report_loss = report
 
     def close(self, why: str = "it was closed") -> None:
         self._end(why)
@@ -107,5 +114,5 @@ class Wire(asyncio.Protocol):
             self._transport.abort()
         while self._waiting:
             reject(self._waiting.popleft()[1], ConnectionLost(why))
-        if self.on_lost is not None:
-            self.on_lost(why)
+        if self._report_loss is not None:
+            self._report_loss(why)

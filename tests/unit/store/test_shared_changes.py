@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from emceepee.store.memory_store import MemoryStore
-from emceepee.store.poll import POLL_SECONDS, SharedChanges
+from emceepee.store.shared_changes import POLL_SECONDS, SharedChanges
 from emceepee.store.store import StoredLogin, StoreUnavailable
 from support.fakes.clock import FakeClock, settle
 
@@ -21,13 +21,12 @@ async def test_a_change_is_noticed_at_once_if_it_is_told_and_else_with_the_next_
     async def reload() -> None:
         seen.append(await store.logins())
 
-    changes = SharedChanges(store, clock)
-    changes.watch(reload)
+    changes = SharedChanges(store, clock, [reload], has_unsaved=lambda: False)
     running = asyncio.create_task(changes.run())
     await clock.advance(POLL_SECONDS)
     assert seen == [[]], "the first look finds what there is"
     if not is_told:
-        store.on_shared_change = None
+        store.listeners.clear()
     await other.add_login(LOGIN)
     await settle()
     assert (len(seen) == 2) is is_told
@@ -41,19 +40,20 @@ async def test_a_change_is_noticed_at_once_if_it_is_told_and_else_with_the_next_
 async def test_watchers_are_called_again_until_they_can_do_what_they_have_to() -> None:
     clock, store = FakeClock(), MemoryStore(is_durable=True)
     called: list[int] = []
+    unsaved: list[int] = []
 
     async def write() -> None:
         called.append(1)
         if len(called) % 3:
             raise StoreUnavailable("no room")
+        unsaved.clear()
 
-    changes = SharedChanges(store, clock)
-    changes.watch(write)
+    changes = SharedChanges(store, clock, [write], has_unsaved=lambda: bool(unsaved))
     running = asyncio.create_task(changes.run())
     for _ in range(5):
         await clock.advance(POLL_SECONDS)
     assert len(called) == 3
-    changes.look_again()
+    unsaved.append(1)
     for _ in range(5):
         await clock.advance(POLL_SECONDS)
     assert len(called) == 6
