@@ -7,14 +7,16 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.store.sqlite.inline_commits import (
+    ENOUGH_PAGES,
     FEW_SESSIONS,
     LEFT_TO_THREAD_SECONDS,
+    PAGE_BYTES,
+    PAGES_PER_COMMIT,
     SLOW_SECONDS,
     SMALL_BYTES,
     InlineCommits,
 )
 from emceepee.store.sqlite.sqlite_store import SqliteStore
-from emceepee.store.sqlite.write_ahead_log import ENOUGH_PAGES, PAGE_BYTES, PAGES_PER_COMMIT
 from emceepee.store.store import Lease, Store
 from support.fakes.clock import FakeClock
 from support.store.stored_sessions import NOT_STORED, change, head, key, store_session

@@ -14,8 +14,7 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.state.replica import Replica
-from emceepee.store.sqlite.owner_marks import SOCKET_FOLDER_PREFIX
-from emceepee.store.sqlite.owners import Owners, folder_of
+from emceepee.store.sqlite.owners import SOCKET_FOLDER_PREFIX, Owners, folder_of
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import HeldElsewhere, StoreUnusable
 from support.store.stored_sessions import change, head, key, store_session, taken

@@ -9,7 +9,6 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
 from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
-from emceepee.store.redis.chunks import Chunks
 from emceepee.store.redis.connection.change_listener import ChangeListener, gone_message
 from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
 from emceepee.store.redis.connection.redis_access import OPEN_SECONDS, RedisAccess, check_format, reach
@@ -18,7 +17,7 @@ from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.redis_committer import RedisCommitter
 from emceepee.store.redis.secrets import Secrets
-from emceepee.store.redis.session_hashes import Sessions
+from emceepee.store.redis.session_hashes import Chunks, Sessions
 from emceepee.store.redis.shared import SharedState
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey

@@ -1,4 +1,4 @@
-"""Taking, releasing, and deleting sessions in Redis.
+"""Taking, releasing, and deleting sessions in Redis, and the chunks of their large parts.
 
 A take first reads the holder of a session, then checks whether the holder's lease has expired. It takes the session
 only if the holder is still the same. This order prevents a race with an owner that regains its lease in between,
@@ -14,8 +14,17 @@ from emceepee.state.session_key import SessionKey
 from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
 from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.held_sessions import HeldSessions
-from emceepee.store.redis.keys import KeyNames, digest, session_name
-from emceepee.store.redis.scripts.session_scripts import DUE, EXPIRY, FORGET, HAND_TO, NEXT_DUE, TAKE_BY_ID, TAKE_BY_KEY
+from emceepee.store.redis.keys import KeyNames, chunks_name, digest, session_name
+from emceepee.store.redis.scripts.session_scripts import (
+    DUE,
+    EXPIRY,
+    FORGET,
+    HAND_TO,
+    NEXT_DUE,
+    PUT_CHUNKS,
+    TAKE_BY_ID,
+    TAKE_BY_KEY,
+)
 from emceepee.store.redis.session_codec import read_moment, read_session
 from emceepee.store.redis.slot_lease import Roster, SlotLease, epoch_of
 from emceepee.store.redis.unconfirmed_commits import UnconfirmedCommits
@@ -23,6 +32,7 @@ from emceepee.store.store import HeldElsewhere, Lease, StoredSession
 from emceepee.store.timestamps import microseconds
 
 AT_ONCE = 256  # sessions per script call
+DROPPED_AT_ONCE = 1000  # chunks per command
 MOST_STRAYS = 1000  # per owner and partition, in one search
 _HELD = "Another emceepee that uses the same Redis holds this session. Ask that one, or stop it."
 
@@ -258,3 +268,53 @@ def _in_turn(flat: Sequence[bytes], size: int) -> Iterable[Sequence[bytes]]:
 
 def _chunks(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
     return (items[start : start + AT_ONCE] for start in range(0, len(items), AT_ONCE))
+
+
+class Chunks:
+    """Chunks of the sessions that this process holds, in one hash per session. It is deleted with its session.
+
+    Raises: StoreUnavailable.
+    """
+
+    def __init__(self, commands: Commands, names: KeyNames, held_sessions: HeldSessions) -> None:
+        self._commands, self._names, self._held_sessions = commands, names, held_sessions
+
+    async def put(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        if (tag := self._tag_of(session_id)) is None:
+            return False
+        words: list[Word] = [
+            word for number, chunk in enumerate(chunks, first) for word in (_field(name, number), chunk)
+        ]
+        call = ScriptCall(PUT_CHUNKS, [session_name(tag, session_id), chunks_name(tag, session_id)], words)
+        try:
+            (is_put,) = await self._commands.run_all([call])
+        except UnknownOutcome as error:
+            raise error.because from None
+        return bool(is_put)
+
+    async def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        if (tag := self._tag_of(session_id)) is None:
+            return []
+        fields = [_field(name, number) for number in range(first, first + count)]
+        found = await self._execute("HMGET", chunks_name(tag, session_id), *fields)
+        return found[: found.index(None)] if None in found else list(found)
+
+    async def drop(self, session_id: str, name: str, count: int) -> None:
+        if (tag := self._tag_of(session_id)) is None:
+            return
+        for first in range(0, count, DROPPED_AT_ONCE):
+            fields = [_field(name, number) for number in range(first, min(first + DROPPED_AT_ONCE, count))]
+            await self._execute("HDEL", chunks_name(tag, session_id), *fields)
+
+    def _tag_of(self, session_id: str) -> str | None:
+        return self._held_sessions.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
+
+    async def _execute(self, *words: Word) -> Any:
+        try:
+            return await self._commands.execute(*words)
+        except UnknownOutcome as error:
+            raise error.because from None
+
+
+def _field(name: str, number: int) -> str:
+    return f"{name}:{number}"

@@ -10,10 +10,10 @@ from typing import TypeVar
 
 from emceepee.clock import Clock
 from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
+from emceepee.store.sqlite.inline_commits import ENOUGH_PAGES
 from emceepee.store.sqlite.owners import Owners
 from emceepee.store.sqlite.schema import migrate, refuse_foreign
 from emceepee.store.sqlite.sqlite_faults import log_held, primary_code, unavailable, unusable, unusable_because
-from emceepee.store.sqlite.write_ahead_log import ENOUGH_PAGES
 from emceepee.store.store import StoreUnavailable, StoreUnusable
 from emceepee.telemetry.logs import EventLog
 

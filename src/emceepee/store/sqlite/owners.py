@@ -6,20 +6,24 @@
 
 import errno
 import fcntl
+import json
 import os
 import secrets
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from emceepee.paths import PRIVATE_FILE, PRIVATE_FOLDER
 from emceepee.state.replica import Replica
-from emceepee.store.sqlite.owner_marks import read_mark, remove_socket, write_mark
 from emceepee.store.sqlite.sqlite_faults import slot_taken
 
 _OPENING = "opening"
 _EPOCH_BITS = 53  # fits into a JSON number in every language
+SOCKET_FOLDER_PREFIX = "emceepee-replica-"  # of the private directory that a replica creates for its socket
+_UNIX = "unix:"
+_MOST_BYTES = 8192
 _PATIENCE_SECONDS, _PAUSE_SECONDS = 10.0, 0.02  # wait for another process that opens the file, which takes milliseconds
 
 
@@ -68,7 +72,7 @@ class Owners:
     def join(self) -> None:
         """Register this process and remove dead ones. Call this only while `opening`. Raises: StoreUnusable."""
         for name in self.dead():
-            remove_socket(read_mark(self._folder / name))
+            _remove_socket(_read_mark(self._folder / name))
             (self._folder / name).unlink(missing_ok=True)
         if self._descriptor is None or not (self._folder / self._id).exists():
             self.vanish()
@@ -76,7 +80,7 @@ class Owners:
             self._descriptor = self._open(self._id)
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if replica is not None:
-                write_mark(self._descriptor, replica)
+                _write_mark(self._descriptor, replica)
             self._replica = replica
 
     def leave(self) -> None:
@@ -112,7 +116,7 @@ class Owners:
         return [self._id, *(name for name in self._others() if self.is_alive(name))]
 
     def replica_of(self, owner: str) -> Replica | None:
-        return self._replica if owner == self._id else read_mark(self._folder / owner)
+        return self._replica if owner == self._id else _read_mark(self._folder / owner)
 
     def replicas(self) -> list[Replica]:
         """Return all live replicas, including this process if it is one."""
@@ -123,7 +127,7 @@ class Owners:
         """Choose the requested slot, the previous slot, or the lowest free slot. Raises: StoreUnusable."""
         if self._address is None:
             return None
-        others = (read_mark(self._folder / name) for name in self._others() if self.is_alive(name))
+        others = (_read_mark(self._folder / name) for name in self._others() if self.is_alive(name))
         taken = {other.slot for other in others if other is not None}
         if self._wanted_slot is not None and self._wanted_slot in taken:
             raise slot_taken(self._path, self._wanted_slot)
@@ -151,3 +155,52 @@ def _lock_patiently(descriptor: int) -> None:
         else:
             return
     raise OSError(errno.EBUSY, "another emceepee has been opening it for long")
+
+
+# The content of a replica's file, and the socket of a dead replica.
+
+
+def _write_mark(descriptor: int, replica: Replica) -> None:
+    """Write the mark in one call, so that a concurrent reader sees all of it or nothing."""
+    fields = {"slot": replica.slot, "epoch": replica.epoch, "address": replica.address}
+    os.write(descriptor, json.dumps(fields).encode())
+
+
+def _read_mark(file: Path) -> Replica | None:
+    """Return the replica, or None for an older emceepee, a process that only inspects the file, and a missing file."""
+    try:
+        fields = json.loads(_first_bytes(file))
+        return Replica(slot=int(fields["slot"]), epoch=int(fields["epoch"]), address=str(fields["address"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _remove_socket(replica: Replica | None) -> None:
+    """Remove the socket and its directory, if this user owns both and the directory was created for a socket."""
+    if replica is None or not replica.address.startswith(_UNIX):
+        return
+    socket = Path(replica.address.removeprefix(_UNIX))
+    folder = socket.parent
+    with suppress(OSError, ValueError):
+        if folder.name.startswith(SOCKET_FOLDER_PREFIX) and _is_own(folder, stat.S_ISDIR):
+            with suppress(FileNotFoundError):
+                if _is_own(socket, stat.S_ISSOCK):
+                    socket.unlink()
+            folder.rmdir()
+
+
+def _first_bytes(file: Path) -> bytes:
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, _MOST_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _is_own(path: Path, is_kind: Callable[[int], bool]) -> bool:
+    """Return whether this user owns the path. Do not follow symbolic links, which another user may have created.
+
+    Raises: OSError if it is not there at all.
+    """
+    found = path.lstat()
+    return is_kind(found.st_mode) and found.st_uid == os.geteuid()

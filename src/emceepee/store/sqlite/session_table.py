@@ -1,4 +1,4 @@
-"""The table of stored sessions: holders, lookup, and deletion. Used by one thread."""
+"""The tables of stored sessions and of their large parts, which are stored in chunks. Used by one thread."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +9,7 @@ from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.key_table import KeyTable, read_keys
 from emceepee.store.sqlite.record_table import read_records
 from emceepee.store.sqlite.sqlite_faults import held_elsewhere
-from emceepee.store.sqlite.statements import batches, listed, placeholders
+from emceepee.store.sqlite.statements import batches, insert_one_by_one, listed, placeholders
 from emceepee.store.store import HeldElsewhere, Lease, SessionHead, StoredSession
 from emceepee.store.timestamps import microseconds, moment_at
 
@@ -118,6 +118,38 @@ class SessionTable:
         holder = "UPDATE sessions SET owner = ?, fence = ? WHERE session_id = ?"
         connection.execute(holder, (self._owners.own_id, fence + 1, session_id))
         return StoredSession(head=head, lease=Lease(fence + 1, revision), records=read_records(connection, session_id))
+
+
+class ChunkTable:
+    """Large parts of sessions. Callers run each public method within `Database.attempt`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, session_id: str, name: str, first: int, chunks: Sequence[bytes]) -> bool:
+        with self._database.transaction() as connection:
+            if connection.execute("SELECT 1 FROM sessions WHERE session_id = ?", (session_id,)).fetchone() is None:
+                return False
+            rows = ((session_id, name, number, chunk) for number, chunk in enumerate(chunks, first))
+            insert_one_by_one(connection, "chunks", 4, rows)
+        return True
+
+    def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
+        query = (
+            "SELECT number, data FROM chunks WHERE session_id = ? AND name = ? AND number >= ? AND number < ?"
+            " ORDER BY number"
+        )
+        rows = self._database.connection.execute(query, (session_id, name, first, first + count))
+        found: list[bytes] = []
+        for number, data in rows:
+            if number != first + len(found):
+                break
+            found.append(data)
+        return found
+
+    def drop(self, session_id: str, name: str) -> None:
+        with self._database.transaction() as connection:
+            connection.execute("DELETE FROM chunks WHERE session_id = ? AND name = ?", (session_id, name))
 
 
 def delete_sessions(connection: sqlite3.Connection, session_ids: Iterable[str]) -> None:

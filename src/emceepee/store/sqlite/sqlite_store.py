@@ -17,18 +17,16 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.secret_box import StateKey
-from emceepee.store.sqlite.chunk_table import ChunkTable
 from emceepee.store.sqlite.database import Database
 from emceepee.store.sqlite.database_seal import DatabaseSealing
 from emceepee.store.sqlite.inline_commits import InlineCommits
 from emceepee.store.sqlite.key_table import KeyTable
 from emceepee.store.sqlite.owners import Owners
 from emceepee.store.sqlite.secret_table import SecretTable
-from emceepee.store.sqlite.session_table import FORGOTTEN_AT_ONCE, SessionTable
+from emceepee.store.sqlite.session_table import FORGOTTEN_AT_ONCE, ChunkTable, SessionTable
 from emceepee.store.sqlite.shared_tables import SharedTables
 from emceepee.store.sqlite.sqlite_committer import SqliteCommitter
 from emceepee.store.sqlite.work_queue import WorkQueue
-from emceepee.store.sqlite.write_ahead_log import Checkpoints
 from emceepee.store.store import (
     Commit,
     Lease,
@@ -59,8 +57,7 @@ class SqliteStore:
         self._shared = SharedTables(self._database, self._sealing)
         self._secrets = SecretTable(self._database, self._sealing)
         self._commits = CommitCounter()
-        self._checkpoints = Checkpoints()
-        self._commits_here = InlineCommits(clock, is_off=survives_power_loss)
+        self._inline_commits = InlineCommits(clock, is_off=survives_power_loss)
         self._queue = WorkQueue(commit=self._commit, committed=self._count_commit, clock=clock)
 
     @classmethod
@@ -254,7 +251,7 @@ class SqliteStore:
 
     def _try_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
         """Write in the event loop, or return None to leave the work to the thread."""
-        if self._database.is_log_held or not self._commits_here.is_good_for(commits):
+        if self._database.is_log_held or not self._inline_commits.is_good_for(commits):
             return None
         asked_at = self._clock.monotonic()
         leases = self._queue.do_here(partial(self._write_here, commits, work))
@@ -265,11 +262,11 @@ class SqliteStore:
     def _write_here(self, commits: Sequence[Commit], work: Write) -> Sequence[Lease | None] | None:
         """Return None if the thread must retry, because another process writes or to report a fault."""
         try:
-            with self._commits_here.timed():
+            with self._inline_commits.timed():
                 leases = self._database.attempt(work, may_wait=False)
         except StoreError:
             return None
-        if self._checkpoints.count(commits):
+        if self._inline_commits.need_checkpoint(commits):
             self._queue.begin(self._database.checkpoint)
         return leases
 
