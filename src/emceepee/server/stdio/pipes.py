@@ -16,10 +16,14 @@ MOST_WAITING_LINES = 1000  # backpressure for a caller that sends faster than it
 
 
 class LineReader(asyncio.Protocol):
-    """Reads whole lines from a descriptor, in order; `read` returns b"" at the end, as files do."""
+    """Reads lines from a descriptor, in order; `read` returns b"" at the end, as files do.
 
-    def __init__(self, longest: int) -> None:
-        self._splitter = LineSplitter(longest)
+    `needs_line_end`: bytes after the last line end are dropped. Otherwise they are the last line, as in a file whose
+    last line has no line end.
+    """
+
+    def __init__(self, longest: int, *, needs_line_end: bool = False) -> None:
+        self._splitter, self._needs_line_end = LineSplitter(longest), needs_line_end
         self._lines: deque[bytes | TooLongLine] = deque()
         self._transport: asyncio.ReadTransport | None = None
         self._is_paused = False
@@ -69,7 +73,8 @@ class LineReader(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if rest := self._splitter.rest():
+        rest = self._splitter.rest()
+        if rest and not self._needs_line_end:
             self._lines.append(rest)
         self._at_end = True
         self._wake()
