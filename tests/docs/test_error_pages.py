@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, NoAccess, RpcError
 from emceepee.errors import DOCS_URL, HELP_URL, ErrorCode
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
@@ -72,7 +72,7 @@ async def crashing_server() -> AsyncIterator[Scene]:
 
     def crash(_: JsonObject) -> JsonObject:
         backend.link.crash(139)
-        raise LinkError(Failure.CLOSED, "exited with code 139")
+        raise LinkError(LinkFailure.CLOSED, "exited with code 139")
 
     backend.answers["tools/call"] = crash
     async with a_scene(converter=backend) as scene:

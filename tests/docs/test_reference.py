@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.spec import ServerEntry
 from emceepee.cli.main import build_parser
 from emceepee.config.former_limits import FORMER_LIMITS
@@ -195,7 +195,7 @@ async def let_servers_come_and_go(scene: Scene) -> None:
     for backend in (one, child):
         backend.link.break_off("it fell over")
         await scene.clock.advance(2)
-    child.refuses = LinkError(Failure.CLOSED, "it does not start")
+    child.refuses = LinkError(LinkFailure.CLOSED, "it does not start")
     child.link.break_off("it fell over again")
     await scene.clock.advance(600)
     child.refuses = None
@@ -204,7 +204,7 @@ async def let_servers_come_and_go(scene: Scene) -> None:
 
 
 def broken_line(_: JsonObject) -> JsonObject:
-    raise LinkError(Failure.UNREACHABLE, "no answer")
+    raise LinkError(LinkFailure.UNREACHABLE, "no answer")
 
 
 async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:

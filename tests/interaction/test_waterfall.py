@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.console.rows import SHOWN_LOG_BYTES, detail, row
 from emceepee.state.limits import Limits
 from emceepee.telemetry.spans import Span
@@ -66,7 +66,7 @@ async def test_what_did_not_run_is_tried_again_and_that_shows_as_a_retry() -> No
         call = scene.start("execute_tool", server="one", tool="echo")
         first = await scene.backends["one"].next_asked()
         await scene.clock.advance(1)
-        first.fail(LinkError(Failure.SESSION_LOST, "it has forgotten us", may_have_run=False))
+        first.fail(LinkError(LinkFailure.SESSION_LOST, "it has forgotten us", may_have_run=False))
         second = await scene.backends["one"].next_asked()
         await scene.clock.advance(1)
         second.reply(**DONE)

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from emceepee.backends.catalog import Catalog, Kind
-from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.catalog import Catalog, ListKind
+from emceepee.backends.link import Link, LinkError, LinkFailure, RpcError
 from emceepee.backends.links.subscriptions import Notify, Subscriptions
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
@@ -32,15 +32,15 @@ class BackendLists:
         self._permitted, self._run_bounded = permitted, run_bounded
         self._subscriptions, self._notify = subscriptions, notify
         self._tasks, self._clock = tasks, clock
-        self._last_seen: dict[Kind, Entries] = {}  # from earlier links, not yet compared
+        self._last_seen: dict[ListKind, Entries] = {}  # from earlier links, not yet compared
         self.catalog: Catalog | None = None  # of the newest link
 
     def known_tools(self) -> Entries | None:
         """Return the permitted tools, or None if the list is not cached."""
-        tools = self.catalog.known(Kind.TOOLS) if self.catalog else None
+        tools = self.catalog.known(ListKind.TOOLS) if self.catalog else None
         return None if tools is None else self._filter(tools)
 
-    async def entries(self, kind: Kind) -> Entries:
+    async def entries(self, kind: ListKind) -> Entries:
         """Return all entries of one kind. Tools are limited to the permitted ones.
 
         Raises:
@@ -49,12 +49,12 @@ class BackendLists:
 
         async def read(_: Link) -> Entries:
             if self.catalog is None:
-                raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+                raise LinkError(LinkFailure.CLOSED, "the connection was lost", may_have_run=False)
             self._subscriptions.listen_for_changes()
             return await self.catalog.entries(kind)
 
         items = await self._run_bounded(read, kind.method)
-        return self._filter(items) if kind is Kind.TOOLS else items
+        return self._filter(items) if kind is ListKind.TOOLS else items
 
     def _filter(self, tools: Entries) -> Entries:
         permitted = self._permitted
@@ -65,7 +65,7 @@ class BackendLists:
     def attach(self, link: Link) -> None:
         """Read lists from this link from now on. They are fetched again."""
         if self.catalog is not None:
-            self._last_seen |= {kind: items for kind in Kind if (items := self.catalog.known(kind)) is not None}
+            self._last_seen |= {kind: items for kind in ListKind if (items := self.catalog.known(kind)) is not None}
         self.catalog = Catalog(
             link,
             self._clock,

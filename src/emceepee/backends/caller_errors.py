@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError, NoAccess, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, NoAccess, RpcError
 from emceepee.backends.oauth.metadata.well_known import LONGEST_URL
 from emceepee.backends.spec import one_line
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, LinksNeeded, LoginNeeded, TimedOut
@@ -14,7 +14,7 @@ from emceepee.wire.protocol import URL_ELICITATION_REQUIRED
 MOST_LINKS = 5  # per error
 LONGEST_MESSAGE = 500  # characters
 _SCHEMES = ("https://", "http://")
-BROKEN = (Failure.CLOSED, Failure.UNREACHABLE, Failure.SESSION_LOST)
+BROKEN = (LinkFailure.CLOSED, LinkFailure.UNREACHABLE, LinkFailure.SESSION_LOST)
 
 
 def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None) -> BackendDisconnected:

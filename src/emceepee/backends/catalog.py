@@ -7,7 +7,7 @@ from enum import Enum
 from functools import partial
 from typing import Any
 
-from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, RpcError
 from emceepee.backends.param_headers import MARK, HeaderMap, header_map, param_headers
 from emceepee.clock import Clock
 from emceepee.futures import let_others_run, reject
@@ -20,7 +20,7 @@ from emceepee.wire.protocol import METHOD_NOT_FOUND
 LIST_PAGES, LIST_ENTRIES, LIST_BYTES = 1000, 50_000, 16 << 20
 
 
-class Kind(Enum):
+class ListKind(Enum):
     """A list that a backend offers: its method, the result's key, the capability, the change notification."""
 
     TOOLS = ("tools/list", "tools", "tools", "notifications/tools/list_changed")
@@ -53,15 +53,15 @@ class Catalog:
         """`is_told_of_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
         self._link, self._clock, self._tasks = link, clock, tasks
         self._is_told_of_changes = is_told_of_changes
-        self._kept: dict[Kind, _Listing] = {}
-        self._fetches: dict[Kind, asyncio.Future[_Listing]] = {}
+        self._kept: dict[ListKind, _Listing] = {}
+        self._fetches: dict[ListKind, asyncio.Future[_Listing]] = {}
 
-    def known(self, kind: Kind) -> list[JsonObject] | None:
+    def known(self, kind: ListKind) -> list[JsonObject] | None:
         """Return the cached entries without asking the backend, or None."""
         kept = self._kept.get(kind)
         return kept.items if kept else None
 
-    async def entries(self, kind: Kind) -> list[JsonObject]:
+    async def entries(self, kind: ListKind) -> list[JsonObject]:
         """Return every entry, as the backend sent it.
 
         Raises:
@@ -70,7 +70,7 @@ class Catalog:
         kept = self._kept.get(kind)
         return kept.items if kept is not None and self._is_good(kind, kept) else (await self._listing(kind)).items
 
-    async def _listing(self, kind: Kind) -> _Listing:
+    async def _listing(self, kind: ListKind) -> _Listing:
         """Fetch the list, or join a fetch in progress. Raises: RpcError, LinkError."""
         coming = self._fetches.get(kind)
         if coming is None:
@@ -84,18 +84,18 @@ class Catalog:
 
     def invalidate(self, method: str) -> None:
         """Drop the lists that a change notification names. A fetch in progress is not cached."""
-        for kind in Kind:
+        for kind in ListKind:
             if kind.changed == method:
                 self._kept.pop(kind, None)
                 self._fetches.pop(kind, None)
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
         """Return the headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
-        listing = self._kept.get(Kind.TOOLS) or await self._listing(Kind.TOOLS)
-        wanted = listing.header_maps.get(tool)
-        return param_headers(wanted, arguments) if wanted else {}
+        listing = self._kept.get(ListKind.TOOLS) or await self._listing(ListKind.TOOLS)
+        header_map = listing.header_maps.get(tool)
+        return param_headers(header_map, arguments) if header_map else {}
 
-    async def _fetch(self, kind: Kind, coming: "asyncio.Future[_Listing]") -> None:
+    async def _fetch(self, kind: ListKind, coming: "asyncio.Future[_Listing]") -> None:
         """Fetch the list in a separate task, so that one cancelled caller does not affect the others."""
         try:
             listing = await self._all_pages(kind)
@@ -103,7 +103,7 @@ class Catalog:
             coming.set_exception(error.with_traceback(None))  # its traceback's frames hold the whole list
             coming.exception()  # mark as retrieved: all callers may have left
         except asyncio.CancelledError:
-            coming.set_exception(LinkError(Failure.CLOSED, "the connection was closed"))
+            coming.set_exception(LinkError(LinkFailure.CLOSED, "the connection was closed"))
             coming.exception()
             raise
         else:
@@ -114,7 +114,7 @@ class Catalog:
             if self._fetches.get(kind) is coming:
                 del self._fetches[kind]
 
-    def _is_good(self, kind: Kind, listing: _Listing) -> bool:
+    def _is_good(self, kind: ListKind, listing: _Listing) -> bool:
         """Return whether a cached list is current.
 
         A handshake-era backend announces changes unasked. A modern one states how long its answer is valid.
@@ -123,7 +123,7 @@ class Catalog:
             return self._clock.monotonic() < listing.good_until
         return not self._link.facts.is_modern or self._is_told_of_changes(kind.capability)
 
-    async def _all_pages(self, kind: Kind) -> _Listing:
+    async def _all_pages(self, kind: ListKind) -> _Listing:
         items: list[JsonObject] = []
         size, is_marked = 0, False
         good_until: float | None = None
@@ -139,12 +139,12 @@ class Catalog:
                 raise
             entries = page.get(kind.key)
             if not isinstance(entries, list):
-                raise LinkError(Failure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
+                raise LinkError(LinkFailure.PROTOCOL, f"the answer to {kind.method} has no list of {kind.key}")
             data = encode(entries)
             size, is_marked = size + len(data), is_marked or MARK.encode() in data
             if size > LIST_BYTES or len(items) + len(entries) > LIST_ENTRIES:
                 most = f"{LIST_ENTRIES} entries, or {LIST_BYTES} bytes"
-                raise LinkError(Failure.PROTOCOL, f"{kind.method} has more than {most}")
+                raise LinkError(LinkFailure.PROTOCOL, f"{kind.method} has more than {most}")
             items += [entry for entry in entries if isinstance(entry, dict)]
             ttl = page.get("ttlMs")
             if isinstance(ttl, int | float) and ttl > 0:
@@ -154,8 +154,8 @@ class Catalog:
             if cursor is None:
                 break
         else:
-            raise LinkError(Failure.PROTOCOL, f"{kind.method} did not end after {LIST_PAGES} pages")
-        if kind is Kind.TOOLS and self._link.mirrors_arguments and is_marked:
+            raise LinkError(LinkFailure.PROTOCOL, f"{kind.method} did not end after {LIST_PAGES} pages")
+        if kind is ListKind.TOOLS and self._link.mirrors_arguments and is_marked:
             return await _with_header_maps(_Listing(items, good_until))
         return _Listing(items, good_until)
 
@@ -173,4 +173,4 @@ async def _with_header_maps(listing: _Listing) -> _Listing:
 
 def _give_up(coming: "asyncio.Future[_Listing]", _: object) -> None:
     """Fail callers whose fetch was cancelled because the link closes, without cancelling the callers."""
-    reject(coming, LinkError(Failure.CLOSED, "the connection was closed"))
+    reject(coming, LinkError(LinkFailure.CLOSED, "the connection was closed"))

@@ -14,7 +14,7 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.health_check import HealthCheck
 from emceepee.backends.http.resumption import Resumption
 from emceepee.backends.input_rounds import InputRounds, wants_input
-from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError, ServerFacts
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, NoAccess, RpcError, ServerFacts
 from emceepee.backends.link_listener import LinkListener, SideListener
 from emceepee.backends.links.link_settings import LinkSettings
 from emceepee.backends.links.subscriptions import Subscriptions
@@ -371,7 +371,7 @@ class Connection:
         except NoAccess:
             raise  # the link still works
         except LinkError as error:
-            if not error.may_have_run or error.failure is Failure.SESSION_LOST:
+            if not error.may_have_run or error.failure is LinkFailure.SESSION_LOST:
                 self._supervisor.report_lost(link, str(error))
             raise
         except RpcError:

@@ -16,11 +16,11 @@ from emceepee.backends.http.sse_link import SseLink
 from emceepee.backends.http1.egress import NOTHING_SET, EgressSettings
 from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.pool import ConnectionPool
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, RpcError
 from emceepee.backends.links.link_view import SharedResumption
 from emceepee.backends.links.observed_link import ObservedLink, callee_of
 from emceepee.backends.links.shared_links import SharedLinks
-from emceepee.backends.negotiation import EndedByProbe, Terms, client_capabilities, is_outage
+from emceepee.backends.negotiation import EndedByProbe, NegotiationTerms, client_capabilities, is_outage
 from emceepee.backends.oauth.login_reach import LoginReach, list_nothing
 from emceepee.backends.oauth.oauth_sender import OAuthSender
 from emceepee.backends.oauth.token_access import Authorizer, TokenAccess, TokenSource
@@ -196,7 +196,7 @@ class Dialer:
         known = self.eras.recall(spec.target) if spec.mode == "auto" else None
         if known is not None:
             try:
-                link = await self._dial(spec, listener, Terms(known, capabilities), caller, resumption)
+                link = await self._dial(spec, listener, NegotiationTerms(known, capabilities), caller, resumption)
                 return self._observed(spec, link)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
@@ -205,10 +205,10 @@ class Dialer:
                 if is_no_verdict:
                     raise
         try:
-            link = await self._dial(spec, listener, Terms(spec.mode, capabilities), caller, resumption)
+            link = await self._dial(spec, listener, NegotiationTerms(spec.mode, capabilities), caller, resumption)
         except EndedByProbe as end:
             try:
-                link = await self._dial(spec, listener, Terms("legacy", capabilities), caller, resumption)
+                link = await self._dial(spec, listener, NegotiationTerms("legacy", capabilities), caller, resumption)
             except RpcError:
                 raise end from None  # it is no older server: its first error explains more
         if spec.mode == "auto":
@@ -221,12 +221,17 @@ class Dialer:
         return ObservedLink(link, callee_of(spec), self._observer, self._clock)
 
     async def _dial(
-        self, spec: BackendSpec, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
+        self,
+        spec: BackendSpec,
+        listener: Listener,
+        terms: NegotiationTerms,
+        caller: "_Caller",
+        resumption: object | None,
     ) -> Link:
         if isinstance(spec.target, StdioTarget):
             return await self._open_stdio(spec.target, listener, terms, caller)
         if isinstance(spec.target, UnusableTarget):
-            raise LinkError(Failure.UNREACHABLE, spec.target.reason, may_have_run=False)
+            raise LinkError(LinkFailure.UNREACHABLE, spec.target.reason, may_have_run=False)
         target = _with_caller(spec.target, caller)
         match target.kind:
             case "http":
@@ -237,7 +242,12 @@ class Dialer:
                 return await self._open_http_or_sse(target, listener, terms, caller, resumption)
 
     async def _open_http_or_sse(
-        self, target: HttpTarget, listener: Listener, terms: Terms, caller: "_Caller", resumption: object | None
+        self,
+        target: HttpTarget,
+        listener: Listener,
+        terms: NegotiationTerms,
+        caller: "_Caller",
+        resumption: object | None,
     ) -> Link:
         try:
             return await self._open_http(self._client(target, caller), listener, terms, resumption)
@@ -254,7 +264,9 @@ class Dialer:
         except (LinkError, RpcError) as error:
             raise first from error
 
-    async def _open_stdio(self, target: StdioTarget, listener: Listener, terms: Terms, caller: "_Caller") -> Link:
+    async def _open_stdio(
+        self, target: StdioTarget, listener: Listener, terms: NegotiationTerms, caller: "_Caller"
+    ) -> Link:
         slot = await self._process_slots.occupy(caller.principal, caller.occupant)
         link = StdioLink(listener, self._child_processes, self._clock, most_requests=self._limits.requests_per_link)
         try:
@@ -267,7 +279,9 @@ class Dialer:
         link.process_ended.add_done_callback(lambda _: self._process_slots.free(slot))
         return link
 
-    async def _open_http(self, http: HttpClient, listener: Listener, terms: Terms, resumption: object | None) -> Link:
+    async def _open_http(
+        self, http: HttpClient, listener: Listener, terms: NegotiationTerms, resumption: object | None
+    ) -> Link:
         link = HttpLink(
             http,
             listener,
@@ -279,7 +293,7 @@ class Dialer:
             await link.start(terms, resumption)
         return link
 
-    async def _open_sse(self, http: HttpClient, listener: Listener, terms: Terms) -> Link:
+    async def _open_sse(self, http: HttpClient, listener: Listener, terms: NegotiationTerms) -> Link:
         link = SseLink(
             http,
             listener,
@@ -331,8 +345,8 @@ class _Caller(NamedTuple):
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:
-    told = {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.tells_session else {}
-    return replace(target, owner=caller.principal, headers=target.headers | told)
+    caller_headers = {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.tells_session else {}
+    return replace(target, owner=caller.principal, headers=target.headers | caller_headers)
 
 
 @asynccontextmanager
@@ -343,4 +357,4 @@ async def _closing_on_failure(link: Link) -> AsyncIterator[None]:
         await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what="a link that could not be opened")
         if isinstance(error, asyncio.CancelledError | RpcError | LinkError):
             raise
-        raise LinkError(Failure.PROTOCOL, f"{type(error).__name__}: {error}") from error
+        raise LinkError(LinkFailure.PROTOCOL, f"{type(error).__name__}: {error}") from error

@@ -83,8 +83,8 @@ class InputRounds:
             return refusal
 
     async def _ask(self, question: JsonValue, origin: object | None) -> JsonObject:
-        asked = question if isinstance(question, dict) else {}
-        method, params = str(asked.get("method")), asked.get("params")
+        request = question if isinstance(question, dict) else {}
+        method, params = str(request.get("method")), request.get("params")
         try:
             return await self._listener.handle_request(
                 method,

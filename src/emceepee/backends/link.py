@@ -34,7 +34,7 @@ class ServerLost(RpcError):
     """A question of the backend cannot be answered, because the backend is gone."""
 
 
-class Failure(StrEnum):
+class LinkFailure(StrEnum):
     """Why a request got no answer."""
 
     UNREACHABLE = "unreachable"
@@ -55,7 +55,7 @@ class LinkError(Exception):
     `may_have_run` is False only if the backend certainly did not receive the request. Then it is safe to send again.
     """
 
-    def __init__(self, failure: Failure, message: str, *, status: int = 0, may_have_run: bool = True) -> None:
+    def __init__(self, failure: LinkFailure, message: str, *, status: int = 0, may_have_run: bool = True) -> None:
         super().__init__(message)
         self.failure, self.status, self.may_have_run = failure, status, may_have_run
 
@@ -67,7 +67,7 @@ class NoAccess(LinkError):
     """
 
     def __init__(self, message: str, *, status: int = 401, wants_person: bool = False) -> None:
-        super().__init__(Failure.REFUSED, message, status=status, may_have_run=False)
+        super().__init__(LinkFailure.REFUSED, message, status=status, may_have_run=False)
         self.wants_person = wants_person
 
 
@@ -120,7 +120,7 @@ class ServerFacts:
     def __post_init__(self) -> None:
         """Raises: LinkError if the facts are too large: they are stored as long as the link, and shown repeatedly."""
         if len(encode([self.server_info, self.capabilities, self.instructions])) > FACTS_BYTES:
-            raise LinkError(Failure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
+            raise LinkError(LinkFailure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
 
 
 class Link(Protocol):
@@ -211,7 +211,7 @@ class LinkLifetime:
         """
         if not self.closed.done():
             self.closed.set_result(end)
-            self._fail_requests(error or LinkError(Failure.CLOSED, end.reason))
+            self._fail_requests(error or LinkError(LinkFailure.CLOSED, end.reason))
 
     def __repr__(self) -> str:
         end = self.closed.result() if self.closed.done() else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from emceepee import __version__
-from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
+from emceepee.backends.link import LinkError, LinkFailure, RpcError, ServerFacts
 from emceepee.backends.spec import Mode
 from emceepee.backends.tasks.task_messages import TASK_METHODS, TASKS_EXTENSION
 from emceepee.wire.json_types import JsonObject
@@ -43,7 +43,7 @@ class EndedByProbe(LinkError):
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class NegotiationTerms:
     """How to open a link: the era, and the capabilities that we declare."""
 
     mode: Mode = "auto"
@@ -82,7 +82,7 @@ class Envelopes:
         self._usual[LOG_LEVEL_META_KEY] = self._about_calls[LOG_LEVEL_META_KEY] = level
 
 
-async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
+async def negotiate(discover: AskServer, initialize: AskServer, terms: NegotiationTerms) -> ServerFacts:
     """Find the era that both sides speak. `discover` and `initialize` each send a request in the style of their era.
 
     Raises:
@@ -101,7 +101,7 @@ async def negotiate(discover: AskServer, initialize: AskServer, terms: Terms) ->
     return await _initialize(initialize, terms)
 
 
-async def _probe_eras(discover: AskServer, initialize: AskServer, terms: Terms) -> ServerFacts:
+async def _probe_eras(discover: AskServer, initialize: AskServer, terms: NegotiationTerms) -> ServerFacts:
     probe = asyncio.ensure_future(_discover(discover))
     try:
         await asyncio.wait({probe}, timeout=PROBE_SECONDS)
@@ -113,7 +113,9 @@ async def _probe_eras(discover: AskServer, initialize: AskServer, terms: Terms) 
         await asyncio.gather(probe, return_exceptions=True)
 
 
-async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
+async def _judge_probe(
+    probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: NegotiationTerms
+) -> ServerFacts:
     try:
         return probe.result()
     except LinkError as error:
@@ -131,7 +133,9 @@ async def _judge_probe(probe: "asyncio.Future[ServerFacts]", initialize: AskServ
         raise
 
 
-async def _race_eras(probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: Terms) -> ServerFacts:
+async def _race_eras(
+    probe: "asyncio.Future[ServerFacts]", initialize: AskServer, terms: NegotiationTerms
+) -> ServerFacts:
     handshake = asyncio.ensure_future(_initialize(initialize, terms))
     try:
         done, waiting = await asyncio.wait({probe, handshake}, return_when=asyncio.FIRST_COMPLETED)
@@ -164,7 +168,7 @@ async def _discover(discover: AskServer) -> ServerFacts:
     return _facts(answer, version, info=stamp or _mapping(answer.get("serverInfo")), is_modern=True)
 
 
-async def _initialize(initialize: AskServer, terms: Terms) -> ServerFacts:
+async def _initialize(initialize: AskServer, terms: NegotiationTerms) -> ServerFacts:
     proposal = {
         "protocolVersion": LATEST_HANDSHAKE_VERSION,
         "capabilities": terms.capabilities,
@@ -173,7 +177,7 @@ async def _initialize(initialize: AskServer, terms: Terms) -> ServerFacts:
     answer = await initialize("initialize", proposal)
     version = answer.get("protocolVersion")
     if version not in HANDSHAKE_PROTOCOL_VERSIONS:
-        raise LinkError(Failure.PROTOCOL, f"the server chose the unknown protocol version {str(version)[:40]!r}")
+        raise LinkError(LinkFailure.PROTOCOL, f"the server chose the unknown protocol version {str(version)[:40]!r}")
     return _facts(answer, version, info=_mapping(answer.get("serverInfo")), is_modern=False)
 
 
@@ -194,12 +198,12 @@ def _mapping(value: Any) -> JsonObject:
 
 def is_outage(error: LinkError) -> bool:
     """Return whether the error is an outage or a missing login, which proves nothing about the era."""
-    return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) or error.status in (401, 403)
+    return error.failure in (LinkFailure.UNREACHABLE, LinkFailure.CLOSED) or error.status in (401, 403)
 
 
 def has_ended(error: LinkError) -> bool:
     """Return whether an open link broke, or was ended by the backend."""
-    return error.failure in (Failure.UNREACHABLE, Failure.CLOSED) and error.may_have_run
+    return error.failure in (LinkFailure.UNREACHABLE, LinkFailure.CLOSED) and error.may_have_run
 
 
 def mode_hint(mode: Mode, error: Exception) -> str:
@@ -207,6 +211,6 @@ def mode_hint(mode: Mode, error: Exception) -> str:
     if mode == "auto":
         hint = ' (if it is an older server, set its mode to "legacy")'
         return hint if isinstance(error, TimeoutError) else ""
-    if isinstance(error, LinkError) and (error.failure is Failure.UNREACHABLE or error.status in (401, 403)):
+    if isinstance(error, LinkError) and (error.failure is LinkFailure.UNREACHABLE or error.status in (401, 403)):
         return ""
     return f' (only mode "{mode}" was tried; leave mode out, and emceepee detects the mode)'

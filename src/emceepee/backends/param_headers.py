@@ -36,7 +36,7 @@ def header_map(schema: Any) -> HeaderMap | None:
     Return None if the schema has a forbidden mark, or more than `MOST_SCHEMAS` schemas within.
     """
     found: HeaderMap = {}
-    taken = set()
+    used_names = set()
     try:
         for way, part in _schemas(schema, Budget(max_bytes=0, max_nodes=MOST_SCHEMAS)):
             if MARK not in part:
@@ -44,9 +44,9 @@ def header_map(schema: Any) -> HeaderMap | None:
             name, path = part[MARK], _path(way)
             if not path or not isinstance(name, str) or not _TOKEN.fullmatch(name) or part.get("type") not in _TYPES:
                 return None
-            if name.lower() in taken:
+            if name.lower() in used_names:
                 return None
-            taken.add(name.lower())
+            used_names.add(name.lower())
             found[path] = name
     except OverBudget:
         return None

@@ -12,7 +12,7 @@ from emceepee.backends.backend_lists import BackendLists
 from emceepee.backends.caller_errors import first_text, needs_handshake_era, request_failed
 from emceepee.backends.connection_events import Observer
 from emceepee.backends.era_memory import EraMemory, cannot_ask
-from emceepee.backends.link import Failure, Link, LinkError, RpcError, ServerFacts
+from emceepee.backends.link import Link, LinkError, LinkFailure, RpcError, ServerFacts
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.tasks.backend_tasks import BackendTasks, CallPlan
 from emceepee.backends.tasks.task_messages import TASKS_EXTENSION, CreatedTask, is_created
@@ -69,7 +69,7 @@ class RequestSender:
         if plan.is_unsent:
             await self._observer.mark_sent(plan)
         if "inputResponses" in params or "requestState" in params:
-            raise LinkError(Failure.CLOSED, "it is connected in another era now, in which the call cannot go on")
+            raise LinkError(LinkFailure.CLOSED, "it is connected in another era now, in which the call cannot go on")
         try:
             if self._backend_tasks.is_offered and method == "tools/call" and self._lists.catalog is not None:
                 return await self._backend_tasks.call(link, params, origin, self._lists.catalog, plan)

@@ -288,9 +288,11 @@ class ServerEntry(BaseModel):
     def _target(self) -> HttpTarget | StdioTarget:
         if self.url is not None:
             kind: HttpKind = self.type if self.type in ("http", "sse") else "any"
-            tells = self.sessionHeader is not False
+            sends_header = self.sessionHeader is not False
             oauth = None if self.oauth is None else self.oauth.settings()
-            return HttpTarget(url=self.url, headers=self.headers or {}, kind=kind, tells_session=tells, oauth=oauth)
+            return HttpTarget(
+                url=self.url, headers=self.headers or {}, kind=kind, tells_session=sends_header, oauth=oauth
+            )
         assert self.command is not None  # _one_target guarantees it
         return StdioTarget(
             command=self.command,

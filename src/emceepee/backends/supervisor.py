@@ -20,7 +20,7 @@ from typing import Any, Protocol, assert_never
 
 from emceepee.backends.caller_errors import misconfigured, unavailable
 from emceepee.backends.connection_events import ConnectionEvents
-from emceepee.backends.link import Failure, Link, LinkError, NoAccess, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, NoAccess, RpcError
 from emceepee.backends.negotiation import mode_hint
 from emceepee.backends.process.process_slots import NoRoom
 from emceepee.backends.spec import BackendSpec, StdioTarget, UnusableTarget
@@ -409,7 +409,7 @@ class Supervisor:
 
     def _is_hopeless(self, error: Exception) -> bool:
         """Return whether a retry is pointless: a missing program will still be missing a second later."""
-        is_unreachable = isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE
+        is_unreachable = isinstance(error, LinkError) and error.failure is LinkFailure.UNREACHABLE
         return is_unreachable and isinstance(self._spec.target, StdioTarget)
 
     def _words(self, error: Exception) -> str:

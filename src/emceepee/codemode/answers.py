@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.codemode.bindings import CALL_TOOL, read, said, spoken
 from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
@@ -90,7 +90,7 @@ async def _parameters(call: PendingCall, session: Session, tools: InnerCalls) ->
         return tools.parameters_of(call.function)
     server, name = call.arguments.get("server"), call.arguments.get("tool")
     try:
-        entries = await session.connection(str(server)).lists.entries(Kind.TOOLS)
+        entries = await session.connection(str(server)).lists.entries(ListKind.TOOLS)
     except EmceepeeError:
         return ""
     schema = next((entry.get("inputSchema") for entry in entries if entry.get("name") == name), None)

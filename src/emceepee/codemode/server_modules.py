@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.connection import Connection
 from emceepee.bounds.budget import Budget
 from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
@@ -116,7 +116,7 @@ async def modules_for(code: str, connections: Sequence[Connection]) -> ServerMod
 
 async def _tools_of(connection: Connection) -> list[JsonObject]:
     try:
-        return await connection.lists.entries(Kind.TOOLS)
+        return await connection.lists.entries(ListKind.TOOLS)
     except EmceepeeError as error:
         name = connection.spec.name
         raise ScriptFailure(

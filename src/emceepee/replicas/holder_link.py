@@ -12,7 +12,7 @@ from functools import partial
 from typing import Protocol
 
 from emceepee.backends.http1.http_failures import HttpFailure
-from emceepee.backends.http1.origin import Address, Origin
+from emceepee.backends.http1.origin import Address, HttpOrigin
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.clock import Handle, epoch_milliseconds
 from emceepee.guard.caller_identity import CallerIdentity
@@ -208,7 +208,7 @@ class HolderLink:
             self._timer = None
 
 
-def _origin(address: str) -> Origin:
+def _origin(address: str) -> HttpOrigin:
     """Raises: ValueError."""
     scheme, _, path = address.partition(":")
-    return Origin.of_socket(path) if scheme == "unix" else Address.of(address).origin
+    return HttpOrigin.of_socket(path) if scheme == "unix" else Address.of(address).origin

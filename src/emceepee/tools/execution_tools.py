@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from emceepee.backends.caller_errors import first_text
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.connection import Connection
 from emceepee.errors import EmceepeeError, ExecutionFailed, NotAllowed, UnknownTool, cut_name
 from emceepee.sessions.lists.entry_list import list_everywhere
@@ -105,7 +105,7 @@ async def list_tools(params: ListTools, session: Session) -> ListedTools:
     server, name = compile_pattern("server", params.server), compile_pattern("tool", params.tool)
     tagged = with_tag(session.connections, params.tag)
     wanted = [connection for connection in tagged if server.search(connection.spec.name)]
-    listing = await list_everywhere(wanted, Kind.TOOLS, patience=limits.list_patience_seconds)
+    listing = await list_everywhere(wanted, ListKind.TOOLS, patience=limits.list_patience_seconds)
     found = [entry for entry in listing.entries if name.search(str(entry.get("name")))]
 
     def show(detail: Detail) -> JsonObject:
@@ -186,7 +186,7 @@ def seconds(milliseconds: int | None) -> float | None:
 async def _unknown_tool(connection: Connection, name: str, answer: str, whole: JsonObject) -> UnknownTool | None:
     """After a failure only: a backend may well serve a tool that it does not list."""
     try:
-        known = [str(tool.get("name")) for tool in await connection.lists.entries(Kind.TOOLS)]
+        known = [str(tool.get("name")) for tool in await connection.lists.entries(ListKind.TOOLS)]
     except EmceepeeError:
         return None
     if name in known:

@@ -4,7 +4,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.errors import Unsupported
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
@@ -66,7 +66,7 @@ class Completion(TypedDict):
 @tool(title="List servers' prompts", effect=READS, load=found_by("MCP prompts slash commands"), unlisted=("detail",))
 async def list_prompts(params: ListOf, session: Session) -> ListedPrompts:
     """List servers' prompts and their arguments."""
-    return cast(ListedPrompts, await list_kind(Kind.PROMPTS, params, session))
+    return cast(ListedPrompts, await list_kind(ListKind.PROMPTS, params, session))
 
 
 @tool(title="Get a prompt", effect=READS, load=found_by("MCP prompt text template"), unlisted=("max_bytes",))

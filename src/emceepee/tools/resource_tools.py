@@ -5,7 +5,7 @@ from typing import Annotated, NotRequired, TypedDict, cast
 
 from pydantic import Field
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.connection import Connection
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.errors import Unsupported
@@ -32,9 +32,9 @@ def _named(entry: JsonObject) -> JsonObject:
 
 
 ENTRIES = {
-    Kind.RESOURCES: Entries("list_resources", Kind.RESOURCES.key, "uri", _named),
-    Kind.TEMPLATES: Entries("list_resource_templates", Kind.TEMPLATES.key, "uriTemplate", _named),
-    Kind.PROMPTS: Entries("list_prompts", Kind.PROMPTS.key, "name", described),
+    ListKind.RESOURCES: Entries("list_resources", ListKind.RESOURCES.key, "uri", _named),
+    ListKind.TEMPLATES: Entries("list_resource_templates", ListKind.TEMPLATES.key, "uriTemplate", _named),
+    ListKind.PROMPTS: Entries("list_prompts", ListKind.PROMPTS.key, "name", described),
 }
 
 
@@ -98,8 +98,10 @@ async def list_resources(params: ListOf, session: Session) -> ListedResources:
     """List servers' resources, for read_resource."""
     own = [{"server": RESERVED_NAME, **entry} for entry in LISTED]
     if params.server == RESERVED_NAME:
-        return cast(ListedResources, page(own, params, ENTRIES[Kind.RESOURCES], room=session.limits.list_reply_bytes))
-    listed = await list_kind(Kind.RESOURCES, params, session, own if params.server is None else [])
+        return cast(
+            ListedResources, page(own, params, ENTRIES[ListKind.RESOURCES], room=session.limits.list_reply_bytes)
+        )
+    listed = await list_kind(ListKind.RESOURCES, params, session, own if params.server is None else [])
     return cast(ListedResources, listed)
 
 
@@ -111,7 +113,7 @@ async def list_resources(params: ListOf, session: Session) -> ListedResources:
 )
 async def list_resource_templates(params: ListOf, session: Session) -> ListedTemplates:
     """List servers' resource templates: URIs to fill in for read_resource."""
-    return cast(ListedTemplates, await list_kind(Kind.TEMPLATES, params, session))
+    return cast(ListedTemplates, await list_kind(ListKind.TEMPLATES, params, session))
 
 
 @tool(
@@ -168,7 +170,7 @@ async def unsubscribe_resource(params: OneResource, session: Session, caller: Re
     return {"unsubscribed": params.uri}
 
 
-async def list_kind(kind: Kind, params: ListOf, session: Session, own: Sequence[JsonObject] = ()) -> JsonObject:
+async def list_kind(kind: ListKind, params: ListOf, session: Session, own: Sequence[JsonObject] = ()) -> JsonObject:
     """One kind of entry over the servers asked for, then emceepee's own."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
     listing = await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds)

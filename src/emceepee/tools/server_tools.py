@@ -6,7 +6,7 @@ from typing import Annotated, NotRequired, TypedDict, TypeVar, cast
 
 from pydantic import Field, field_validator
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.process.stderr_lines import stderr_excerpt
 from emceepee.backends.spec import OWN_HEADERS, Provenance, ServerEntry
 from emceepee.errors import EmceepeeError, LoginNeeded
@@ -143,7 +143,7 @@ async def add_server(params: AddServer, session: Session, caller: RequestContext
         session.servers.ask_for_login(params.name, caller.asker)
         return _with_status(AddedServer(server=view))
     try:
-        tools = len(await connection.lists.entries(Kind.TOOLS))
+        tools = len(await connection.lists.entries(ListKind.TOOLS))
     except EmceepeeError as error:
         return _with_status(AddedServer(server=view, tools=0, toolsError=str(error)))
     view["tools"] = tools

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
@@ -104,7 +104,7 @@ async def test_a_modern_list_without_a_time_is_kept_only_while_its_changes_are_h
         kept = asked_for(backend)
         assert await names(scene) == ["one"]
         assert asked_for(backend) == kept
-        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        listen.fail(LinkError(LinkFailure.UNREACHABLE, "the stream was cut"))
         await scene.clock.advance(0.1)
         await backend.next_asked(LISTEN)
         offer(backend, "two")
@@ -130,7 +130,7 @@ async def test_a_failed_list_is_an_error_of_that_server_only_and_is_asked_for_ag
     offer(good, "a")
 
     def broken(_: JsonObject) -> JsonObject:
-        raise LinkError(Failure.PROTOCOL, "not a list")
+        raise LinkError(LinkFailure.PROTOCOL, "not a list")
 
     bad.answers["tools/list"] = broken
     async with a_scene(good=good, bad=bad) as scene:
@@ -146,6 +146,6 @@ async def test_a_list_is_read_again_if_the_line_broke_under_it() -> None:
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:
         listing = scene.start("list_tools", detail="names")
-        (await backend.next_asked("tools/list")).fail(LinkError(Failure.UNREACHABLE, "the connection was reset"))
+        (await backend.next_asked("tools/list")).fail(LinkError(LinkFailure.UNREACHABLE, "the connection was reset"))
         (await backend.next_asked("tools/list")).reply(**tools("a"))
         assert [tool["name"] for tool in (await listing)["structuredContent"]["tools"]] == ["a"]

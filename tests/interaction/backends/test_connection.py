@@ -3,14 +3,14 @@
 import asyncio
 
 from emceepee.backends.connection import Connection
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene
 
-DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
+DOWN = LinkError(LinkFailure.UNREACHABLE, "connection refused", may_have_run=False)
 
 
 def printed(scene: Scene) -> tuple[str, str]:

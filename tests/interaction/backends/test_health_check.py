@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.sessions.session import Session
 from emceepee.state.limits import Limits
 from emceepee.telemetry import spans
@@ -19,7 +19,7 @@ def checks(backend: ScriptedBackend) -> int:
 
 
 def silent(_: JsonObject) -> JsonObject:
-    raise LinkError(Failure.UNREACHABLE, "no answer")
+    raise LinkError(LinkFailure.UNREACHABLE, "no answer")
 
 
 def lively(_: JsonObject) -> JsonObject:
@@ -153,7 +153,7 @@ async def test_a_new_link_starts_healthy_and_only_the_new_one_is_checked() -> No
 async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off() -> None:
     gone, unchecked = ScriptedBackend(), ScriptedBackend()
     async with a_scene(one=gone) as scene:
-        gone.refuses = LinkError(Failure.UNREACHABLE, "connection refused")
+        gone.refuses = LinkError(LinkFailure.UNREACHABLE, "connection refused")
         gone.link.break_off("the line went dead")
         await scene.clock.advance(1200)
         assert checks(gone) == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
@@ -13,7 +13,7 @@ from support.sessions.recorded_events import RecordedEvents
 from support.sessions.scene import Scene, a_scene
 
 REASON = "reconnect_server was called"
-DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
+DOWN = LinkError(LinkFailure.UNREACHABLE, "connection refused", may_have_run=False)
 
 
 async def a_task_that_asks(scene: Scene, backend: ScriptedBackend) -> "asyncio.Future[Any]":

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import Asked, ScriptedBackend
 from support.fakes.clock import settle
@@ -111,7 +111,7 @@ async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_ag
         await subscribed(scene, backend, "note://a")
         listen = await listed(scene, backend)
         scene.events()
-        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        listen.fail(LinkError(LinkFailure.UNREACHABLE, "the stream was cut"))
         await scene.clock.advance(0.1)
         again = await backend.next_asked(LISTEN)
         assert wanted(again) == wanted(listen)
@@ -130,10 +130,10 @@ async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_ag
 async def test_a_listen_that_cannot_be_opened_again_shows_that_the_server_is_gone() -> None:
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
-        listen.fail(LinkError(Failure.UNREACHABLE, "the stream was cut"))
+        listen.fail(LinkError(LinkFailure.UNREACHABLE, "the stream was cut"))
         await scene.clock.advance(0.1)
         again = await backend.next_asked(LISTEN)
-        again.fail(LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False))
+        again.fail(LinkError(LinkFailure.UNREACHABLE, "connection refused", may_have_run=False))
         await settle()
         assert scene.status("one") == "reconnecting"
 

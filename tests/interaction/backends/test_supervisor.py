@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.spec import RestartConfig, StdioTarget
 from emceepee.errors import BackendDisconnected
 from emceepee.state.limits import Limits
@@ -15,8 +15,8 @@ from support.backends.scripted_backend import ScriptedBackend
 from support.fakes.clock import settle
 from support.sessions.scene import Scene, a_scene, scripted_spec
 
-DOWN = LinkError(Failure.UNREACHABLE, "connection refused", may_have_run=False)
-CRASHED = LinkError(Failure.CLOSED, "exited with code 3")
+DOWN = LinkError(LinkFailure.UNREACHABLE, "connection refused", may_have_run=False)
+CRASHED = LinkError(LinkFailure.CLOSED, "exited with code 3")
 DONE: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 
 
@@ -114,7 +114,7 @@ async def test_a_server_that_is_not_to_be_restarted_stays_disconnected_until_ask
 
 async def test_a_program_that_is_not_there_is_not_tried_again() -> None:
     backend = process()
-    backend.refuses = LinkError(Failure.UNREACHABLE, "there is no program 'one' on the PATH")
+    backend.refuses = LinkError(LinkFailure.UNREACHABLE, "there is no program 'one' on the PATH")
     async with a_scene(one=backend) as scene:
         await scene.clock.advance(3600)
         assert (scene.status("one"), len(backend.dials)) == ("error", 1)
@@ -150,7 +150,7 @@ async def test_a_call_whose_try_fails_is_told_when_the_next_one_is() -> None:
 async def test_a_call_that_finds_out_that_the_server_is_gone_is_sent_on_the_next_link() -> None:
     """The server was restarted and no longer knows our session: the caller never notices."""
     backend = http()
-    gone = [LinkError(Failure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)]
+    gone = [LinkError(LinkFailure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)]
 
     def answer(_: JsonObject) -> JsonObject:
         if gone:
@@ -180,7 +180,7 @@ async def test_whatever_finds_out_that_the_server_is_gone_reconnects_it_and_succ
 
         def forgotten(_: JsonObject) -> JsonObject:
             backend.answers = answers
-            raise LinkError(Failure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)
+            raise LinkError(LinkFailure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)
 
         backend.answers = dict.fromkeys(answers, forgotten)
         result = await scene.value(tool, **arguments.get(tool, {}))
@@ -193,7 +193,7 @@ async def test_a_call_that_may_have_run_is_never_sent_again() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         waiting = scene.start("execute_tool", server="one", tool="echo")
-        (await backend.next_asked()).fail(LinkError(Failure.UNREACHABLE, "the connection was reset"))
+        (await backend.next_asked()).fail(LinkError(LinkFailure.UNREACHABLE, "the connection was reset"))
         error = (await waiting)["structuredContent"]["error"]
         assert error["details"]["mayHaveRun"] is True
         assert [method for method, _ in backend.seen].count("tools/call") == 1

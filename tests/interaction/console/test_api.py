@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.console.api import ConsoleApi
 from emceepee.console.console_request import ConsoleRequest
 from emceepee.console.feed import session_view
@@ -224,7 +224,7 @@ async def test_a_recording_that_nobody_took_ends_with_its_connection_and_leaves_
 async def test_a_recording_that_could_not_begin_leaves_its_room_to_others() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk, backend = Desk(scene), scene.backends["one"]
-        backend.refuses = LinkError(Failure.UNREACHABLE, "no such host")
+        backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no such host")
         for _ in range(5):
             assert "no such host" in str(await desk.refused("/console/record", server="one"))
         backend.refuses = None

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from emceepee.backends.http1.client_connection import ClientConnection
-from emceepee.backends.http1.origin import Origin
+from emceepee.backends.http1.origin import HttpOrigin
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.replicas.delivery_reports import DeliveryReport
 from emceepee.replicas.holder_link import SETTLE_AFTER
@@ -201,7 +201,7 @@ async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
         caller = replicas.post(b"1")
         await caller.until_data()
         link = replicas.forwarder._links[replicas.holder]
-        connections, link._connections = link._connections, link.parts.pool.of(Origin(False, "127.0.0.1", 1))
+        connections, link._connections = link._connections, link.parts.pool.of(HttpOrigin(False, "127.0.0.1", 1))
         reset(caller)
         await eventually(lambda: link._attempts > 0, what="the holder could not be told")
         link._connections = connections

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import EmceepeeError, InvalidArguments
 from support.backends.scripted_backend import ScriptedBackend
@@ -46,7 +46,7 @@ async def test_another_session_of_the_principal_that_adds_it_meanwhile_has_it_to
 
 async def test_if_it_cannot_be_connected_all_are_told_the_same_after_one_try() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.UNREACHABLE, "no token")
+    backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
         adding = [asyncio.create_task(scene.session.servers.add(scripted_spec("demo"))) for _ in range(CALLERS)]
         async with asyncio.timeout(5):

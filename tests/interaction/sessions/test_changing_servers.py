@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.console.server_actions import masked_entry
 from emceepee.errors import ExecutionFailed, InvalidArguments, NotAllowed, UnknownBackend
@@ -43,7 +43,7 @@ async def test_settings_with_which_it_cannot_be_connected_change_nothing() -> No
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))
-        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1")
         with pytest.raises(ExecutionFailed, match=r"was not changed, because .*exited with code 1"):
             await scene.session.servers.replace(CHANGED)
         backend.refuses = None
@@ -79,7 +79,7 @@ async def test_who_takes_a_server_away_while_other_settings_are_tried_has_taken_
         await settle()
         removing = asyncio.create_task(getattr(other.servers, how)("demo"))
         await settle()
-        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1")
         backend.opens.set_result(None)
         with pytest.raises(ExecutionFailed):
             await changing
@@ -145,7 +145,7 @@ async def test_a_disabled_server_that_cannot_be_connected_stays_disabled() -> No
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(scripted_spec("demo"))
         await scene.session.servers.disable("demo")
-        backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1")
+        backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1")
         with pytest.raises(ExecutionFailed):
             await scene.session.servers.replace(CHANGED)
         assert (scene.session.connections, scene.session.servers.disabled) == ([], [scripted_spec("demo")])

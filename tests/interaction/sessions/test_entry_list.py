@@ -1,8 +1,8 @@
 import asyncio
 from typing import Any
 
-from emceepee.backends.catalog import Kind
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.catalog import ListKind
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.sessions.lists.entry_list import EntryList, list_everywhere
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend
@@ -12,7 +12,7 @@ from support.sessions.scene import Scene, a_scene
 PATIENCE = 0.05
 
 
-async def listed(scene: Scene, *servers: str, kind: Kind = Kind.TOOLS) -> EntryList:
+async def listed(scene: Scene, *servers: str, kind: ListKind = ListKind.TOOLS) -> EntryList:
     connections = [scene.session.connection(name) for name in servers]
     async with asyncio.timeout(5):
         return await list_everywhere(connections, kind, patience=PATIENCE)
@@ -39,7 +39,7 @@ async def test_a_backend_cannot_pass_as_another_one() -> None:
 
 async def test_a_backend_that_fails_is_named_and_hides_no_other() -> None:
     broken = ScriptedBackend()
-    broken.refuses = LinkError(Failure.UNREACHABLE, "no route")
+    broken.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     async with a_scene(broken=broken, good=ScriptedBackend(tools=["x"])) as scene:
         listing = await listed(scene, "broken", "good")
     assert names(listing) == [("good", "x")]

@@ -4,7 +4,7 @@ import weakref
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.errors import BackendDisconnected, EmceepeeError, ExecutionFailed, InvalidArguments, UnknownBackend
 from emceepee.sessions.servers.registry import ServerRegistry
@@ -62,7 +62,7 @@ async def test_a_server_is_added_only_once_it_is_connected() -> None:
 
 async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added_again() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr: no token")
+    backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1; its stderr: no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
         with pytest.raises(ExecutionFailed, match=r"was not added, because .*no token") as caught:
             await scene.session.servers.add(scripted_spec("demo"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.state.limits import Limits
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.wire.json_types import JsonObject
@@ -94,7 +94,7 @@ async def test_a_pattern_made_to_explode_returns_at_once() -> None:
 
 async def test_one_bad_server_never_hides_the_others() -> None:
     bad = ScriptedBackend()
-    bad.refuses = LinkError(Failure.UNREACHABLE, "no route")
+    bad.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     mute = ScriptedBackend()
     del mute.answers["tools/list"]
     limits = Limits(list_patience_seconds=0.05)
@@ -183,7 +183,7 @@ async def test_a_known_tool_that_the_backend_refuses_says_the_backends_error() -
 
 async def test_a_call_to_a_lost_server_says_what_to_do() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
-        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
+        scene.backends["demo"].refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
         scene.backends["demo"].link.break_off("exited with code 1")
         call = scene.start("execute_tool", server="demo", tool="echo")
         async with asyncio.timeout(5):

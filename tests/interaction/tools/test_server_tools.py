@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.spec import BackendSpec
 from emceepee.sessions.servers import registry
 from emceepee.wire.json_types import JsonObject
@@ -31,7 +31,7 @@ async def test_adding_a_server_connects_it_and_counts_its_tools() -> None:
 
 async def test_a_server_that_cannot_be_connected_is_not_added_and_says_why() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.UNREACHABLE, "exited with code 1; its stderr: no such option")
+    backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1; its stderr: no such option")
     async with a_scene(specs=NONE, demo=backend) as scene:
         error = await scene.error("add_server", **DEMO)
         assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
@@ -124,7 +124,7 @@ async def test_reconnecting_gives_a_fresh_line() -> None:
 
 async def test_reconnecting_in_vain_says_why() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
-        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
+        scene.backends["demo"].refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
         error = await scene.error("reconnect_server", name="demo")
         assert error["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
         assert "no route" in error["message"]
@@ -132,7 +132,7 @@ async def test_reconnecting_in_vain_says_why() -> None:
 
 async def test_the_list_shows_each_server_in_its_state() -> None:
     broken = ScriptedBackend()
-    broken.refuses = LinkError(Failure.UNREACHABLE, "no route")
+    broken.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     async with a_scene(good=ScriptedBackend(), broken=broken, lost=ScriptedBackend()) as scene:
         await scene.value("list_tools", server="good")
         scene.backends["lost"].link.break_off("exited")
@@ -192,7 +192,7 @@ async def test_no_credential_is_shown_anywhere() -> None:
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         shown = [await scene.call("add_server", name="demo", **secret), await scene.call("list_servers")]
         shown.append(await scene.call("get_server_status", server="demo"))
-        scene.backends["demo"].refuses = LinkError(Failure.UNREACHABLE, "no route")
+        scene.backends["demo"].refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
         shown.append(await scene.call("reconnect_server", name="demo"))
     assert "s3cret" not in str(shown)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.state.tool_filter import ToolFilter
 from emceepee.wire.json_types import JsonObject
 from support.backends.catalog_backend import text_result
@@ -205,7 +205,7 @@ async def test_an_unknown_server_cannot_be_imported(scene: Scene) -> None:
 
 async def test_a_server_whose_tools_cannot_be_listed_is_named() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.CLOSED, "nobody is there")
+    backend.refuses = LinkError(LinkFailure.CLOSED, "nobody is there")
     async with a_scene(tracker=backend) as scene:
         error = await failure_of(scene, "from servers import tracker\n1")
     assert (error["name"], 'server "tracker" cannot be listed' in error["message"]) == ("ImportError", True)
@@ -333,7 +333,7 @@ async def test_a_list_that_a_script_could_not_hold_is_cut_and_its_log_says_so(li
 
 async def test_a_server_that_is_missing_in_a_list_is_in_the_log() -> None:
     backend = ScriptedBackend()
-    backend.refuses = LinkError(Failure.CLOSED, "nobody is there")
+    backend.refuses = LinkError(LinkFailure.CLOSED, "nobody is there")
     async with a_scene(gone=backend, tracker=issue_tracker()) as scene:
         value = await run(scene, "len(await mcp.list_tools())")
     assert value["result"] == 3

@@ -9,7 +9,7 @@ from typing import Any
 
 from emceepee.backends.backend_metrics import BackendMetrics
 from emceepee.backends.era_memory import EraMemory
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError, ServerFacts
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, RpcError, ServerFacts
 from emceepee.backends.links.link_view import SharedResumption
 from emceepee.backends.links.shared_links import SharedLinks
 from emceepee.backends.links.subscriptions import ACKNOWLEDGED
@@ -144,7 +144,7 @@ class ScriptedLink:
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
         if self.closed.done():
-            raise LinkError(Failure.CLOSED, self.closed.result().reason, may_have_run=False)
+            raise LinkError(LinkFailure.CLOSED, self.closed.result().reason, may_have_run=False)
         params = params or {}
         self.backend.seen.append((method, params))
         scripted = self.backend.answers.get(method)
@@ -161,7 +161,7 @@ class ScriptedLink:
             raise
         if asked.answer.done():
             return asked.answer.result()
-        raise LinkError(Failure.CLOSED, self.closed.result().reason)
+        raise LinkError(LinkFailure.CLOSED, self.closed.result().reason)
 
     @property
     def is_busy(self) -> bool:
@@ -180,7 +180,7 @@ class ScriptedLink:
 
     async def send_answer(self, message: JsonObject) -> None:
         if self.closed.done():
-            raise LinkError(Failure.CLOSED, self.closed.result().reason)
+            raise LinkError(LinkFailure.CLOSED, self.closed.result().reason)
         self.backend.answered.append(message)
 
     def leave_session(self) -> None:

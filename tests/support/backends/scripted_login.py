@@ -17,7 +17,7 @@ from emceepee.backends.oauth.flow import (
     FlowEvent,
     FlowState,
     LoginTerms,
-    Send,
+    SendRequest,
 )
 from emceepee.backends.oauth.flow_step import step
 from emceepee.backends.oauth.metadata.challenge import Demand
@@ -110,7 +110,7 @@ class ScriptedLogin:
 
     def _go_on(self, state: FlowState, effects: tuple[FlowEffect, ...]) -> FlowState:
         for effect in effects:
-            if not isinstance(effect, Send):
+            if not isinstance(effect, SendRequest):
                 self.effects.append(effect)
                 continue
             self.sent.append(effect.request)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from emceepee.backends import catalog
-from emceepee.backends.catalog import Catalog, Kind
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.catalog import Catalog, ListKind
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.lifecycle import TaskOwner
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_backend import ScriptedBackend, ScriptedLink
@@ -38,7 +38,7 @@ class Shelf:
         """The test answers."""
         del self.backend.answers[method]
 
-    async def names(self, kind: Kind = Kind.TOOLS) -> list[str]:
+    async def names(self, kind: ListKind = ListKind.TOOLS) -> list[str]:
         async with asyncio.timeout(5):
             return [str(entry["name"]) for entry in await self.catalog.entries(kind)]
 
@@ -81,7 +81,7 @@ async def test_a_list_without_end_is_given_up_after_the_most_pages(repository: S
     with pytest.raises(LinkError, match="tools/list did not end after 5 pages"):
         await repository.names()
     assert repository.asks() == 5
-    assert repository.catalog.known(Kind.TOOLS) is None
+    assert repository.catalog.known(ListKind.TOOLS) is None
 
 
 async def test_a_list_with_too_many_entries_is_refused_in_words(repository: Shelf) -> None:
@@ -117,10 +117,10 @@ async def test_a_list_is_kept_until_the_backend_says_that_it_changed(repository:
 
 
 async def test_changed_resources_make_their_templates_old_too(repository: Shelf) -> None:
-    for kind in (Kind.RESOURCES, Kind.TEMPLATES):
+    for kind in (ListKind.RESOURCES, ListKind.TEMPLATES):
         await repository.names(kind)
     repository.catalog.invalidate("notifications/resources/list_changed")
-    assert repository.catalog.known(Kind.RESOURCES) is repository.catalog.known(Kind.TEMPLATES) is None
+    assert repository.catalog.known(ListKind.RESOURCES) is repository.catalog.known(ListKind.TEMPLATES) is None
 
 
 async def test_many_askers_at_once_cause_one_request(repository: Shelf) -> None:
@@ -170,7 +170,7 @@ async def test_an_old_list_that_arrives_after_the_change_is_not_kept(repository:
     old.reply(tools=[{"name": "old"}])
     async with asyncio.timeout(5):
         await before
-    assert repository.catalog.known(Kind.TOOLS) is None
+    assert repository.catalog.known(ListKind.TOOLS) is None
 
 
 async def test_a_failure_reaches_every_asker_and_the_next_one_tries_anew(repository: Shelf) -> None:
@@ -191,13 +191,13 @@ async def _code(repository: Shelf) -> int | None:
 
 async def test_a_capability_that_is_missing_is_an_empty_list_without_asking(repository: Shelf) -> None:
     del repository.link.facts.capabilities["prompts"]
-    assert await repository.names(Kind.PROMPTS) == []
+    assert await repository.names(ListKind.PROMPTS) == []
     assert repository.backend.seen == []
 
 
 async def test_a_method_that_is_missing_behind_its_capability_is_an_empty_list(repository: Shelf) -> None:
     repository.by_hand("resources/templates/list")
-    asking = repository.tasks.spawn(repository.names(Kind.TEMPLATES))
+    asking = repository.tasks.spawn(repository.names(ListKind.TEMPLATES))
     (await repository.backend.next_asked("resources/templates/list")).refuse(-32601, "Method not found")
     async with asyncio.timeout(5):
         assert await asking == []
@@ -219,13 +219,13 @@ async def test_an_answer_without_a_list_is_a_failure_of_the_protocol(repository:
     repository.pages(page)
     with pytest.raises(LinkError, match="has no list of tools") as caught:
         await repository.names()
-    assert caught.value.failure is Failure.PROTOCOL
+    assert caught.value.failure is LinkFailure.PROTOCOL
 
 
 async def test_entries_that_are_no_objects_are_left_out_and_the_others_are_untouched(repository: Shelf) -> None:
     odd = {"name": "a", "unknown": {"x": None}, "inputSchema": None}
     repository.pages({"tools": [odd, 5, None, "x"]})
-    assert await repository.catalog.entries(Kind.TOOLS) == [odd]
+    assert await repository.catalog.entries(ListKind.TOOLS) == [odd]
 
 
 async def test_a_modern_list_is_good_for_as_long_as_it_says() -> None:
@@ -273,8 +273,8 @@ async def test_askers_are_told_even_if_the_fetch_had_not_begun(repository: Shelf
 
 async def _closed(repository: Shelf) -> bool:
     with pytest.raises(LinkError) as caught:
-        await repository.catalog.entries(Kind.TOOLS)
-    return caught.value.failure is Failure.CLOSED
+        await repository.catalog.entries(ListKind.TOOLS)
+    return caught.value.failure is LinkFailure.CLOSED
 
 
 async def test_headers_that_repeat_arguments_follow_the_newest_list(

@@ -6,11 +6,11 @@ import pytest
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from emceepee.backends import negotiation
-from emceepee.backends.link import Failure, LinkError, RpcError, ServerFacts
+from emceepee.backends.link import LinkError, LinkFailure, RpcError, ServerFacts
 from emceepee.backends.negotiation import (
     CLIENT_CAPABILITIES,
     EndedByProbe,
-    Terms,
+    NegotiationTerms,
     envelope,
     mode_hint,
     negotiate,
@@ -63,7 +63,7 @@ class Backend:
 
     async def negotiate(self, mode: Mode = "auto") -> ServerFacts:
         async with asyncio.timeout(5):
-            return await negotiate(self.discover, self.initialize, Terms(mode))
+            return await negotiate(self.discover, self.initialize, NegotiationTerms(mode))
 
 
 @pytest.fixture
@@ -100,8 +100,8 @@ async def test_a_backend_that_does_not_know_the_probe_is_initialized() -> None:
     [
         RpcError({"code": -32600, "message": "send initialize first"}),
         RpcError({"code": -32022, "message": "unsupported"}),
-        LinkError(Failure.REFUSED, "HTTP 400", status=400),
-        LinkError(Failure.PROTOCOL, "odd"),
+        LinkError(LinkFailure.REFUSED, "HTTP 400", status=400),
+        LinkError(LinkFailure.PROTOCOL, "odd"),
     ],
 )
 async def test_any_refusal_of_the_probe_leads_to_the_handshake(refusal: Exception) -> None:
@@ -111,9 +111,9 @@ async def test_any_refusal_of_the_probe_leads_to_the_handshake(refusal: Exceptio
 @pytest.mark.parametrize(
     "outage",
     [
-        LinkError(Failure.UNREACHABLE, "no route", may_have_run=False),
-        LinkError(Failure.REFUSED, "HTTP 401", status=401),
-        LinkError(Failure.REFUSED, "HTTP 403", status=403),
+        LinkError(LinkFailure.UNREACHABLE, "no route", may_have_run=False),
+        LinkError(LinkFailure.REFUSED, "HTTP 401", status=401),
+        LinkError(LinkFailure.REFUSED, "HTTP 403", status=403),
     ],
 )
 async def test_an_outage_is_no_verdict_on_the_era(outage: Exception) -> None:
@@ -124,8 +124,8 @@ async def test_an_outage_is_no_verdict_on_the_era(outage: Exception) -> None:
     assert backend.asked == ["server/discover"]
 
 
-@pytest.mark.parametrize("failure", [Failure.UNREACHABLE, Failure.CLOSED])
-async def test_a_link_that_ends_during_the_probe_can_tell_nothing_but_that(failure: Failure) -> None:
+@pytest.mark.parametrize("failure", [LinkFailure.UNREACHABLE, LinkFailure.CLOSED])
+async def test_a_link_that_ends_during_the_probe_can_tell_nothing_but_that(failure: LinkFailure) -> None:
     backend = Backend(discover=LinkError(failure, "it exited"), initialize=LEGACY)
     with pytest.raises(EndedByProbe, match="it exited") as caught:
         await backend.negotiate()
@@ -140,7 +140,7 @@ async def test_the_same_of_a_server_that_ends_when_more_comes_after_the_probe() 
         while "initialize" not in backend.silent:
             await settle()
         for waiting in backend.silent.values():
-            waiting.set_exception(LinkError(Failure.CLOSED, "it exited"))
+            waiting.set_exception(LinkError(LinkFailure.CLOSED, "it exited"))
         with pytest.raises(EndedByProbe, match="it exited"):
             await negotiating
 
@@ -148,13 +148,13 @@ async def test_the_same_of_a_server_that_ends_when_more_comes_after_the_probe() 
 @pytest.mark.parametrize(
     ("mode", "error", "is_named"),
     [
-        ("legacy", LinkError(Failure.CLOSED, "it exited"), True),
+        ("legacy", LinkError(LinkFailure.CLOSED, "it exited"), True),
         ("2026-07-28", NOT_FOUND, True),
         ("2026-07-28", TimeoutError(), True),
-        ("2026-07-28", LinkError(Failure.UNREACHABLE, "no route"), False),
-        ("legacy", LinkError(Failure.REFUSED, "HTTP 401", status=401), False),
+        ("2026-07-28", LinkError(LinkFailure.UNREACHABLE, "no route"), False),
+        ("legacy", LinkError(LinkFailure.REFUSED, "HTTP 401", status=401), False),
         ("auto", TimeoutError(), True),
-        ("auto", LinkError(Failure.CLOSED, "it exited"), False),
+        ("auto", LinkError(LinkFailure.CLOSED, "it exited"), False),
     ],
 )
 def test_the_mode_is_named_where_another_one_could_help(mode: Mode, error: Exception, is_named: bool) -> None:
@@ -180,7 +180,7 @@ async def test_a_handshake_that_chooses_an_unknown_version_fails() -> None:
     backend = Backend(discover=NOT_FOUND, initialize={**LEGACY, "protocolVersion": "1999-01-01"})
     with pytest.raises(LinkError, match="unknown protocol version '1999-01-01'") as caught:
         await backend.negotiate()
-    assert caught.value.failure is Failure.PROTOCOL
+    assert caught.value.failure is LinkFailure.PROTOCOL
 
 
 @pytest.mark.usefixtures("impatient")

@@ -23,7 +23,7 @@ from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.backends.http1.origin import place_of
 from emceepee.backends.http1.response import HttpResponse
-from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, RpcError, ServerFacts
+from emceepee.backends.link import LinkError, LinkFailure, LinkLifetime, Listener, RpcError, ServerFacts
 from emceepee.backends.links.client_messages import (
     NEVER_CANCELLED,
     cancel_message,
@@ -33,7 +33,7 @@ from emceepee.backends.links.client_messages import (
     request_message,
 )
 from emceepee.backends.links.inbound import Inbound
-from emceepee.backends.negotiation import Envelopes, Terms, envelope, has_ended, negotiate
+from emceepee.backends.negotiation import Envelopes, NegotiationTerms, envelope, has_ended, negotiate
 from emceepee.backends.tasks.task_messages import TASK_METHODS
 from emceepee.clock import Clock
 from emceepee.ids import request_numbers
@@ -70,13 +70,13 @@ class HttpLink(LinkLifetime):
         self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
         self._in_flight: dict[asyncio.Task[Any], bool] = {}  # requests; True: cancelled by the close
-        self._terms = Terms()
+        self._terms = NegotiationTerms()
         self._is_probing = False  # whether `_probe` is running
         self._is_forgotten = False  # the backend has lost our session, or was asked to end it
         self._leaves_session = False
         self.facts = ServerFacts()
 
-    async def start(self, terms: Terms, resumption: object | None = None) -> None:
+    async def start(self, terms: NegotiationTerms, resumption: object | None = None) -> None:
         self._terms = terms
         if not (isinstance(resumption, Resumption) and await self._resume_session(resumption)):
             self.facts = await negotiate(self._discover, self._initialize, terms)
@@ -132,7 +132,7 @@ class HttpLink(LinkLifetime):
             self._wire.forget_session()  # even if cancelled: the next link may still resume it
             self._is_forgotten = False
             self._wire.set_header(VERSION_HEADER, None)
-            if isinstance(error, LinkError) and error.failure is not Failure.UNREACHABLE:
+            if isinstance(error, LinkError) and error.failure is not LinkFailure.UNREACHABLE:
                 return False
             raise
         return True
@@ -212,7 +212,7 @@ class HttpLink(LinkLifetime):
         try:
             return await self._exchange(method, params, headers, meta)
         except LinkError as error:
-            if not has_ended(error) or error.failure is Failure.CLOSED:
+            if not has_ended(error) or error.failure is LinkFailure.CLOSED:
                 raise
         return await self._exchange(method, params, headers, meta)
 
@@ -239,7 +239,7 @@ class HttpLink(LinkLifetime):
         except asyncio.CancelledError:
             if task is not None and self._in_flight.get(task):
                 task.uncancel()
-                raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
+                raise LinkError(LinkFailure.CLOSED, self.closed.result().reason) from None
             if meta is None and method not in NEVER_CANCELLED:  # 2026-07-28: closing the response cancels
                 self._notify_soon(self._wire.send_message(cancel_message(number)))
             raise
@@ -259,10 +259,10 @@ class HttpLink(LinkLifetime):
             try:
                 return self._check_answer(decode(body), number)
             except Unreadable as error:
-                raise LinkError(Failure.PROTOCOL, f"the answer is {error}") from error
+                raise LinkError(LinkFailure.PROTOCOL, f"the answer is {error}") from error
             except ValueError as error:
                 raise LinkError(
-                    Failure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
+                    LinkFailure.PROTOCOL, f"HTTP {response.status} with a body that is not JSON: {error}"
                 ) from error
         questions: set[asyncio.Task[None]] = set()
         try:
@@ -279,7 +279,7 @@ class HttpLink(LinkLifetime):
         finally:
             for question in list(questions):  # the end of the stream ends the questions asked on it
                 question.cancel()
-        raise LinkError(Failure.UNREACHABLE, "the server ended the stream without an answer")
+        raise LinkError(LinkFailure.UNREACHABLE, "the server ended the stream without an answer")
 
     def _check_answer(self, message: Any, number: int) -> Any:
         """Return the message if it answers our request. Raises: LinkError."""
@@ -294,11 +294,11 @@ class HttpLink(LinkLifetime):
 
     def _note_failure(self, error: RpcError | LinkError, method: str) -> None:
         """Check whether a failed request reveals that the session or the backend is lost."""
-        if isinstance(error, LinkError) and error.failure is Failure.SESSION_LOST:
+        if isinstance(error, LinkError) and error.failure is LinkFailure.SESSION_LOST:
             self._is_forgotten = True
         elif error.status in (BAD_REQUEST, NOT_FOUND) and self._wire.session_id and method != "ping":
             self._probe_soon(refusal=str(error))
-        elif isinstance(error, LinkError) and error.failure is Failure.UNREACHABLE and error.may_have_run:
+        elif isinstance(error, LinkError) and error.failure is LinkFailure.UNREACHABLE and error.may_have_run:
             self._probe_soon()
 
     # Messages that the backend sends unasked.
@@ -312,7 +312,7 @@ class HttpLink(LinkLifetime):
                         if self._inbound.is_crowded:
                             await self._inbound.wait_for_room()
         except LinkError as error:
-            self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            self._is_forgotten |= error.failure is LinkFailure.SESSION_LOST
             self.end(LinkEnd(LinkEndKind.LOST, str(error)))
 
     def _probe_soon(self, refusal: str | None = None) -> None:
@@ -336,7 +336,7 @@ class HttpLink(LinkLifetime):
         except TimeoutError:
             pass  # no answer is no proof
         except LinkError as error:
-            self._is_forgotten |= error.failure is Failure.SESSION_LOST
+            self._is_forgotten |= error.failure is LinkFailure.SESSION_LOST
             if not error.may_have_run:
                 self.end(LinkEnd(LinkEndKind.LOST, str(error)))
         finally:

@@ -15,7 +15,7 @@ from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.http_failures import HttpFailure, NotConnected, ResponseTooLarge
 from emceepee.backends.http1.origin import place_of
 from emceepee.backends.http1.response import HttpResponse
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.links.client_messages import names_none, names_request, unreadable
 from emceepee.backends.links.reopen_backoff import ANSWERS, PUSHES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
@@ -170,7 +170,7 @@ class HttpWire:
         """
         cursor, backoff, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
         while True:
-            asked, was_cut = 0.0, was_open and cursor.last_id is not None
+            pause, was_cut = 0.0, was_open and cursor.last_id is not None
             try:
                 with closing(await self._get(cursor)) as response:
                     if response.status != 200:
@@ -186,12 +186,12 @@ class HttpWire:
                     async with aclosing(self._pushes(response, cursor, was_cut=was_cut)) as messages:
                         async for message in messages:
                             yield message
-                asked = cursor.retry
+                pause = cursor.retry
             except NotConnected as error:
                 raise broken(self.url, error) from error
             except HttpFailure as error:
                 logger.debug("push stream broke: %s", error)
-            await self._clock.sleep(backoff.next_pause(asked))
+            await self._clock.sleep(backoff.next_pause(pause))
 
     async def _pushes(
         self, response: HttpResponse, cursor: Cursor, *, was_cut: bool
@@ -228,7 +228,7 @@ class HttpWire:
         if response.status >= 500:
             return
         refusal = await self._refusal(response)
-        if isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST:
+        if isinstance(refusal, LinkError) and refusal.failure is LinkFailure.SESSION_LOST:
             raise refusal
         cursor.last_id = None  # perhaps the server does not know this id
         try:
@@ -249,7 +249,7 @@ class HttpWire:
                 backoff.mark_opened()
                 return response
             raise _not_taken_up(await self._refusal(response))
-        raise LinkError(Failure.UNREACHABLE, "the stream was cut and could not be taken up again")
+        raise LinkError(LinkFailure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
     async def _open_beside(self, cursor: Cursor) -> HttpResponse | None:
         """Return another stream from the cursor's position, or None if the server refuses."""
@@ -295,22 +295,22 @@ class HttpWire:
             if number is not None and not names_request(key, number) and not names_none(key):
                 return misdirected(key)
             return RpcError(answered, status=status)
-        said = redirect_words(self.url, response) if 300 <= status < 400 else words
-        return refused(status, (said + through_proxy(self._http)).strip())
+        reason = redirect_words(self.url, response) if 300 <= status < 400 else words
+        return refused(status, (reason + through_proxy(self._http)).strip())
 
 
 def broken(url: str, error: HttpFailure) -> LinkError:
     if isinstance(error, ResponseTooLarge):
-        return LinkError(Failure.PROTOCOL, str(error))
+        return LinkError(LinkFailure.PROTOCOL, str(error))
     words = f"{place_of(url)} cannot be reached: {error}"
-    return LinkError(Failure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
+    return LinkError(LinkFailure.UNREACHABLE, words, may_have_run=not isinstance(error, NotConnected))
 
 
-def refused(status: int, said: str) -> LinkError:
-    words = f"HTTP {status} {said}".rstrip()
+def refused(status: int, reason: str) -> LinkError:
+    words = f"HTTP {status} {reason}".rstrip()
     if status == UNAUTHORIZED:
         words = f"it wants a login ({words}). {WHERE_A_TOKEN_GOES}"
-    return LinkError(Failure.REFUSED, words, status=status)
+    return LinkError(LinkFailure.REFUSED, words, status=status)
 
 
 def through_proxy(http: HttpClient) -> str:
@@ -320,7 +320,7 @@ def through_proxy(http: HttpClient) -> str:
 
 
 def unsendable(error: ValueError) -> LinkError:
-    return LinkError(Failure.REFUSED, f"the request cannot be sent: {error}")
+    return LinkError(LinkFailure.REFUSED, f"the request cannot be sent: {error}")
 
 
 def session_lost(status: int = 200) -> LinkError:
@@ -329,18 +329,20 @@ def session_lost(status: int = 200) -> LinkError:
     The backend answered before it looked at the request, so the request is safe to send again.
     """
     words = "the server no longer knows our session"
-    return LinkError(Failure.SESSION_LOST, words, status=status, may_have_run=False)
+    return LinkError(LinkFailure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
 def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
     """Return the error for a request whose stream cannot be resumed. The request may have run despite the refusal."""
-    is_lost = isinstance(refusal, LinkError) and refusal.failure is Failure.SESSION_LOST
-    failure = Failure.SESSION_LOST if is_lost else Failure.UNREACHABLE
+    is_lost = isinstance(refusal, LinkError) and refusal.failure is LinkFailure.SESSION_LOST
+    failure = LinkFailure.SESSION_LOST if is_lost else LinkFailure.UNREACHABLE
     return LinkError(failure, f"the stream was cut and could not be taken up again: {refusal}")
 
 
 def misdirected(key: object) -> LinkError:
-    return LinkError(Failure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted")
+    return LinkError(
+        LinkFailure.PROTOCOL, f"the answer names another request (id {str(key)[:40]}), and was not accepted"
+    )
 
 
 async def best_effort(work: Awaitable[Any], *, what: str, within: float = BEST_EFFORT_SECONDS) -> None:

@@ -9,9 +9,9 @@ from emceepee.backends.http.redirects import redirect_words, send
 from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.http_failures import HttpFailure
 from emceepee.backends.http1.origin import place_of
-from emceepee.backends.link import Failure, LinkError, Listener
+from emceepee.backends.link import LinkError, LinkFailure, Listener
 from emceepee.backends.links.duplex_link import DuplexLink
-from emceepee.backends.negotiation import Terms
+from emceepee.backends.negotiation import NegotiationTerms
 from emceepee.futures import let_others_run
 from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
 from emceepee.wire.codec import encode
@@ -26,7 +26,7 @@ class SseLink(DuplexLink):
         self._http, self._largest = http, largest
         self._endpoint: asyncio.Future[HttpClient] = asyncio.get_running_loop().create_future()
 
-    async def start(self, terms: Terms) -> None:
+    async def start(self, terms: NegotiationTerms) -> None:
         self._tasks.spawn(self._read_stream(), name="stream")
         await self._endpoint
         await self._negotiate(terms)
@@ -48,8 +48,8 @@ class SseLink(DuplexLink):
                 if response.status != 200 or response.content_type != "text/event-stream":
                     is_elsewhere = 300 <= response.status < 400
                     kind = f"{response.content_type} is no event stream"
-                    said = redirect_words(self._http.url, response, "GET") if is_elsewhere else kind
-                    refusal = refused(response.status, said + through_proxy(self._http))
+                    reason = redirect_words(self._http.url, response, "GET") if is_elsewhere else kind
+                    refusal = refused(response.status, reason + through_proxy(self._http))
                     self.end(_lost(str(refusal)), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)
@@ -73,7 +73,9 @@ class SseLink(DuplexLink):
                 endpoint = self._http.at(data.decode("utf-8", "replace"))
                 endpoint.set_header("content-type", "application/json")
             except ValueError as error:
-                raise LinkError(Failure.PROTOCOL, f"the server names an endpoint that cannot be: {error}") from error
+                raise LinkError(
+                    LinkFailure.PROTOCOL, f"the server names an endpoint that cannot be: {error}"
+                ) from error
             self._endpoint.set_result(endpoint)
         else:
             self._receive(data)
@@ -88,8 +90,8 @@ class SseLink(DuplexLink):
         if response.status >= 300:
             # On this transport, a refused message gets no answer on the stream. Without this error, its caller would
             # wait forever.
-            said = " ".join(body[:200].decode("utf-8", "replace").split())
-            raise refused(response.status, redirect_words(endpoint.url, response) if response.status < 400 else said)
+            reason = " ".join(body[:200].decode("utf-8", "replace").split())
+            raise refused(response.status, redirect_words(endpoint.url, response) if response.status < 400 else reason)
 
     async def _reply(self, message: JsonObject) -> None:
         await best_effort(self._send(message), what="answering the backend")

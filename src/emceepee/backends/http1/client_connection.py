@@ -264,8 +264,8 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _promises_to_last(headers: Mapping[str, str]) -> bool:
-    said = f"{headers.get('connection', '')},{headers.get('proxy-connection', '')}".lower()
-    return "keep-alive" in (word.strip() for word in said.split(","))
+    options = f"{headers.get('connection', '')},{headers.get('proxy-connection', '')}".lower()
+    return "keep-alive" in (word.strip() for word in options.split(","))
 
 
 def _has_length(headers: dict[str, str]) -> bool:

@@ -64,9 +64,9 @@ def _tls_words(error: ssl.SSLError) -> str:
         return words
     if error.reason in NO_TLS:
         return "it does not speak TLS there; perhaps its address begins with http://, and not with https://"
-    said = _plain(error.reason) if error.reason else str(error.strerror or error)
+    reason = _plain(error.reason) if error.reason else str(error.strerror or error)
     hint = f"; {MAY_WANT_CERTIFICATE}" if error.reason in HANDSHAKE_ENDED else ""
-    return f"TLS failed: {said}{hint}"
+    return f"TLS failed: {reason}{hint}"
 
 
 def _advice(code: int, settings: TlsSettings | None, proxy: Proxy | None) -> str:

@@ -17,7 +17,7 @@ from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.connect_errors import describe
 from emceepee.backends.http1.happy_eyeballs import open_socket, open_unix_socket
 from emceepee.backends.http1.http_failures import NotConnected
-from emceepee.backends.http1.origin import Origin
+from emceepee.backends.http1.origin import HttpOrigin
 from emceepee.backends.http1.proxies import Proxy, ProxyRules
 from emceepee.backends.http1.public_addresses import is_public
 from emceepee.backends.http1.resolver import Resolver, SocketAddress
@@ -34,7 +34,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 class PoolKey(NamedTuple):
     """Requests with the same key share connections. `is_public`: connect to public addresses only."""
 
-    origin: Origin
+    origin: HttpOrigin
     owner: str = ""
     is_public: bool = False
     tls: TlsSettings | None = None

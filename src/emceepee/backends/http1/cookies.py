@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-from emceepee.backends.http1.origin import Origin
+from emceepee.backends.http1.origin import HttpOrigin
 from emceepee.clock import Clock
 
 MOST_COOKIES = 50
@@ -35,7 +35,7 @@ class _Cookie:
 class CookieJar:
     """The cookies of one origin, which are sent to that origin only. An empty jar is false."""
 
-    def __init__(self, origin: Origin, clock: Clock) -> None:
+    def __init__(self, origin: HttpOrigin, clock: Clock) -> None:
         self._origin, self._clock = origin, clock
         self._cookies: dict[tuple[str, str], _Cookie] = {}
 
@@ -66,7 +66,7 @@ class CookieJar:
     def _cookie(self, line: str, path: str, now: datetime) -> _Cookie | None:
         pair, *rest = line.split(";")
         name, has_value, value = (part.strip(" \t") for part in pair.partition("="))
-        attributes = {key.strip().lower(): given.strip() for key, _, given in (part.partition("=") for part in rest)}
+        attributes = {key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in rest)}
         if not name or not has_value or len(pair) > LONGEST_COOKIE or _CANNOT_BE_SENT(name + value):
             return None
         if ("secure" in attributes and not self._origin.is_tls) or not self._is_ours(attributes.get("domain", "")):

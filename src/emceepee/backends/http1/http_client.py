@@ -201,9 +201,9 @@ class HttpClient:
         return line + b"\r\n" + encoded(self._fields | dict(headers))
 
     def _with_cookies(self, headers: Mapping[str, str]) -> dict[str, str]:
-        given = headers.get("cookie") or self._fields.get("cookie")
-        ours = self._jar.header(self._address.path)
-        both = "; ".join(part for part in (given, ours) if part)
+        configured = headers.get("cookie") or self._fields.get("cookie")
+        stored = self._jar.header(self._address.path)
+        both = "; ".join(part for part in (configured, stored) if part)
         return {**headers, "cookie": both} if both else dict(headers)
 
 

@@ -14,7 +14,7 @@ LONGEST_SOCKET_PATH = 103  # bytes; every supported system accepts this length
 _SENT_AS_THEY_ARE = "!$%&'()*+,/:;=?@[]~"  # includes "%", so that a quoted address is not quoted twice
 
 
-class Origin(NamedTuple):
+class HttpOrigin(NamedTuple):
     """The endpoint of a connection: a host and port, or a Unix socket."""
 
     is_tls: bool
@@ -22,7 +22,7 @@ class Origin(NamedTuple):
     port: int
 
     @classmethod
-    def of_socket(cls, path: str) -> "Origin":
+    def of_socket(cls, path: str) -> "HttpOrigin":
         """Return the origin of a Unix socket."""
         return cls(False, path, _UNIX)
 
@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    origin: Origin
+    origin: HttpOrigin
     authority: str  # the value of the Host header
     target: str
     credentials: str | None  # from the URL, as the value of an Authorization header
@@ -43,7 +43,7 @@ class Address:
         """Raises: ValueError."""
         if is_unix_url(url):
             path, target = _unix_parts(url)
-            origin = Origin.of_socket(path)
+            origin = HttpOrigin.of_socket(path)
             return cls(origin=origin, authority=_UNIX_HOST, target=_quoted(urlsplit(_HERE + target)), credentials=None)
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
@@ -54,7 +54,7 @@ class Address:
             raise ValueError("the address has a host that cannot be one")
         port = parts.port if parts.port is not None else _PORTS[parts.scheme]
         return cls(
-            origin=Origin(parts.scheme == "https", host, port),
+            origin=HttpOrigin(parts.scheme == "https", host, port),
             authority=authority(host, port if port != _PORTS[parts.scheme] else None),
             target=_quoted(parts),
             credentials=basic_credentials(parts),

@@ -12,7 +12,7 @@ from emceepee.backends.http1.connect_errors import describe
 from emceepee.backends.http1.connection_slots import ConnectionSlots
 from emceepee.backends.http1.connector import Connector, PoolKey
 from emceepee.backends.http1.http_failures import NotConnected
-from emceepee.backends.http1.origin import Origin
+from emceepee.backends.http1.origin import HttpOrigin
 from emceepee.backends.http1.proxies import DIRECT, Proxy, ProxyRules
 from emceepee.backends.http1.resolver import Resolver
 from emceepee.backends.http1.response import HttpResponse
@@ -86,7 +86,7 @@ class ConnectionPool:
             await pool.close()
 
     def of(
-        self, origin: Origin, *, owner: str = "", is_public: bool = False, tls: TlsSettings | None = None
+        self, origin: HttpOrigin, *, owner: str = "", is_public: bool = False, tls: TlsSettings | None = None
     ) -> "OriginPool":
         key = PoolKey(origin, owner, is_public, tls)
         found = self._origins.get(key)

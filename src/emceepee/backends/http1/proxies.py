@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from socket import inet_aton
 from urllib.parse import urlsplit
 
-from emceepee.backends.http1.origin import Origin, authority, basic_credentials
+from emceepee.backends.http1.origin import HttpOrigin, authority, basic_credentials
 
 HTTP_VARIABLE, HTTPS_VARIABLE, BYPASS_VARIABLE = "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"
 EXPECTED = "expected http://[USER:PASSWORD@]HOST[:PORT], or https:// for a proxy that speaks TLS itself"
@@ -24,7 +24,7 @@ class BadProxy(ValueError):
 class Proxy:
     """A proxy and its credentials. `variable` is the environment variable that names it."""
 
-    origin: Origin
+    origin: HttpOrigin
     variable: str
     credentials: str | None = field(default=None, repr=False)  # as a Proxy-Authorization header
 
@@ -47,7 +47,7 @@ class Proxy:
             raise BadProxy(f"{variable}: {EXPECTED}, and nothing more; in a password / ? # @ are %2F %3F %23 %40")
         if not host or not host.isprintable() or " " in host:
             raise BadProxy(f"{variable}: {EXPECTED}")
-        origin = Origin(parts.scheme == "https", host, port or _PORTS[parts.scheme])
+        origin = HttpOrigin(parts.scheme == "https", host, port or _PORTS[parts.scheme])
         return cls(origin=origin, variable=variable, credentials=basic_credentials(parts))
 
 
@@ -68,7 +68,7 @@ class ProxyRules:
             bypass=tuple(re.split(r"[\s,]+", _value(environment, BYPASS_VARIABLE).strip().lower())),
         )
 
-    def proxy_for(self, origin: Origin) -> Proxy | None:
+    def proxy_for(self, origin: HttpOrigin) -> Proxy | None:
         """Return the proxy for an origin, or None for a direct connection. Hosts on this machine need no proxy."""
         proxy = self.https if origin.is_tls else self.http
         if proxy is None or origin.socket_path is not None or _is_here(origin.host):

@@ -116,8 +116,8 @@ def _blaming(setting: str, file: str | None) -> Iterator[None]:
 def _words(setting: str, file: str, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
         return f"{file} holds another key than that of the certificate"
-    wanted = {"cert": "a certificate and its key", "key": "the certificate's key"}.get(setting, "certificates of CAs")
-    return f"{file}: expected {wanted} in PEM form ({error.reason or error})"
+    expected = {"cert": "a certificate and its key", "key": "the certificate's key"}.get(setting, "certificates of CAs")
+    return f"{file}: expected {expected} in PEM form ({error.reason or error})"
 
 
 def _refuse_to_ask() -> NoReturn:

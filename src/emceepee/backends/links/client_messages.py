@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.wire.codec import Unreadable
 from emceepee.wire.json_rpc import notification_message
 from emceepee.wire.json_types import JsonObject
@@ -71,10 +71,10 @@ def outcome(message: Any) -> JsonObject:
         if isinstance(result := message.get("result"), dict):
             return result
         if isinstance(result, Unreadable):
-            raise LinkError(Failure.PROTOCOL, f"the answer is {result}")
+            raise LinkError(LinkFailure.PROTOCOL, f"the answer is {result}")
         if isinstance(error := message.get("error"), dict):
             raise RpcError(error)
-    raise LinkError(Failure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")
+    raise LinkError(LinkFailure.PROTOCOL, f"the answer has neither a result object nor an error: {str(message)[:200]}")
 
 
 def unreadable(data: bytes, error: ValueError) -> JsonObject | None:

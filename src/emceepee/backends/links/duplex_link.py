@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.backends.link import LinkError, LinkFailure, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.links.client_messages import (
     NEVER_CANCELLED,
     NOT_JSON,
@@ -21,7 +21,7 @@ from emceepee.backends.links.client_messages import (
     unreadable,
 )
 from emceepee.backends.links.inbound import Inbound
-from emceepee.backends.negotiation import Envelopes, Terms, envelope, negotiate
+from emceepee.backends.negotiation import Envelopes, NegotiationTerms, envelope, negotiate
 from emceepee.futures import reject
 from emceepee.ids import request_numbers
 from emceepee.lifecycle import TaskOwner
@@ -54,7 +54,7 @@ class DuplexLink(LinkLifetime, ABC):
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None
         self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
-        self._terms = Terms()
+        self._terms = NegotiationTerms()
         self.facts = ServerFacts()
 
     # The public interface.
@@ -125,7 +125,7 @@ class DuplexLink(LinkLifetime, ABC):
         except LinkError:
             return  # closed in the meantime: nobody to notify
 
-    async def _negotiate(self, terms: Terms) -> None:
+    async def _negotiate(self, terms: NegotiationTerms) -> None:
         """Negotiate the era with the other end."""
         self._terms = terms
         self.facts = await negotiate(self._discover, self.request, terms)
@@ -158,7 +158,7 @@ class DuplexLink(LinkLifetime, ABC):
         if (message := unreadable(data, why)) is not None:
             return self._handle_message(message) and why is not NOT_JSON
         for number in ids_near_ends(data):
-            self._fail_request(number, LinkError(Failure.PROTOCOL, f"the answer is {why}"))
+            self._fail_request(number, LinkError(LinkFailure.PROTOCOL, f"the answer is {why}"))
         return False
 
     def _handle_message(self, message: Any) -> bool:
@@ -183,7 +183,7 @@ class DuplexLink(LinkLifetime, ABC):
 
     def _refuse_batch(self, batch: list[Any]) -> None:
         """Fail the requests that an oversized batch answers."""
-        error = LinkError(Failure.PROTOCOL, f"the answer came in a batch of more than {MOST_IN_BATCH} messages")
+        error = LinkError(LinkFailure.PROTOCOL, f"the answer came in a batch of more than {MOST_IN_BATCH} messages")
         for part in batch:
             if isinstance(part, dict) and "method" not in part and "id" in part:
                 self._fail_request(number_of(part["id"]), error)

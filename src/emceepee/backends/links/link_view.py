@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from emceepee.backends.link import Failure, Link, LinkError, LinkLifetime, Listener, ServerFacts
+from emceepee.backends.link import Link, LinkError, LinkFailure, LinkLifetime, Listener, ServerFacts
 from emceepee.backends.links.shared_access import ASKING
 from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.tasks.own_tasks import OwnTasks
@@ -101,7 +101,7 @@ class LinkView(LinkLifetime):
             task = asyncio.current_task()
             if not self.closed.done() or (task is not None and task.cancelling()):
                 raise
-            raise LinkError(Failure.CLOSED, self.closed.result().reason) from None
+            raise LinkError(LinkFailure.CLOSED, self.closed.result().reason) from None
         except LinkError:
             await _next_turn()  # callers of a failed call have then seen its cause
             raise

@@ -17,7 +17,7 @@ from emceepee.backends.oauth.tokens import TokenSet, TokenSlot
 ASKING: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
 
 
-class User(Protocol):
+class LinkUser(Protocol):
     """A session that uses the link. Either all users have access in the same way, or none has."""
 
     @property
@@ -27,7 +27,7 @@ class User(Protocol):
 class SharedAccess:
     """The link's `TokenSource`. `users` are the current users."""
 
-    def __init__(self, users: Iterable[User]) -> None:
+    def __init__(self, users: Iterable[LinkUser]) -> None:
         self._users = users
         self.last_out: TokenSource | None = None  # its token ends the server's session after all have left
 

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from emceepee.backends.backend_task import BackendTask
-from emceepee.backends.link import Failure, Link, LinkError, Listener, NoAccess, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, NoAccess, RpcError
 from emceepee.backends.links.link_view import CallOrigin, LinkView
 from emceepee.backends.links.shared_access import ASKING, SharedAccess
 from emceepee.backends.oauth.token_access import TokenSource
@@ -106,7 +106,7 @@ class SharedLink:
     @property
     def live(self) -> Link:
         if self._link is None:
-            raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+            raise LinkError(LinkFailure.CLOSED, "the connection was lost", may_have_run=False)
         return self._link
 
     async def join(self, view: LinkView) -> None:
@@ -119,7 +119,7 @@ class SharedLink:
             raise failure
         view.facts = self.live.facts
         if self.is_over:
-            raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+            raise LinkError(LinkFailure.CLOSED, "the connection was lost", may_have_run=False)
 
     async def _open(self, access: TokenSource | None) -> Exception | None:
         """Open the link. Return the error if that fails."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, RpcError
 from emceepee.backends.links.reopen_backoff import CHANGES, ReopenBackoff
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
@@ -27,8 +27,8 @@ _LIST_FLAGS = {"tools": "toolsListChanged", "prompts": "promptsListChanged", "re
 class _Listen:
     """One `subscriptions/listen` request, which stays open while it is needed."""
 
-    def __init__(self, wanted: JsonObject) -> None:
-        self.wanted = wanted
+    def __init__(self, filters: JsonObject) -> None:
+        self.filters = filters
         self.acknowledged: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.task: asyncio.Task[None] | None = None
 
@@ -66,7 +66,7 @@ class Subscriptions:
     def is_told_of_changes(self, capability: str) -> bool:
         """Return whether a 2026-07-28 backend currently reports changes to the lists of a capability."""
         flag = _LIST_FLAGS.get(capability)
-        return self._listen is not None and flag is not None and bool(self._listen.wanted.get(flag))
+        return self._listen is not None and flag is not None and bool(self._listen.filters.get(flag))
 
     # Link lifecycle.
 
@@ -77,7 +77,7 @@ class Subscriptions:
         self._link = None
         for listen in (self._listen, self._opening):
             if listen is not None:
-                listen.settle(LinkError(Failure.CLOSED, "the connection was lost"))
+                listen.settle(LinkError(LinkFailure.CLOSED, "the connection was lost"))
                 listen.end()
         self._listen = self._opening = None
 
@@ -136,7 +136,7 @@ class Subscriptions:
 
     def _live_link(self) -> Link:
         if self._link is None:
-            raise LinkError(Failure.CLOSED, "the connection was lost", may_have_run=False)
+            raise LinkError(LinkFailure.CLOSED, "the connection was lost", may_have_run=False)
         return self._link
 
     def listen_for_changes(self) -> None:
@@ -155,17 +155,17 @@ class Subscriptions:
             log.debug("listen_refused", error=str(error))
 
     async def _renew(self, link: Link) -> JsonObject:
-        """Open a listen request for everything wanted now, then close the old one. Return what is wanted.
+        """Open a listen request for everything that is followed now, then close the old one. Return its filters.
 
         Raises: RpcError, LinkError.
         """
         async with self._changing:
-            wanted: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
+            filters: JsonObject = dict(_list_flags(link)) if self._wants_lists else {}
             if self.uris:
-                wanted["resourceSubscriptions"] = sorted(self.uris)
+                filters["resourceSubscriptions"] = sorted(self.uris)
             old, fresh = self._listen, None
-            if wanted:
-                fresh = self._opening = _Listen(wanted)
+            if filters:
+                fresh = self._opening = _Listen(filters)
                 fresh.task = self._tasks.spawn(self._hold(link, fresh), name="listen")
                 try:
                     async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
@@ -175,7 +175,7 @@ class Subscriptions:
                     if not isinstance(error, TimeoutError):
                         raise
                     words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
-                    raise LinkError(Failure.PROTOCOL, words) from None
+                    raise LinkError(LinkFailure.PROTOCOL, words) from None
                 finally:
                     self._opening = None
             self._listen = fresh
@@ -185,11 +185,11 @@ class Subscriptions:
                 self._backoff.mark_opened()
                 if fresh.task is not None and fresh.task.done():  # it ended right after the acknowledgment
                     self._schedule_reopen(link)
-            return wanted
+            return filters
 
     async def _hold(self, link: Link, listen: _Listen) -> None:
         try:
-            await link.request("subscriptions/listen", {"notifications": listen.wanted}, origin=listen)
+            await link.request("subscriptions/listen", {"notifications": listen.filters}, origin=listen)
             error: Exception | None = None  # a regular end, perhaps without an acknowledgment
         except (RpcError, LinkError) as failure:
             error = failure
@@ -208,7 +208,7 @@ class Subscriptions:
             if link is not self._link or link.closed.done() or self._listen is not None:
                 return
             try:
-                wanted = await self._renew(link)
+                filters = await self._renew(link)
             except LinkError as error:
                 if not error.may_have_run:
                     link.end(LinkEnd(LinkEndKind.LOST, str(error)))
@@ -217,14 +217,14 @@ class Subscriptions:
                 self._wants_lists = False
                 return
             else:
-                self._notify_of_possible_changes(wanted)
+                self._notify_of_possible_changes(filters)
                 return
 
-    def _notify_of_possible_changes(self, wanted: JsonObject) -> None:
+    def _notify_of_possible_changes(self, filters: JsonObject) -> None:
         for key, flag in _LIST_FLAGS.items():
-            if wanted.get(flag):
+            if filters.get(flag):
                 self._notify(f"notifications/{key}/list_changed", {})
-        for uri in wanted.get("resourceSubscriptions", []):
+        for uri in filters.get("resourceSubscriptions", []):
             self._notify("notifications/resources/updated", {"uri": uri})
 
     def acknowledge(self) -> None:

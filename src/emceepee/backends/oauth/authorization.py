@@ -13,7 +13,7 @@ from emceepee.backends.oauth.metadata.scopes import OFFLINE, Scopes
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.oauth_messages import HttpAnswer, OAuthError, answered_object, error_in, plain
 from emceepee.backends.oauth.redirect_address import digest_in_path
-from emceepee.backends.oauth.tokens import TokenRefused, Unavailable
+from emceepee.backends.oauth.tokens import IssuerUnavailable, TokenRefused
 
 S256 = "S256"
 LONGEST_REDIRECT = 16 << 10
@@ -44,27 +44,27 @@ class AuthorizationCode:
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class LoginDenied:
     """The person or the authorization server denied access."""
 
     error: OAuthError
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class StrayRedirect:
     """The redirect does not answer this request, so the login continues to wait."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Forged:
+class ForgedRedirect:
     """The redirect matches the request, but another authorization server sent it. Its code must never be redeemed."""
 
     reason: str
 
 
-RedirectOutcome: TypeAlias = AuthorizationCode | Denied | Stray | Forged
+RedirectOutcome: TypeAlias = AuthorizationCode | LoginDenied | StrayRedirect | ForgedRedirect
 
 
 def code_challenge(verifier: str) -> str:
@@ -101,24 +101,26 @@ def read_redirect(redirect_url: str, request: AuthorizationRequest, server: Serv
     found, path = _parameters(redirect_url), _path(redirect_url)
     state = found.get("state")
     if state is None:
-        return Stray(f"The address has no state. {WHOLE_ADDRESS}")
+        return StrayRedirect(f"The address has no state. {WHOLE_ADDRESS}")
     if not hmac.compare_digest(state.encode(), request.state.encode()):
-        return Stray("The address belongs to another login, or to one that is over. Begin again")
+        return StrayRedirect("The address belongs to another login, or to one that is over. Begin again")
     expected = digest_in_path(_path(f"{request.redirect_uri}?"))
     if expected and not path:
-        return Stray(f"The address has no path. {WHOLE_ADDRESS}")
+        return StrayRedirect(f"The address has no path. {WHOLE_ADDRESS}")
     if digest_in_path(path) != expected:  # a proxy may change the rest of the address
-        return Forged(f"The answer came to the address of another authorization server than {server.issuer}")
+        return ForgedRedirect(f"The answer came to the address of another authorization server than {server.issuer}")
     issuer = found.get("iss")
     if issuer is not None and issuer != server.issuer:
-        return Forged(f"The answer comes from {plain(issuer)}, and {server.issuer} was asked")
+        return ForgedRedirect(f"The answer comes from {plain(issuer)}, and {server.issuer} was asked")
     if issuer is None and server.sends_issuer:
-        return Forged(f"The answer does not say that it comes from {server.issuer}, which says so in all its answers")
+        return ForgedRedirect(
+            f"The answer does not say that it comes from {server.issuer}, which says so in all its answers"
+        )
     if (error := found.get("error")) is not None:
-        return Denied(OAuthError(plain(error), plain(found.get("error_description", ""))))
+        return LoginDenied(OAuthError(plain(error), plain(found.get("error_description", ""))))
     if code := found.get("code"):
         return AuthorizationCode(code)
-    return Stray(f"The address has no code. {WHOLE_ADDRESS}")
+    return StrayRedirect(f"The address has no code. {WHOLE_ADDRESS}")
 
 
 def _parameters(url: str) -> dict[str, str]:
@@ -155,9 +157,9 @@ class DeviceCode:
     interval: float = POLL_SECONDS
 
 
-def read_device_answer(answer: HttpAnswer, now: datetime) -> DeviceCode | TokenRefused | Unavailable:
+def read_device_answer(answer: HttpAnswer, now: datetime) -> DeviceCode | TokenRefused | IssuerUnavailable:
     if answer.status >= 500:
-        return Unavailable(f"HTTP {answer.status}")
+        return IssuerUnavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:
         return TokenRefused(str(error), error)
     document = answered_object(answer)

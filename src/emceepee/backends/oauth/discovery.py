@@ -6,14 +6,14 @@ from typing import assert_never
 
 from emceepee.backends.oauth.authorization import S256
 from emceepee.backends.oauth.flow import (
-    Failed,
     FindingResource,
     FindingServer,
+    FlowFailed,
     Grantor,
     KeepRegistration,
     LoginTerms,
     Registering,
-    Send,
+    SendRequest,
     Step,
 )
 from emceepee.backends.oauth.metadata.metadata import (
@@ -35,7 +35,7 @@ from emceepee.backends.oauth.metadata.well_known import (
     same_issuer,
     server_metadata_urls,
 )
-from emceepee.backends.oauth.oauth_client import NoClient, OAuthClient, Register, identify, read_registration
+from emceepee.backends.oauth.oauth_client import NoClient, OAuthClient, RegistrationRequest, identify, read_registration
 from emceepee.backends.oauth.oauth_messages import HttpAnswer, error_in, get, post_json
 from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant
 from emceepee.backends.oauth.redirect_address import redirect_address
@@ -47,7 +47,7 @@ def begin(terms: LoginTerms) -> Step:
     first, *left = [url for url in urls if is_trustworthy(url, terms.server_url)] or [""]
     if not first:  # a server on a Unix socket has no URL at which it could publish metadata
         return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
-    return FindingResource(terms=terms, asked=first, left=tuple(left)), (Send(get(first)),)
+    return FindingResource(terms=terms, asked=first, left=tuple(left)), (SendRequest(get(first)),)
 
 
 def handle_resource_metadata(state: FindingResource, answer: HttpAnswer) -> Step:
@@ -63,7 +63,7 @@ def handle_resource_metadata(state: FindingResource, answer: HttpAnswer) -> Step
             return _use_resource(terms, found)
     if state.left:
         first, *left = state.left
-        return replace(state, asked=first, left=tuple(left)), (Send(get(first)),)
+        return replace(state, asked=first, left=tuple(left)), (SendRequest(get(first)),)
     return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
 
 
@@ -102,7 +102,7 @@ def _ask_server(terms: LoginTerms, resource: ResourceMetadata | None, issuers: t
         other_issuers=tuple(others),
         why=why,
     )
-    return state, (Send(get(first)),)
+    return state, (SendRequest(get(first)),)
 
 
 def handle_server_metadata(state: FindingServer, answer: HttpAnswer, now: datetime) -> Step:
@@ -124,13 +124,13 @@ def try_next_server(state: FindingServer, why: str, now: datetime | None = None)
     why = why or state.why
     if state.left:
         first, *left = state.left
-        return replace(state, asked=first, left=tuple(left), why=why), (Send(get(first)),)
+        return replace(state, asked=first, left=tuple(left), why=why), (SendRequest(get(first)),)
     if state.other_issuers:
         return _ask_server(state.terms, state.resource, state.other_issuers, why)
     if not why and now is not None and state.resource is None and state.terms.settings.issuer is None:
         return _use_server(state.terms, None, guessed_metadata(state.issuer), now)
     why = why or f"{state.issuer} publishes no metadata of an authorization server"
-    return Failed(reason=f"How to log in could not be found out: {why}", may_try_again=True), ()
+    return FlowFailed(reason=f"How to log in could not be found out: {why}", may_try_again=True), ()
 
 
 def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: ServerMetadata, now: datetime) -> Step:
@@ -164,10 +164,10 @@ def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: Se
     match identity:
         case OAuthClient():
             return start_token_request(terms, grantor, identity)
-        case Register():
+        case RegistrationRequest():
             bare = None if identity.bare is None else post_json(identity.url, identity.bare)
             registering = Registering(terms=terms, grantor=grantor, bare=bare)
-            return registering, (Send(post_json(identity.url, identity.body)),)
+            return registering, (SendRequest(post_json(identity.url, identity.body)),)
         case NoClient():
             return fail(identity.reason)
         case _:
@@ -221,7 +221,7 @@ def handle_registration(state: Registering, answer: HttpAnswer) -> Step:
         return unreachable(issuer, f"HTTP {answer.status}")
     refusal = error_in(answer)
     if refusal is not None and refusal.code == "invalid_client_metadata" and state.bare is not None:
-        return replace(state, bare=None), (Send(state.bare),)
+        return replace(state, bare=None), (SendRequest(state.bare),)
     try:
         if answer.status not in (200, 201):
             raise Malformed(str(refusal or f"HTTP {answer.status}"))
@@ -238,5 +238,5 @@ def handle_registration(state: Registering, answer: HttpAnswer) -> Step:
             f" {terms.redirect_uri}, and put client_id (and client_secret) into the server's oauth settings; or put a"
             " token into its headers"
         )
-    asked, effects = start_token_request(terms, grantor, registration.client)
-    return asked, (KeepRegistration(registration), *effects)
+    next_state, effects = start_token_request(terms, grantor, registration.client)
+    return next_state, (KeepRegistration(registration), *effects)

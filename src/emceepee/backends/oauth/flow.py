@@ -126,12 +126,12 @@ class AskingForToken:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class FlowGranted:
     tokens: TokenSet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class FlowFailed:
     """The login failed. `may_try_again`: a later attempt may succeed."""
 
     reason: str
@@ -147,8 +147,8 @@ FlowState: TypeAlias = (
     | AwaitingDevice
     | ExchangingIdentity
     | AskingForToken
-    | Granted
-    | Failed
+    | FlowGranted
+    | FlowFailed
 )
 KeptState: TypeAlias = AwaitingBrowser | AwaitingDevice | AskingForToken
 
@@ -181,17 +181,17 @@ class LoginTimerFired:
 
 
 @dataclass(frozen=True, slots=True)
-class Abandoned:
+class LoginAbandoned:
     reason: str
 
 
-FlowEvent: TypeAlias = ExchangeAnswered | ExchangeUnanswered | BrowserReturned | LoginTimerFired | Abandoned
+FlowEvent: TypeAlias = ExchangeAnswered | ExchangeUnanswered | BrowserReturned | LoginTimerFired | LoginAbandoned
 
 # Effects.
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendRequest:
     """Send the request. The outcome is the event ExchangeAnswered or ExchangeUnanswered."""
 
     request: OAuthRequest
@@ -244,5 +244,5 @@ class ForgetRegistration:
     client_id: str
 
 
-FlowEffect: TypeAlias = Send | AskPerson | StartLoginTimer | KeepRegistration | ForgetRegistration
+FlowEffect: TypeAlias = SendRequest | AskPerson | StartLoginTimer | KeepRegistration | ForgetRegistration
 Step: TypeAlias = tuple[FlowState, tuple[FlowEffect, ...]]

@@ -26,7 +26,6 @@ from emceepee.backends.oauth.discovery import (
     try_next_server,
 )
 from emceepee.backends.oauth.flow import (
-    Abandoned,
     AskingForDeviceCode,
     AskingForToken,
     AwaitingBrowser,
@@ -35,16 +34,17 @@ from emceepee.backends.oauth.flow import (
     ExchangeAnswered,
     ExchangeUnanswered,
     ExchangingIdentity,
-    Failed,
     FindingResource,
     FindingServer,
     FlowEvent,
+    FlowFailed,
+    FlowGranted,
     FlowState,
-    Granted,
     KeptState,
+    LoginAbandoned,
     LoginTimerFired,
     Registering,
-    Send,
+    SendRequest,
     StartLoginTimer,
     Step,
 )
@@ -63,11 +63,11 @@ from emceepee.backends.oauth.token_request import (
 
 def step(state: FlowState, event: FlowEvent) -> Step:
     """Return the next state and its effects. An event that does not apply to the state changes nothing."""
-    if isinstance(state, Granted | Failed):
+    if isinstance(state, FlowGranted | FlowFailed):
         return state, ()
     match event:
-        case Abandoned():
-            return Failed(reason=event.reason), ()
+        case LoginAbandoned():
+            return FlowFailed(reason=event.reason), ()
         case ExchangeUnanswered():
             return _handle_no_answer(state, event)
         case ExchangeAnswered():
@@ -90,7 +90,7 @@ def resume(state: KeptState) -> Step:
         case AwaitingDevice():
             return replace(state, is_polling=False), (person_prompt(state), StartLoginTimer(state.device.interval))
         case AskingForToken():
-            return state, (Send(state.request),)
+            return state, (SendRequest(state.request),)
         case _:
             assert_never(state)
 

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol, assert_never
 
-from emceepee.backends.oauth.authorization import Stray, read_redirect
+from emceepee.backends.oauth.authorization import StrayRedirect, read_redirect
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.flow import (
-    Abandoned,
     AskingForToken,
     AskPerson,
     AwaitingBrowser,
@@ -16,17 +15,18 @@ from emceepee.backends.oauth.flow import (
     BrowserReturned,
     ExchangeAnswered,
     ExchangeUnanswered,
-    Failed,
     FlowEffect,
     FlowEvent,
+    FlowFailed,
+    FlowGranted,
     FlowState,
     ForgetRegistration,
-    Granted,
     KeepRegistration,
     KeptState,
+    LoginAbandoned,
     LoginTerms,
     LoginTimerFired,
-    Send,
+    SendRequest,
     StartLoginTimer,
 )
 from emceepee.backends.oauth.flow_step import resume, step
@@ -78,7 +78,7 @@ class Login:
         self._state: FlowState | None = None
         self._timer: Handle | None = None
         self._dpop_key: str | None = None
-        self.asks: str | None = None
+        self.requested_origin: str | None = None
         """The origin of the request in flight, or None."""
 
     @property
@@ -90,7 +90,7 @@ class Login:
         """Raises: LoginFailed."""
         self._state, effects = begin(start) if isinstance(start, LoginTerms) else resume(start)
         try:
-            while not isinstance(self._state, Granted | Failed):
+            while not isinstance(self._state, FlowGranted | FlowFailed):
                 event = await self._carry_out(effects) or await self._events.get()
                 before = self._state
                 self._state, effects = step(before, event)
@@ -99,7 +99,7 @@ class Login:
             await self._carry_out(effects)
         finally:
             self._stop_timer()
-        if isinstance(self._state, Failed):
+        if isinstance(self._state, FlowFailed):
             server_url = start.server_url if isinstance(start, LoginTerms) else start.grantor.resource
             reason = without_keys_of(server_url, self._state.reason)
             raise LoginFailed(reason, may_try_again=self._state.may_try_again)
@@ -112,21 +112,21 @@ class Login:
         if not isinstance(state, AwaitingBrowser):
             return NOT_WAITING
         outcome = read_redirect(url, state.request, state.grantor.server)
-        if isinstance(outcome, Stray):
+        if isinstance(outcome, StrayRedirect):
             return outcome.reason
         self._events.put_nowait(BrowserReturned(url))
         return None
 
     def abandon(self, reason: str) -> None:
         """Cancel the login. If a request is in flight, the login ends after that request."""
-        self._events.put_nowait(Abandoned(reason))
+        self._events.put_nowait(LoginAbandoned(reason))
 
     async def _carry_out(self, effects: Sequence[FlowEffect]) -> FlowEvent | None:
         """Perform the effects. Return the outcome of the request among them, or None if there is none."""
         outcome: FlowEvent | None = None
         for effect in effects:
             match effect:
-                case Send():
+                case SendRequest():
                     outcome = await self._send(effect.request)
                 case AskPerson():
                     self._host.ask_person(effect)
@@ -143,11 +143,11 @@ class Login:
     async def _send(self, request: OAuthRequest) -> FlowEvent:
         if request.is_proven and self._dpop_key is None:
             self._dpop_key = new_dpop_key()
-        self.asks = origin_of(request.url)
+        self.requested_origin = origin_of(request.url)
         try:
             return await self._sender.send(request, dpop_key=self._dpop_key)
         finally:
-            self.asks = None
+            self.requested_origin = None
 
     def _start_timer(self, seconds: float) -> None:
         self._stop_timer()

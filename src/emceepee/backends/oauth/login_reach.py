@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from emceepee.backends.http1.connector import PRIVATE, Connector, PoolKey
 from emceepee.backends.http1.http_failures import HttpFailure, NotConnected
-from emceepee.backends.http1.origin import Address, Origin
+from emceepee.backends.http1.origin import Address, HttpOrigin
 from emceepee.backends.http1.public_addresses import is_public
 
 NOT_WEB = "a login uses http and https addresses only"
@@ -75,7 +75,7 @@ class LoginReach:
         return await _is_in_public(own, connector)
 
 
-async def _is_in_public(origin: Origin, connector: Connector) -> bool:
+async def _is_in_public(origin: HttpOrigin, connector: Connector) -> bool:
     """Return whether the server has public addresses only. A server behind a proxy counts as public."""
     if origin.socket_path is not None:
         return False

@@ -61,7 +61,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class RegistrationRequest:
     """Register a client dynamically by sending `body` to `url`.
 
     `bare` is the same request without scopes, or None if the request names none.
@@ -79,7 +79,7 @@ class NoClient:
     reason: str
 
 
-Identity: TypeAlias = OAuthClient | Register | NoClient
+Identity: TypeAlias = OAuthClient | RegistrationRequest | NoClient
 
 
 def identify(
@@ -112,7 +112,7 @@ def identify(
     if server.registration_endpoint is not None and settings.grant.needs_person:
         body = _registration_body(settings.grant, server, redirect_uri, registered_scopes)
         bare = _registration_body(settings.grant, server, redirect_uri, ()) if registered_scopes else None
-        return Register(server.registration_endpoint, body, bare)
+        return RegistrationRequest(server.registration_endpoint, body, bare)
     return NoClient(
         f"The authorization server {server.issuer} registers no clients by itself. Register emceepee there by hand,"
         f" with the redirect address {by_hand}, and put client_id (and client_secret) into the server's oauth"
@@ -129,10 +129,10 @@ def read_registration(
     if not isinstance(client_id, str) or not 0 < len(client_id) <= LONGEST_ID:
         raise Malformed('it has no "client_id"')
     secret = secret if isinstance(secret, str) and secret else None
-    given = document.get("token_endpoint_auth_method")
+    agreed = document.get("token_endpoint_auth_method")
     method = _auth_method(server, has_secret=secret is not None)
-    if given in (AuthMethod.NONE, AuthMethod.BASIC, AuthMethod.POST):
-        method = AuthMethod(given)
+    if agreed in (AuthMethod.NONE, AuthMethod.BASIC, AuthMethod.POST):
+        method = AuthMethod(agreed)
     uris = document.get("redirect_uris")
     scope = document.get("scope")
     return Registration(

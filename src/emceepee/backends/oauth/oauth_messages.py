@@ -18,7 +18,7 @@ LONGEST_REASON = 200
 Fields: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Missing(StrEnum):
+class DeferredPart(StrEnum):
     """Parts that only the sender can add, because they need a key, the current time, and randomness."""
 
     ASSERTION = "assertion"
@@ -34,14 +34,14 @@ class OAuthRequest:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     form: Fields = field(default=(), repr=False)
     body: bytes | None = field(default=None, repr=False)
-    missing: frozenset[Missing] = frozenset()
+    missing: frozenset[DeferredPart] = frozenset()
     client: OAuthClient | None = field(default=None, repr=False)
     audience: str = ""
     nonce: str | None = field(default=None, repr=False)
 
     @property
     def is_proven(self) -> bool:
-        return Missing.PROOF in self.missing
+        return DeferredPart.PROOF in self.missing
 
     def with_nonce(self, nonce: str) -> "OAuthRequest":
         return replace(self, nonce=nonce)
@@ -88,7 +88,7 @@ def post_form(
     """Build a form request, authenticated by the client's authentication method."""
     form = [(name, value) for name, value in fields.items() if value is not None]
     headers = {"accept": "application/json", "content-type": FORM}
-    missing = {Missing.PROOF} if is_proven else set()
+    missing = {DeferredPart.PROOF} if is_proven else set()
     match client.auth_method:
         case AuthMethod.BASIC:
             pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret or '')}"
@@ -97,7 +97,7 @@ def post_form(
             form += [("client_id", client.client_id), ("client_secret", client.client_secret or "")]
         case AuthMethod.PRIVATE_KEY_JWT:
             form += [("client_id", client.client_id), ("client_assertion_type", ASSERTION_TYPE)]
-            missing.add(Missing.ASSERTION)
+            missing.add(DeferredPart.ASSERTION)
         case AuthMethod.NONE:
             form.append(("client_id", client.client_id))
     return OAuthRequest(

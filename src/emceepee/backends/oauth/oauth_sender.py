@@ -10,7 +10,7 @@ from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.http1.tls_contexts import TlsSettings
 from emceepee.backends.oauth.flow import ExchangeAnswered, ExchangeUnanswered
 from emceepee.backends.oauth.login_reach import LoginReach
-from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthRequest
+from emceepee.backends.oauth.oauth_messages import DeferredPart, HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.proofs import BadKey, client_assertion, dpop_proof
 from emceepee.clock import Clock
 
@@ -46,10 +46,10 @@ class OAuthSender:
 
     async def _exchange(self, request: OAuthRequest, dpop_key: str | None) -> HttpAnswer:
         form, headers, now = request, dict(request.headers), self.clock.now()
-        if Missing.ASSERTION in request.missing and request.client is not None:
+        if DeferredPart.ASSERTION in request.missing and request.client is not None:
             assertion = client_assertion(request.client, audience=request.audience, now=now)
             form = request.with_field("client_assertion", assertion)
-        if Missing.PROOF in request.missing and dpop_key is not None:
+        if DeferredPart.PROOF in request.missing and dpop_key is not None:
             headers["dpop"] = dpop_proof(dpop_key, method=request.method, url=request.url, now=now, nonce=request.nonce)
         tls = login_tls(self.tls, request.url, server_url=self.reach.server_url, issuer=self.reach.issuer)
         is_public = await self.reach.needs_public_address(request.url, self.pool.connector)

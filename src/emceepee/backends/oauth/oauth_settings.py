@@ -111,11 +111,11 @@ class OAuthEntry(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _other_spelling(cls, given: Any) -> Any:
+    def _other_spelling(cls, settings: Any) -> Any:
         """Accept camelCase names such as clientId, which configurations of other programs use."""
-        if not isinstance(given, dict):
-            return given
-        return {_WORD.sub(lambda found: f"_{found[0].lower()}", str(name)): value for name, value in given.items()}
+        if not isinstance(settings, dict):
+            return settings
+        return {_WORD.sub(lambda found: f"_{found[0].lower()}", str(name)): value for name, value in settings.items()}
 
     @model_validator(mode="after")
     def _complete(self) -> "OAuthEntry":

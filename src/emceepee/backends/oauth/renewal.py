@@ -6,13 +6,13 @@ from typing import TypeAlias
 from emceepee.backends.oauth.flow import ExchangeUnanswered
 from emceepee.backends.oauth.login import Sender
 from emceepee.backends.oauth.tokens import (
-    NonceWanted,
-    Rejected,
+    GrantRejected,
+    IssuerUnavailable,
+    NonceRequired,
     TokenGrant,
     TokenOutcome,
     TokenRefused,
     TokenSet,
-    Unavailable,
     read_token_answer,
     refresh_request,
     renewed,
@@ -21,20 +21,20 @@ from emceepee.backends.oauth.tokens import (
 
 NONCES = 2  # a server may expire the nonce that it has just issued
 
-Renewal: TypeAlias = TokenSet | Rejected | TokenRefused | Unavailable
+Renewal: TypeAlias = TokenSet | GrantRejected | TokenRefused | IssuerUnavailable
 
 
 async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
-    """Return renewed tokens, or why there are none. Only Rejected means that the old tokens have become invalid."""
+    """Return renewed tokens, or why there are none. Only after GrantRejected are the old tokens invalid."""
     request = refresh_request(tokens)
     if request is None:
         return TokenRefused("there is no refresh token")
     for _ in range(1 + NONCES):
         answered = await sender.send(request, dpop_key=tokens.dpop_key)
         if isinstance(answered, ExchangeUnanswered):
-            return Unavailable(answered.reason)
+            return IssuerUnavailable(answered.reason)
         outcome = read_token_answer(answered.answer)
-        if not isinstance(outcome, NonceWanted):
+        if not isinstance(outcome, NonceRequired):
             return _renewal(tokens, outcome, answered.at)
         request = request.with_nonce(outcome.nonce)
     return TokenRefused("the authorization server wants one nonce after the other")
@@ -52,5 +52,5 @@ async def revoke(tokens: TokenSet, sender: Sender) -> bool:
 def _renewal(tokens: TokenSet, outcome: TokenOutcome, now: datetime) -> Renewal:
     if isinstance(outcome, TokenGrant):
         return renewed(tokens, outcome, now)
-    assert not isinstance(outcome, NonceWanted)  # `refresh` retries with the nonce
+    assert not isinstance(outcome, NonceRequired)  # `refresh` retries with the nonce
     return outcome

@@ -14,11 +14,11 @@ from emceepee.backends.http1.http_client import RequestAttempts
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
-from emceepee.backends.oauth.metadata.challenge import Demand, Want, demand_of
+from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind, demand_of
 from emceepee.backends.oauth.metadata.scopes import is_worth_asking
 from emceepee.backends.oauth.proofs import BadKey, dpop_proof
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import TokenSet, TokenSlot, TokenType, Unavailable
+from emceepee.backends.oauth.tokens import IssuerUnavailable, TokenSet, TokenSlot, TokenType
 from emceepee.clock import Clock
 
 MOST_ATTEMPTS = 5  # each with a new token or nonce; prevents an endless loop if a server always wants another
@@ -119,7 +119,7 @@ class TokenAccess:
             self._source.renew_soon(tokens)
             return
         renewal = await self._source.renew(tokens)
-        if isinstance(renewal, Unavailable):
+        if isinstance(renewal, IssuerUnavailable):
             raise NoAccess(_not_renewed(tokens, renewal))
 
     async def overcome(self, response: HttpResponse, method: str, attempts: RequestAttempts) -> bool:
@@ -128,12 +128,12 @@ class TokenAccess:
         if demand is None or attempts.count >= MOST_ATTEMPTS:
             return False
         sent = attempts.credential if isinstance(attempts.credential, TokenSet) else None
-        if demand.want is Want.NONCE and sent is not None:
+        if demand.want is DemandKind.NONCE and sent is not None:
             is_new, self._nonce = demand.nonce != self._nonce, demand.nonce
             if is_new:
                 response.discard()
             return is_new
-        if demand.want is Want.SCOPES and not is_worth_asking(
+        if demand.want is DemandKind.SCOPES and not is_worth_asking(
             demand.scopes, asked=() if sent is None else sent.asked, logins=0
         ):
             return False
@@ -151,10 +151,10 @@ class TokenAccess:
         current = self.slot.current
         if current is not None and (sent is None or current.access_token != sent.access_token):
             return True
-        if sent is None or sent.refresh_token is None or demand.want is Want.SCOPES:
+        if sent is None or sent.refresh_token is None or demand.want is DemandKind.SCOPES:
             return False
         renewal = await self._source.renew(sent)
-        if isinstance(renewal, Unavailable):
+        if isinstance(renewal, IssuerUnavailable):
             raise NoAccess(_not_renewed(sent, renewal))
         return isinstance(renewal, TokenSet) and renewal.access_token != sent.access_token
 
@@ -164,7 +164,7 @@ def _challenges(response: HttpResponse) -> list[str]:
     return [value.decode("latin-1") for key, value in response.raw_headers if key.lower() == name]
 
 
-def _not_renewed(tokens: TokenSet, renewal: Unavailable) -> str:
+def _not_renewed(tokens: TokenSet, renewal: IssuerUnavailable) -> str:
     return (
         f"its login has to be renewed, and {tokens.issuer} cannot be asked for that just now: {renewal.reason}. "
         "Nobody has to log in again for that: call again in a while"

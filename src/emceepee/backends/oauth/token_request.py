@@ -8,10 +8,10 @@ from emceepee.backends.oauth.authorization import (
     SLOW_DOWN_SECONDS,
     AuthorizationCode,
     AuthorizationRequest,
-    Denied,
     DeviceCode,
-    Forged,
-    Stray,
+    ForgedRedirect,
+    LoginDenied,
+    StrayRedirect,
     authorization_url,
     read_device_answer,
     read_redirect,
@@ -23,12 +23,12 @@ from emceepee.backends.oauth.flow import (
     AwaitingBrowser,
     AwaitingDevice,
     ExchangingIdentity,
-    Failed,
+    FlowFailed,
+    FlowGranted,
     ForgetRegistration,
-    Granted,
     Grantor,
     LoginTerms,
-    Send,
+    SendRequest,
     StartLoginTimer,
     Step,
 )
@@ -39,12 +39,12 @@ from emceepee.backends.oauth.oauth_settings import GRANT_TYPES, Grant, IdentityP
 from emceepee.backends.oauth.redirect_address import redirect_address
 from emceepee.backends.oauth.tokens import (
     LONGEST_TOKEN,
-    NonceWanted,
-    Rejected,
+    GrantRejected,
+    IssuerUnavailable,
+    NonceRequired,
     TokenGrant,
     TokenRefused,
     TokenSet,
-    Unavailable,
     read_token_answer,
 )
 
@@ -59,7 +59,7 @@ def start_token_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient
         case Grant.AUTHORIZATION_CODE:
             return _start_browser_request(terms, grantor, client)
         case Grant.DEVICE_CODE:
-            return AskingForDeviceCode(grantor=grantor, client=client), (Send(device_request(grantor, client)),)
+            return AskingForDeviceCode(grantor=grantor, client=client), (SendRequest(device_request(grantor, client)),)
         case Grant.CLIENT_CREDENTIALS:
             return _send_for_token(grantor, client, client_credentials_request(grantor, client))
         case Grant.JWT_BEARER:
@@ -72,7 +72,7 @@ def start_token_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient
             if not is_trustworthy(provider.token_endpoint, terms.server_url):
                 return fail("The token_endpoint of the identity provider is not at an https address")
             state = ExchangingIdentity(terms=terms, grantor=grantor, client=client)
-            return state, (Send(identity_request(grantor, provider)),)
+            return state, (SendRequest(identity_request(grantor, provider)),)
         case _:
             assert_never(terms.settings.grant)
 
@@ -96,11 +96,11 @@ def handle_redirect(state: AwaitingBrowser, url: str) -> Step:
     match outcome := read_redirect(url, request, grantor.server):
         case AuthorizationCode():
             return _send_for_token(grantor, request.client, code_request(grantor, request, outcome.code))
-        case Denied():
+        case LoginDenied():
             return fail(f"The login was refused: {outcome.error}")
-        case Forged():
+        case ForgedRedirect():
             return fail(f"{outcome.reason}. The login was not used. Begin again, and inform the server's operator")
-        case Stray():
+        case StrayRedirect():
             return state, ()  # anyone can send a stray request, so it must not end the login
         case _:
             assert_never(outcome)
@@ -110,7 +110,7 @@ def handle_device_code(state: AskingForDeviceCode, answer: HttpAnswer, now: date
     found = read_device_answer(answer, now)
     issuer = state.grantor.server.issuer
     match found:
-        case Unavailable():
+        case IssuerUnavailable():
             return unreachable(issuer, found.reason)
         case TokenRefused():
             return _refuse(state.grantor, state.client, found)
@@ -137,21 +137,21 @@ def poll(state: AwaitingDevice, now: datetime) -> Step:
     if state.is_polling:
         return state, ()
     if now >= state.device.expires_at:
-        return Failed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
+        return FlowFailed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
     request = device_code_request(state.grantor, state.client, state.device)
-    return replace(state, is_polling=True), (Send(request.with_nonce(state.nonce) if state.nonce else request),)
+    return replace(state, is_polling=True), (SendRequest(request.with_nonce(state.nonce) if state.nonce else request),)
 
 
 def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
     waiting = replace(state, is_polling=False)
     match outcome := read_token_answer(answer):
         case TokenGrant():
-            return Granted(tokens_of(state.grantor, state.client, outcome, now)), ()
-        case Unavailable():
+            return FlowGranted(tokens_of(state.grantor, state.client, outcome, now)), ()
+        case IssuerUnavailable():
             return waiting, (StartLoginTimer(state.device.interval + SLOW_DOWN_SECONDS),)
-        case NonceWanted() if state.nonce != outcome.nonce:
+        case NonceRequired() if state.nonce != outcome.nonce:
             return poll(replace(waiting, nonce=outcome.nonce), now)
-    error = outcome.error if isinstance(outcome, TokenRefused | Rejected) else None
+    error = outcome.error if isinstance(outcome, TokenRefused | GrantRejected) else None
     match error.code if error is not None else "":
         case "authorization_pending":
             return waiting, (StartLoginTimer(state.device.interval),)
@@ -159,7 +159,7 @@ def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Ste
             slower = replace(state.device, interval=state.device.interval + SLOW_DOWN_SECONDS)
             return replace(waiting, device=slower), (StartLoginTimer(slower.interval),)
         case "expired_token":
-            return Failed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
+            return FlowFailed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
         case "access_denied":
             return fail("The login was refused")
     reason = str(error) if error is not None else "the token endpoint's answer makes no sense"
@@ -168,7 +168,7 @@ def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Ste
 
 def handle_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
     found = granted_identity(answer)
-    if isinstance(found, Unavailable):
+    if isinstance(found, IssuerUnavailable):
         return unreachable("the identity provider", found.reason)
     if isinstance(found, TokenRefused):
         return fail(f"The identity provider gave no grant to this server: {found.reason}")
@@ -179,21 +179,21 @@ def handle_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
 
 
 def _send_for_token(grantor: Grantor, client: OAuthClient, request: OAuthRequest) -> Step:
-    return AskingForToken(grantor=grantor, client=client, request=request), (Send(request),)
+    return AskingForToken(grantor=grantor, client=client, request=request), (SendRequest(request),)
 
 
 def handle_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> Step:
     match outcome := read_token_answer(answer):
         case TokenGrant():
-            return Granted(tokens_of(state.grantor, state.client, outcome, now)), ()
-        case NonceWanted() if not state.had_nonce:
+            return FlowGranted(tokens_of(state.grantor, state.client, outcome, now)), ()
+        case NonceRequired() if not state.had_nonce:
             request = state.request.with_nonce(outcome.nonce)
-            return replace(state, request=request, had_nonce=True), (Send(request),)
-        case NonceWanted():
+            return replace(state, request=request, had_nonce=True), (SendRequest(request),)
+        case NonceRequired():
             return fail(f"{state.grantor.server.issuer} wants one nonce after the other")
-        case Unavailable():
+        case IssuerUnavailable():
             return unreachable(state.grantor.server.issuer, outcome.reason)
-        case Rejected():
+        case GrantRejected():
             return _refuse(state.grantor, state.client, TokenRefused(str(outcome.error), outcome.error))
         case TokenRefused():
             return _refuse(state.grantor, state.client, outcome)
@@ -203,18 +203,18 @@ def handle_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> St
 
 def _refuse(grantor: Grantor, client: OAuthClient, refusal: TokenRefused) -> Step:
     issuer = grantor.server.issuer
-    failed = Failed(reason=f"{issuer} gave no token: {refusal.reason}")
+    failed = FlowFailed(reason=f"{issuer} gave no token: {refusal.reason}")
     if client.is_registered and refusal.error is not None and refusal.error.code in INVALID_CLIENT:
         return replace(failed, may_try_again=True), (ForgetRegistration(issuer, client.client_id),)
     return failed, ()
 
 
 def unreachable(who: str, reason: str) -> Step:
-    return Failed(reason=f"{who} cannot be asked for a login just now: {reason}", may_try_again=True), ()
+    return FlowFailed(reason=f"{who} cannot be asked for a login just now: {reason}", may_try_again=True), ()
 
 
 def fail(reason: str) -> Step:
-    return Failed(reason=reason), ()
+    return FlowFailed(reason=reason), ()
 
 
 # The requests of each grant, and the values in their answers.
@@ -264,10 +264,10 @@ def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthReque
     return post_form(provider.token_endpoint, fields, client=client, audience=provider.token_endpoint)
 
 
-def granted_identity(answer: HttpAnswer) -> str | TokenRefused | Unavailable:
+def granted_identity(answer: HttpAnswer) -> str | TokenRefused | IssuerUnavailable:
     """Return the assertion that the identity provider issued, or why there is none."""
     if answer.status >= 500:
-        return Unavailable(f"HTTP {answer.status}")
+        return IssuerUnavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:
         return TokenRefused(str(error), error)
     document = answered_object(answer) or {}

@@ -84,7 +84,7 @@ class TokenGrant:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class GrantRejected:
     """The grant has become invalid, or never was valid: `invalid_grant`."""
 
     error: OAuthError
@@ -99,31 +99,31 @@ class TokenRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Unavailable:
+class IssuerUnavailable:
     """The server did not answer, or reported a temporary failure. The grant may still be valid."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class NonceWanted:
+class NonceRequired:
     """The request must be sent again with this nonce in the DPoP proof."""
 
     nonce: str
 
 
-TokenOutcome: TypeAlias = TokenGrant | Rejected | TokenRefused | Unavailable | NonceWanted
+TokenOutcome: TypeAlias = TokenGrant | GrantRejected | TokenRefused | IssuerUnavailable | NonceRequired
 
 
 def read_token_answer(answer: HttpAnswer) -> TokenOutcome:
     if answer.status >= 500 or answer.status == TOO_MANY_REQUESTS:
-        return Unavailable(f"HTTP {answer.status}")
+        return IssuerUnavailable(f"HTTP {answer.status}")
     error = error_in(answer)
     if error is not None:
         nonce = answer.headers.get("dpop-nonce")
         if error.code == "use_dpop_nonce" and nonce:
-            return NonceWanted(nonce)
-        return Rejected(error) if error.code == "invalid_grant" else TokenRefused(str(error), error)
+            return NonceRequired(nonce)
+        return GrantRejected(error) if error.code == "invalid_grant" else TokenRefused(str(error), error)
     if answer.status != 200:
         return TokenRefused(f"HTTP {answer.status}")
     return _read_grant(answer)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.process.guardian import STRAY_SECONDS
 from emceepee.backends.process.kept_process import KeptProcess
@@ -158,7 +158,7 @@ class Child(asyncio.SubprocessProtocol):
             with suppress(TimeoutError):  # it has probably just exited: wait for its exit code
                 await within(self._clock, EXIT_SECONDS + DRAIN_SECONDS, self.ended)
         if self._stdin is None or self.ended.done():
-            raise LinkError(Failure.CLOSED, self.describe_end(), may_have_run=False)
+            raise LinkError(LinkFailure.CLOSED, self.describe_end(), may_have_run=False)
         self._stdin.write(data)
 
     def pause_reading(self) -> None:
@@ -207,9 +207,9 @@ class Child(asyncio.SubprocessProtocol):
             process.close()
         self._end()
 
-    async def _within(self, seconds: float, moment: "asyncio.Future[Any]") -> bool:
+    async def _within(self, seconds: float, future: "asyncio.Future[Any]") -> bool:
         try:
-            await within(self._clock, seconds, moment)
+            await within(self._clock, seconds, future)
         except TimeoutError:
             return False
         return True
@@ -242,7 +242,7 @@ async def start_child(
         await close_bounded(unwanted, within=STOP_SECONDS + 1, what=f"{target.command}, no longer wanted")
         raise
     except (OSError, ValueError) as error:
-        raise LinkError(Failure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
+        raise LinkError(LinkFailure.UNREACHABLE, f"{target.command} could not be started: {error}") from error
     return child
 
 
@@ -264,12 +264,12 @@ def child_environment(own: Mapping[str, str], ours: Mapping[str, str]) -> dict[s
 
 def _program(target: StdioTarget, environment: Mapping[str, str]) -> str:
     if target.cwd is not None and not Path(target.cwd).is_dir():
-        raise LinkError(Failure.UNREACHABLE, f"the working directory {target.cwd} does not exist")
+        raise LinkError(LinkFailure.UNREACHABLE, f"the working directory {target.cwd} does not exist")
     if os.sep in target.command:
         return target.command
     found = find_program(target.command, environment.get("PATH"))
     if found is None:
-        raise LinkError(Failure.UNREACHABLE, f"there is no program {target.command!r} on the PATH")
+        raise LinkError(LinkFailure.UNREACHABLE, f"there is no program {target.command!r} on the PATH")
     return found
 
 

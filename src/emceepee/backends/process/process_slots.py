@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Protocol
 
-from emceepee.backends.link import Failure, Link, LinkError
+from emceepee.backends.link import Link, LinkError, LinkFailure
 from emceepee.clock import Clock
 from emceepee.futures import resolve
 from emceepee.state.limits import Limits
@@ -109,4 +109,4 @@ class NoRoom(LinkError):
     """Too many processes run. The next call may find room."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(Failure.UNREACHABLE, message, may_have_run=False)
+        super().__init__(LinkFailure.UNREACHABLE, message, may_have_run=False)

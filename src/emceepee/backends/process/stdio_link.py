@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable
 
-from emceepee.backends.link import Failure, LinkError, Listener
+from emceepee.backends.link import LinkError, LinkFailure, Listener
 from emceepee.backends.links.duplex_link import DuplexLink
-from emceepee.backends.negotiation import Terms
+from emceepee.backends.negotiation import NegotiationTerms
 from emceepee.backends.process.child import Child, start_child
 from emceepee.backends.process.child_processes import ChildProcesses
 from emceepee.backends.spec import StdioTarget
@@ -32,7 +32,7 @@ class StdioLink(DuplexLink):
         self._is_paused = False  # while its output is not read
         self._child: Child | None = None
 
-    async def start(self, target: StdioTarget, terms: Terms, *, longest: int) -> None:
+    async def start(self, target: StdioTarget, terms: NegotiationTerms, *, longest: int) -> None:
         self._child = await start_child(
             target,
             self._clock,
@@ -64,14 +64,14 @@ class StdioLink(DuplexLink):
 
     def _send(self, message: JsonObject) -> Awaitable[None]:
         if self._child is None:
-            raise LinkError(Failure.CLOSED, "the process was not started")
+            raise LinkError(LinkFailure.CLOSED, "the process was not started")
         return self._child.write(encode(message) + b"\n")
 
     def _handle_line(self, line: bytes | TooLongLine) -> None:
         if isinstance(line, TooLongLine):
             self._listener.handle_output("(a line too long to be read)", "stdout")
             if line.may_be_an_answer:
-                self._fail_request(line.message_id, LinkError(Failure.PROTOCOL, TOO_LARGE))
+                self._fail_request(line.message_id, LinkError(LinkFailure.PROTOCOL, TOO_LARGE))
             elif line.message_id is not None:
                 self._inbound.receive({"id": line.message_id, "method": TOO_LONG}, None)
         elif line.strip():

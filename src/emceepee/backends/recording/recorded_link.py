@@ -34,7 +34,7 @@ class RecordedConversation:
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
         self._recorder, self._listener = recorder, listener
         self._under_way: dict[int, str] = {}  # our requests, and their methods
-        self._taken: dict[int | str, str] = {}  # questions that are answered on any link
+        self._open_questions: dict[int | str, str] = {}  # questions that are answered on any link
 
     # Outgoing messages.
 
@@ -59,51 +59,51 @@ class RecordedConversation:
 
     def answered(self, message: JsonObject) -> None:
         """Record the answer to a question that `take_request` accepted."""
-        asked = self._taken.pop(message.get("id", ""), None)
-        if asked is not None:
-            self._write_answer(asked, message)
+        number = self._open_questions.pop(message.get("id", ""), None)
+        if number is not None:
+            self._write_answer(number, message)
 
     # Incoming messages (`Listener`).
 
     async def handle_request(
         self, method: str, params: JsonObject, origin: object | None, *, seconds: float | None = None
     ) -> JsonObject:
-        asked = self._write_question(method, params, origin)
+        number = self._write_question(method, params, origin)
         try:
             answer = await self._listener.handle_request(method, params, _call_of(origin), seconds=seconds)
         except RpcError as refusal:
-            self._write_answer(asked, {"error": refusal.error})
+            self._write_answer(number, {"error": refusal.error})
             raise
-        self._write_answer(asked, {"result": answer})
+        self._write_answer(number, {"result": answer})
         return answer
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         if method != ACKNOWLEDGED:  # a replay sends acknowledgments itself
-            self._recorder.write(EntryKind.NOTIFICATION, lambda: self._said(method, params, origin))
+            self._recorder.write(EntryKind.NOTIFICATION, lambda: self._message(method, params, origin))
         self._listener.handle_notification(method, params, _call_of(origin))
 
     def handle_output(self, line: str, source: str) -> None:
         self._listener.handle_output(line, source)
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        taken = self._listener.take_request(key, method, params)
-        if taken is not None:
-            self._taken[key] = self._write_question(method, params, None)
-            taken.add_done_callback(lambda _: self._taken.pop(key, None))
-        return taken
+        task = self._listener.take_request(key, method, params)
+        if task is not None:
+            self._open_questions[key] = self._write_question(method, params, None)
+            task.add_done_callback(lambda _: self._open_questions.pop(key, None))
+        return task
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
         self._listener.handle_task(task, _call_of(origin))
 
     def _write_question(self, method: str, params: JsonObject, origin: object | None) -> str:
-        asked = f"q{next(self._recorder.questions)}"
-        self._recorder.write(EntryKind.QUESTION, lambda: {"id": asked, **self._said(method, params, origin)})
-        return asked
+        number = f"q{next(self._recorder.questions)}"
+        self._recorder.write(EntryKind.QUESTION, lambda: {"id": number, **self._message(method, params, origin)})
+        return number
 
-    def _write_answer(self, asked: str, answer: JsonObject) -> None:
-        self._recorder.write(EntryKind.ANSWER, lambda: {"id": asked, **_answer(answer)})
+    def _write_answer(self, number: str, answer: JsonObject) -> None:
+        self._recorder.write(EntryKind.ANSWER, lambda: {"id": number, **_answer(answer)})
 
-    def _said(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
+    def _message(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
         return {"during": self._during(origin), "method": method, "params": masked_params(params)}
 
     def _during(self, origin: object | None) -> int | None:

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.caller_errors import request_failed
-from emceepee.backends.catalog import Catalog, Kind
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.catalog import Catalog, ListKind
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, RpcError
 from emceepee.backends.tasks.follower import TaskFollower
 from emceepee.backends.tasks.task_messages import STATUS_CHANGED, CreatedTask, as_created, read_created, related_task
 from emceepee.clock import Clock, give_up_after
@@ -102,7 +102,7 @@ class BackendTasks:
             return
         reason = link.closed.result().reason if link.closed.done() else "the connection was closed"
         for follower in self._followers():
-            follower.end(request_failed(self._server, "tools/call", LinkError(Failure.CLOSED, reason)))
+            follower.end(request_failed(self._server, "tools/call", LinkError(LinkFailure.CLOSED, reason)))
 
     def _followers(self) -> list[TaskFollower]:
         return list(self._by_id.values())
@@ -138,8 +138,10 @@ class BackendTasks:
         """
         token = secrets.token_hex(8)
         meta = params.get("_meta") or {}
-        asked = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {**meta, "progressToken": token}}
-        creating = self._owner.spawn(_outcome(link.request("tools/call", asked, origin=origin)), name="tools/call")
+        task_params = {**params, "task": {"ttl": round(plan.seconds * 1000)}, "_meta": {**meta, "progressToken": token}}
+        creating = self._owner.spawn(
+            _outcome(link.request("tools/call", task_params, origin=origin)), name="tools/call"
+        )
         try:
             result = await asyncio.shield(creating)
         except asyncio.CancelledError:
@@ -174,7 +176,7 @@ class BackendTasks:
             raise request_failed(self._server, "tools/call", error) from error
         task = BackendTask(task_id=task_id, is_modern=is_modern, outlives_link=self._outlive_link, token=created.token)
         try:
-            with self._following(task, origin) as follower:
+            with self._register_follower(task, origin) as follower:
                 return await follower.result(first)
         finally:
             if not is_modern:
@@ -182,10 +184,10 @@ class BackendTasks:
 
     async def resume(self, task: BackendTask, origin: object) -> JsonObject:
         """Return the result of a task that another process began. Raises: EmceepeeError."""
-        with self._following(task, origin) as follower:
+        with self._register_follower(task, origin) as follower:
             return await follower.result(None)
 
-    def _following(self, task: BackendTask, origin: object) -> "_Registered":
+    def _register_follower(self, task: BackendTask, origin: object) -> "_FollowerRegistration":
         follower = TaskFollower(
             task,
             origin,
@@ -196,7 +198,7 @@ class BackendTasks:
             clock=self._clock,
             limits=self._limits,
         )
-        return _Registered(self._by_id, follower)
+        return _FollowerRegistration(self._by_id, follower)
 
     def leave(self, origin: object) -> None:
         """Leave the task of that call to another follower."""
@@ -210,9 +212,9 @@ class BackendTasks:
         done: T = await self._run_once(work)
         return done
 
-    def cancel_task(self, telling: Coroutine[Any, Any, None]) -> None:
+    def cancel_task(self, notification: Coroutine[Any, Any, None]) -> None:
         try:
-            task = self._owner.spawn(telling, name="tasks/cancel")
+            task = self._owner.spawn(notification, name="tasks/cancel")
         except RuntimeError:
             return  # closed already
         self._cancelling.add(task)
@@ -246,7 +248,7 @@ class BackendTasks:
         return None
 
 
-class _Registered:
+class _FollowerRegistration:
     """Registers a follower under its task's id for the duration of a `with` block."""
 
     def __init__(self, by_id: dict[str, TaskFollower], follower: TaskFollower) -> None:
@@ -264,7 +266,7 @@ class _Registered:
 async def _task_support(catalog: Catalog, name: str) -> str | None:
     """Return the tool's own `taskSupport` value, or None."""
     try:
-        tools = catalog.known(Kind.TOOLS) or await catalog.entries(Kind.TOOLS)
+        tools = catalog.known(ListKind.TOOLS) or await catalog.entries(ListKind.TOOLS)
     except (RpcError, LinkError):
         return None  # then the call is made like any other
     execution = next((tool.get("execution") for tool in tools if tool.get("name") == name), None)

@@ -1,4 +1,4 @@
-"""Follows one task of a backend to its end: performs the decisions of `following.step` and feeds their outcomes back.
+"""Follows one task of a backend to its end: performs the decisions of `step` and feeds their outcomes back.
 
 Requests about the task use the current link. Work that waits for the caller's answer outlives the link on which the
 question arrived. If the caller is cancelled, the backend is notified, unless another follower will continue the task.
@@ -12,25 +12,25 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from emceepee.backends.backend_task import BackendTask, OpenQuestion
 from emceepee.backends.caller_errors import request_failed, task_failed
-from emceepee.backends.link import Failure, Link, LinkError, Listener, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, RpcError
 from emceepee.backends.tasks.follower_step import (
-    Ask,
+    AskQuestion,
     CompleteCall,
     Decision,
     Event,
-    Fail,
+    FailCall,
     FetchResult,
-    Following,
+    FollowerState,
     Inquiry,
-    Lost,
+    NoResultReason,
     PollAfter,
     QuestionAnswered,
-    Reason,
     ReportStatus,
+    StatusReceived,
+    TaskRequestLost,
     TaskRequestRefused,
     TaskResultArrived,
-    Told,
-    Withdraw,
+    WithdrawQuestion,
     step,
 )
 from emceepee.backends.tasks.task_messages import Snapshot, read_snapshot
@@ -57,8 +57,8 @@ class TaskRequests(Protocol):
         """Run `work` on the link, and open one if needed. Raises: RpcError, LinkError, EmceepeeError."""
         ...
 
-    def cancel_task(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Run `telling`, which notifies the backend, even if everything is being closed."""
+    def cancel_task(self, notification: Coroutine[Any, Any, None]) -> None:
+        """Run `notification`, which notifies the backend, even if everything is being closed."""
         ...
 
 
@@ -81,12 +81,12 @@ class TaskFollower:
         self.task, self.origin = task, origin
         self._server, self._requests, self._listener = server, requests, listener
         self._owner, self._clock, self._limits = tasks, clock, limits
-        self._state = Following(is_modern=task.is_modern)
+        self._state = FollowerState(is_modern=task.is_modern)
         self._outcome: asyncio.Future[JsonObject] = asyncio.get_running_loop().create_future()
         self._timer: Handle | None = None
         self._polling: asyncio.Task[None] | None = None
         self._fetching: asyncio.Task[None] | None = None
-        self._asking: dict[int | str, asyncio.Task[None]] = {}
+        self._question_tasks: dict[int | str, asyncio.Task[None]] = {}
         self._is_left = self._is_cancelled = False
         self._span = spans.current()  # the call's span: its trace includes the requests about the task
 
@@ -104,13 +104,13 @@ class TaskFollower:
             self._plan_poll(0)
         else:
             self._listener.handle_task(self.task, self.origin)
-            self.handle(Told(first))
+            self.handle(StatusReceived(first))
         try:
             with phase(PhaseKind.CALL, self._server):
                 return await self._outcome
         except asyncio.CancelledError:
             if not self._is_left:
-                self._cancel_there()
+                self._cancel_remote()
             raise
         finally:
             self._close()
@@ -131,7 +131,7 @@ class TaskFollower:
 
     def handle_status(self, params: JsonObject) -> None:
         with suppress(LinkError):
-            self.handle(Told(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
+            self.handle(StatusReceived(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
         """Answer a request of the backend, over the link that is current by then. A repeated request is answered once.
@@ -139,12 +139,12 @@ class TaskFollower:
         Return the task that answers it. Return None if too many requests wait already: then the link applies its own
         limit.
         """
-        if (known := self._asking.get(key)) is not None:
+        if (known := self._question_tasks.get(key)) is not None:
             return known
-        if len(self._asking) >= self._limits.questions_per_server:
+        if len(self._question_tasks) >= self._limits.questions_per_server:
             return None
         self._change(replace(self.task, questions={**self.task.questions, key: OpenQuestion(key, method, params)}))
-        return self._begin_asking(key, self._answer_request(key, method, params))
+        return self._start_question(key, self._answer_request(key, method, params))
 
     # Deciding and acting.
 
@@ -161,22 +161,22 @@ class TaskFollower:
                 if self._fetching is not None:
                     self._fetching.cancel()
                 self._fetching = self._spawn(self._fetch(), "tasks/result")
-            case Ask(key, question):
-                self._begin_asking(key, self._answer_input(key, question))
-            case Withdraw(key):
-                if (asking := self._asking.get(key)) is not None:
-                    asking.cancel()
+            case AskQuestion(key, question):
+                self._start_question(key, self._answer_input(key, question))
+            case WithdrawQuestion(key):
+                if (task := self._question_tasks.get(key)) is not None:
+                    task.cancel()
             case ReportStatus():
                 self._change(replace(self.task, message=self._state.message))
             case CompleteCall(result):
                 resolve(self._outcome, result)
-            case Fail(reason, error):
+            case FailCall(reason, error):
                 self._fail(reason, error)
             case _:
                 assert_never(decision)
 
-    def _fail(self, reason: Reason, error: JsonObject | None) -> None:
-        if reason is Reason.ERROR and error is not None:
+    def _fail(self, reason: NoResultReason, error: JsonObject | None) -> None:
+        if reason is NoResultReason.ERROR and error is not None:
             reject(self._outcome, request_failed(self._server, "tools/call", RpcError(error)))
         else:
             reject(self._outcome, task_failed(self._server, reason.name.lower(), self._state.message, error))
@@ -199,13 +199,13 @@ class TaskFollower:
     async def _poll(self) -> None:
         try:
             async with give_up_after(self._clock, self._limits.request_seconds):
-                said = await self._request("tasks/get")
-            event: Event = Told(read_snapshot(said, is_modern=self.task.is_modern))
+                status = await self._request("tasks/get")
+            event: Event = StatusReceived(read_snapshot(status, is_modern=self.task.is_modern))
         except RpcError as error:
             event = TaskRequestRefused(Inquiry.STATUS, error.error)
         except (LinkError, EmceepeeError, TimeoutError) as error:
             log.debug("task_not_followed", server=self._server, error=str(error) or type(error).__name__)
-            event = Lost(Inquiry.STATUS)
+            event = TaskRequestLost(Inquiry.STATUS)
         self._polling = None
         self.handle(event)
 
@@ -216,7 +216,7 @@ class TaskFollower:
             event = TaskRequestRefused(Inquiry.RESULT, error.error)
         except (LinkError, EmceepeeError) as error:
             log.debug("task_result_not_there", server=self._server, error=str(error))
-            event = Lost(Inquiry.RESULT)
+            event = TaskRequestLost(Inquiry.RESULT)
         self.handle(event)
 
     async def _request(self, method: str, *, origin: object | None = None, **params: Any) -> JsonObject:
@@ -224,13 +224,15 @@ class TaskFollower:
 
         async def send(link: Link) -> JsonObject:
             if link.facts.is_modern != self.task.is_modern:
-                raise LinkError(Failure.PROTOCOL, "it is connected in another era now, in which the task is not known")
+                raise LinkError(
+                    LinkFailure.PROTOCOL, "it is connected in another era now, in which the task is not known"
+                )
             with spans.served(self._span):
                 return await link.request(method, {"taskId": self.task.task_id, **params}, origin=origin)
 
         return await self._requests.run_once(send)
 
-    def _cancel_there(self) -> None:
+    def _cancel_remote(self) -> None:
         if not self._is_cancelled:
             self._is_cancelled = True
             self._requests.cancel_task(self._send_cancel())
@@ -245,33 +247,33 @@ class TaskFollower:
 
     # Questions of the backend.
 
-    def _begin_asking(self, key: int | str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
-        asking = self._asking[key] = self._spawn(work, "question")
-        asking.add_done_callback(lambda _: self._asked(key))
-        return asking
+    def _start_question(self, key: int | str, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = self._question_tasks[key] = self._spawn(work, "question")
+        task.add_done_callback(lambda _: self._remove_question(key))
+        return task
 
-    def _asked(self, key: int | str) -> None:
-        self._asking.pop(key, None)
+    def _remove_question(self, key: int | str) -> None:
+        self._question_tasks.pop(key, None)
         if key in self.task.questions and not self._outcome.done() and not self._is_left:
-            left = {other: question for other, question in self.task.questions.items() if other != key}
-            self._change(replace(self.task, questions=left))
+            open_questions = {other: question for other, question in self.task.questions.items() if other != key}
+            self._change(replace(self.task, questions=open_questions))
 
     async def _answer_input(self, key: str, question: JsonObject) -> None:
         """Answer a question that a 2026-07-28 backend asks in the status of its task."""
         params, seconds = question.get("params"), self._limits.modern_question_seconds
-        asked = params if isinstance(params, dict) else {}
+        arguments = params if isinstance(params, dict) else {}
         try:
             answer = await self._listener.handle_request(
-                str(question.get("method")), asked, self.origin, seconds=seconds
+                str(question.get("method")), arguments, self.origin, seconds=seconds
             )
         except RpcError as refusal:
             if self._is_left:
                 return  # the next follower of the task will be asked again
             # The only way to refuse is to cancel the task.
-            self._cancel_there()
+            self._cancel_remote()
             self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
             return
-        await self._hand_over(lambda: self._request("tasks/update", inputResponses={key: answer}))
+        await self._deliver_answer(lambda: self._request("tasks/update", inputResponses={key: answer}))
         self.handle(QuestionAnswered(key))
 
     async def _answer_request(self, key: int | str, method: str, params: JsonObject) -> None:
@@ -286,10 +288,10 @@ class TaskFollower:
         async def send(link: Link) -> None:
             await link.send_answer(answer)
 
-        await self._hand_over(lambda: self._requests.run_once(send))
+        await self._deliver_answer(lambda: self._requests.run_once(send))
         self.handle(QuestionAnswered(str(key)))
 
-    async def _hand_over(self, deliver: Callable[[], Awaitable[object]]) -> None:
+    async def _deliver_answer(self, deliver: Callable[[], Awaitable[object]]) -> None:
         """Retry until the answer is delivered, despite lost connections."""
         while True:
             try:
@@ -297,7 +299,7 @@ class TaskFollower:
             except RpcError as error:
                 log.debug("answer_refused", server=self._server, error=str(error))
             except (LinkError, EmceepeeError) as error:
-                if not isinstance(error, LinkError) or error.failure is not Failure.SESSION_LOST:
+                if not isinstance(error, LinkError) or error.failure is not LinkFailure.SESSION_LOST:
                     await self._clock.sleep(RETRY_SECONDS)
                     continue
             return
@@ -305,12 +307,12 @@ class TaskFollower:
     # Lifecycle.
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
-        async def aside() -> None:
+        async def detached() -> None:
             spans.serve(None)  # one phase stands for the whole wait; the requests themselves are its parts
             await work
 
         try:
-            return self._owner.spawn(aside(), name=name)
+            return self._owner.spawn(detached(), name=name)
         except RuntimeError:
             work.close()
             raise
@@ -319,6 +321,6 @@ class TaskFollower:
         if self._timer is not None:
             self._timer.cancel()
         self._state = replace(self._state, is_over=True)
-        for task in (self._polling, self._fetching, *self._asking.values()):
+        for task in (self._polling, self._fetching, *self._question_tasks.values()):
             if task is not None:
                 task.cancel()

@@ -1,9 +1,9 @@
 """How a backend's own task is followed, as a pure function: `step` decides, `follower` performs.
 
-Told(working)          Report · PollAfter 20 ms, 40, 80 … up to the interval that the backend asks for
-Told(input_required)   2026-07-28: Ask each question once      2025-11-25: FetchResult, over which it asks
-Told(completed)        2026-07-28: Complete                    2025-11-25: FetchResult ── ResultArrived ── Complete
-Lost                   PollAfter a delay: after a reconnect the task is still there, or Refused
+StatusReceived(working)          ReportStatus · PollAfter 20 ms, 40, 80 … up to the backend's interval
+StatusReceived(input_required)   2026-07-28: AskQuestion, once each    2025-11-25: FetchResult, during which it asks
+StatusReceived(completed)        2026-07-28: CompleteCall              2025-11-25: FetchResult ── TaskResultArrived
+TaskRequestLost                  PollAfter a delay: after a reconnect, the task still exists, or it is refused
 """
 
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ class Inquiry(Enum):
     RESULT = auto()
 
 
-class Reason(Enum):
+class NoResultReason(Enum):
     """Why there will be no result."""
 
     FORGOTTEN = auto()
@@ -49,7 +49,7 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class StatusReceived:
     """The backend reported the task's status, on request or unasked."""
 
     snapshot: Snapshot
@@ -72,7 +72,7 @@ class TaskRequestRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class TaskRequestLost:
     """The request got no answer."""
 
     inquiry: Inquiry
@@ -85,7 +85,7 @@ class QuestionAnswered:
     key: str
 
 
-Event = Told | TaskResultArrived | TaskRequestRefused | Lost | QuestionAnswered
+Event = StatusReceived | TaskResultArrived | TaskRequestRefused | TaskRequestLost | QuestionAnswered
 
 
 # Decisions.
@@ -104,7 +104,7 @@ class FetchResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskQuestion:
     """Ask the caller a question."""
 
     key: str
@@ -112,7 +112,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
+class WithdrawQuestion:
     """Withdraw a question whose answer the backend no longer wants."""
 
     key: str
@@ -129,16 +129,16 @@ class CompleteCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
-    reason: Reason
+class FailCall:
+    reason: NoResultReason
     error: JsonObject | None = None
 
 
-Decision = PollAfter | FetchResult | Ask | Withdraw | ReportStatus | CompleteCall | Fail
+Decision = PollAfter | FetchResult | AskQuestion | WithdrawQuestion | ReportStatus | CompleteCall | FailCall
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class FollowerState:
     """The state of following one task."""
 
     is_modern: bool
@@ -155,28 +155,28 @@ class Following:
     is_over: bool = False
 
 
-Step = tuple[Following, list[Decision]]
+Step = tuple[FollowerState, list[Decision]]
 
 
-def step(state: Following, event: Event) -> Step:
+def step(state: FollowerState, event: Event) -> Step:
     """Return the new state and the decisions to perform, in this order. Late events change nothing."""
     if state.is_over:
         return state, []
     match event:
-        case Told(snapshot, is_pushed):
-            return _told(state, snapshot, is_pushed=is_pushed)
+        case StatusReceived(snapshot, is_pushed):
+            return _handle_status(state, snapshot, is_pushed=is_pushed)
         case TaskResultArrived(result):
-            return _over(state, CompleteCall(without_related_task(result)))
+            return _finish(state, CompleteCall(without_related_task(result)))
         case TaskRequestRefused(inquiry, error):
-            return _refused(state, inquiry, error)
-        case Lost(inquiry):
-            return _lost(state, inquiry)
+            return _handle_refusal(state, inquiry, error)
+        case TaskRequestLost(inquiry):
+            return _handle_loss(state, inquiry)
         case QuestionAnswered(key):
             state = replace(state, unanswered=state.unanswered - {key}, pause=FIRST_PAUSE)
             return _poll(state)
 
 
-def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
+def _handle_status(state: FollowerState, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     if state.status.is_final and not snapshot.status.is_final:
         return state, [PollAfter(RESULT_SECONDS)]  # older than the known status
     before = state
@@ -193,28 +193,30 @@ def _told(state: Following, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     if (state.status, state.message) != (before.status, before.message):
         changed = [ReportStatus()]
     if state.status is RemoteStatus.CANCELLED:
-        return _over(state, *changed, Fail(Reason.CANCELLED))
+        return _finish(state, *changed, FailCall(NoResultReason.CANCELLED))
     if state.is_modern:
-        following, decisions = _told_modern(state, snapshot)
+        next_state, decisions = _handle_modern_status(state, snapshot)
     else:
-        following, decisions = _told_in_handshake_era(state, was_final=before.status.is_final)
-    return following, changed + decisions
+        next_state, decisions = _handle_handshake_status(state, was_final=before.status.is_final)
+    return next_state, changed + decisions
 
 
-def _told_modern(state: Following, snapshot: Snapshot) -> Step:
+def _handle_modern_status(state: FollowerState, snapshot: Snapshot) -> Step:
     if state.status is RemoteStatus.COMPLETED:
-        return _over(state, CompleteCall(snapshot.result) if snapshot.result is not None else Fail(Reason.BROKEN))
+        return _finish(
+            state, CompleteCall(snapshot.result) if snapshot.result is not None else FailCall(NoResultReason.BROKEN)
+        )
     if state.status is RemoteStatus.FAILED:
-        return _over(state, Fail(Reason.ERROR, snapshot.error))
-    asked = snapshot.questions if state.status is RemoteStatus.INPUT_REQUIRED else {}
-    withdrawn = [Withdraw(key) for key in sorted(state.unanswered - set(asked))]
-    new = {key: question for key, question in asked.items() if key not in state.asked}
-    state = replace(state, asked=state.asked | set(new), unanswered=(state.unanswered & set(asked)) | set(new))
-    following, polling = _poll(state)
-    return following, [*withdrawn, *(Ask(key, question) for key, question in new.items()), *polling]
+        return _finish(state, FailCall(NoResultReason.ERROR, snapshot.error))
+    questions = snapshot.questions if state.status is RemoteStatus.INPUT_REQUIRED else {}
+    withdrawn = [WithdrawQuestion(key) for key in sorted(state.unanswered - set(questions))]
+    new = {key: question for key, question in questions.items() if key not in state.asked}
+    state = replace(state, asked=state.asked | set(new), unanswered=(state.unanswered & set(questions)) | set(new))
+    next_state, polling = _poll(state)
+    return next_state, [*withdrawn, *(AskQuestion(key, question) for key, question in new.items()), *polling]
 
 
-def _told_in_handshake_era(state: Following, *, was_final: bool) -> Step:
+def _handle_handshake_status(state: FollowerState, *, was_final: bool) -> Step:
     if state.status.is_final:
         # An early request for the result gets its answer now. If it does not, and the end is reported twice, it was
         # lost.
@@ -222,34 +224,34 @@ def _told_in_handshake_era(state: Following, *, was_final: bool) -> Step:
         fetching: list[Decision] = [FetchResult()] if again else []
         return replace(state, is_fetching=True), [*fetching, PollAfter(RESULT_SECONDS)]
     if state.status is RemoteStatus.INPUT_REQUIRED and not state.is_fetching:
-        following, polling = _poll(replace(state, is_fetching=True))
-        return following, [FetchResult(), *polling]
+        next_state, polling = _poll(replace(state, is_fetching=True))
+        return next_state, [FetchResult(), *polling]
     return _poll(state)
 
 
-def _refused(state: Following, inquiry: Inquiry, error: JsonObject) -> Step:
+def _handle_refusal(state: FollowerState, inquiry: Inquiry, error: JsonObject) -> Step:
     if inquiry is Inquiry.RESULT:
         if state.status.is_final:
-            return _over(state, Fail(Reason.ERROR, error))  # the error of the call itself
+            return _finish(state, FailCall(NoResultReason.ERROR, error))  # the error of the call itself
         return _poll(replace(state, is_fetching=False, pause=_interval(state)))  # the next status explains it
     code = error.get("code")
     if code == INVALID_PARAMS:
-        return _over(state, Fail(Reason.FORGOTTEN, error))
+        return _finish(state, FailCall(NoResultReason.FORGOTTEN, error))
     if code == METHOD_NOT_FOUND:
-        return _over(state, Fail(Reason.NOT_OFFERED, error))
+        return _finish(state, FailCall(NoResultReason.NOT_OFFERED, error))
     state = replace(state, refusals=state.refusals + 1)
     if state.refusals > MOST_REFUSALS:
-        return _over(state, Fail(Reason.BROKEN, error))
+        return _finish(state, FailCall(NoResultReason.BROKEN, error))
     return state, [PollAfter(_retry_pause(state.refusals))]
 
 
-def _lost(state: Following, inquiry: Inquiry) -> Step:
+def _handle_loss(state: FollowerState, inquiry: Inquiry) -> Step:
     is_fetching = state.is_fetching and inquiry is not Inquiry.RESULT
     state = replace(state, is_pushed=False, is_fetching=is_fetching, losses=state.losses + 1, pause=FIRST_PAUSE)
     return state, [PollAfter(_retry_pause(state.losses))]
 
 
-def _poll(state: Following) -> Step:
+def _poll(state: FollowerState) -> Step:
     if state.is_pushed:
         seldom = min(max(_interval(state) * PUSHED_FACTOR, LEAST_PUSHED), LONGEST_PUSHED)
         return state, [PollAfter(max(seldom, _interval(state)))]
@@ -257,14 +259,14 @@ def _poll(state: Following) -> Step:
     return replace(state, pause=pause * 2), [PollAfter(pause)]
 
 
-def _over(state: Following, *decisions: Decision) -> Step:
-    withdrawn = [Withdraw(key) for key in sorted(state.unanswered)]
+def _finish(state: FollowerState, *decisions: Decision) -> Step:
+    withdrawn = [WithdrawQuestion(key) for key in sorted(state.unanswered)]
     return replace(state, is_over=True, unanswered=frozenset()), [*withdrawn, *decisions]
 
 
-def _interval(state: Following) -> float:
-    wanted = state.interval if state.interval is not None else USUAL_INTERVAL
-    return min(max(wanted, LEAST_INTERVAL), LONGEST_INTERVAL)
+def _interval(state: FollowerState) -> float:
+    interval = state.interval if state.interval is not None else USUAL_INTERVAL
+    return min(max(interval, LEAST_INTERVAL), LONGEST_INTERVAL)
 
 
 def _retry_pause(tries: int) -> float:

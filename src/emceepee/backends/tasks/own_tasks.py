@@ -96,6 +96,6 @@ def _token(method: str, params: JsonObject) -> str | None:
 
 def _created_id(params: JsonObject, answer: JsonObject) -> str | None:
     """Return the id of the task that a call has become, or None."""
-    said = answer if is_created(answer, CALL) else answer.get("task") if "task" in params else None
-    task_id = said.get("taskId") if isinstance(said, dict) else None
+    created = answer if is_created(answer, CALL) else answer.get("task") if "task" in params else None
+    task_id = created.get("taskId") if isinstance(created, dict) else None
     return task_id if isinstance(task_id, str) and len(task_id) <= LONGEST_TASK_ID else None

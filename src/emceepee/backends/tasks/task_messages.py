@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from emceepee.backends.link import Failure, LinkError
+from emceepee.backends.link import LinkError, LinkFailure
 from emceepee.wire.json_types import JsonObject
 
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
@@ -73,27 +73,27 @@ def as_created(result: JsonObject, token: str) -> JsonObject:
 
 def read_created(created: CreatedTask, *, is_modern: bool) -> tuple[str, Snapshot]:
     """Return the id and the status of the task. Raises: LinkError."""
-    said = created if is_modern else created["task"]
-    task_id = said.get("taskId")
+    status_object = created if is_modern else created["task"]
+    task_id = status_object.get("taskId")
     if not isinstance(task_id, str) or not 0 < len(task_id) <= LONGEST_TASK_ID:
-        raise LinkError(Failure.PROTOCOL, "it began a task of its own without a usable taskId")
-    return task_id, read_snapshot(said, is_modern=is_modern)
+        raise LinkError(LinkFailure.PROTOCOL, "it began a task of its own without a usable taskId")
+    return task_id, read_snapshot(status_object, is_modern=is_modern)
 
 
-def read_snapshot(said: JsonObject, *, is_modern: bool) -> Snapshot:
+def read_snapshot(status_object: JsonObject, *, is_modern: bool) -> Snapshot:
     """Raises: LinkError."""
-    status = said.get("status")
+    status = status_object.get("status")
     if not isinstance(status, str):
-        raise LinkError(Failure.PROTOCOL, "it told of a task without saying how it stands")
-    message = said.get("statusMessage")
+        raise LinkError(LinkFailure.PROTOCOL, "it told of a task without saying how it stands")
+    message = status_object.get("statusMessage")
     return Snapshot(
         # An unknown status cannot be final: the set of final ones is fixed.
         status=RemoteStatus(status) if status in set(RemoteStatus) else RemoteStatus.WORKING,
         message=message[:LONGEST_MESSAGE] if isinstance(message, str) and message else None,
-        interval=_seconds(said.get("pollIntervalMs" if is_modern else "pollInterval")),
-        questions=_questions(said.get("inputRequests")) if is_modern else {},
-        result=_mapping(said.get("result")) if is_modern else None,
-        error=_mapping(said.get("error")) if is_modern else None,
+        interval=_seconds(status_object.get("pollIntervalMs" if is_modern else "pollInterval")),
+        questions=_questions(status_object.get("inputRequests")) if is_modern else {},
+        result=_mapping(status_object.get("result")) if is_modern else None,
+        error=_mapping(status_object.get("error")) if is_modern else None,
     )
 
 

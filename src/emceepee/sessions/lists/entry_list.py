@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.connection import Connection
 from emceepee.errors import EmceepeeError
 from emceepee.lifecycle import TaskOwner
@@ -19,7 +19,7 @@ class EntryList:
     errors: list[JsonObject] = field(default_factory=list)
 
 
-async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, patience: float) -> EntryList:
+async def list_everywhere(connections: Sequence[Connection], kind: ListKind, *, patience: float) -> EntryList:
     """Return the entries of all servers in one list."""
     listing = EntryList()
     for name, outcome in (await ask_everywhere(connections, kind, patience=patience)).items():
@@ -31,7 +31,7 @@ async def list_everywhere(connections: Sequence[Connection], kind: Kind, *, pati
 
 
 async def ask_everywhere(
-    connections: Sequence[Connection], kind: Kind, *, patience: float
+    connections: Sequence[Connection], kind: ListKind, *, patience: float
 ) -> dict[str, list[JsonObject] | str]:
     """Return each server's entries as received, or an error message, by server name.
 
@@ -53,7 +53,7 @@ async def ask_everywhere(
             task.cancel()
 
 
-async def _list_one(connection: Connection, kind: Kind) -> list[JsonObject] | str:
+async def _list_one(connection: Connection, kind: ListKind) -> list[JsonObject] | str:
     try:
         return await connection.lists.entries(kind)
     except EmceepeeError as error:

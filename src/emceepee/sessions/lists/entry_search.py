@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from emceepee.backends.catalog import Kind
+from emceepee.backends.catalog import ListKind
 from emceepee.backends.connection import Connection
 from emceepee.futures import let_others_run
 from emceepee.search.documents import EntryType
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 log = EventLog("search")
 KINDS = {
-    EntryType.TOOL: Kind.TOOLS,
-    EntryType.RESOURCE: Kind.RESOURCES,
-    EntryType.TEMPLATE: Kind.TEMPLATES,
-    EntryType.PROMPT: Kind.PROMPTS,
+    EntryType.TOOL: ListKind.TOOLS,
+    EntryType.RESOURCE: ListKind.RESOURCES,
+    EntryType.TEMPLATE: ListKind.TEMPLATES,
+    EntryType.PROMPT: ListKind.PROMPTS,
 }
 STEPS_PER_TURN = 20  # entries, some milliseconds of work, before other tasks run
 

@@ -8,7 +8,7 @@ from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.metadata.challenge import Demand
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import TokenSet, Unavailable
+from emceepee.backends.oauth.tokens import IssuerUnavailable, TokenSet
 from emceepee.backends.spec import HttpTarget
 from emceepee.clock import Clock, give_up_after
 from emceepee.errors import InvalidArguments, LoginNeeded
@@ -139,7 +139,7 @@ class SessionAuthorizer:
     async def renew(self, stale: TokenSet) -> Renewal:
         with self._trouble.while_waiting(lambda: f"waiting for {stale.issuer} to renew the login"):
             renewal = await self._logins.renew(self._key, self._target, stale)
-        if isinstance(renewal, Unavailable):
+        if isinstance(renewal, IssuerUnavailable):
             self._not_renewed = stale
             self._trouble.note(f"the login is not renewed: {stale.issuer} cannot be asked ({renewal.reason})")
         else:

@@ -74,7 +74,7 @@ class RunningLogin:
     @property
     def waits_for(self) -> str:
         """Return the name of the server that the login currently asks."""
-        return self._login.asks or "the authorization server"
+        return self._login.requested_origin or "the authorization server"
 
     @property
     def is_wanted(self) -> bool:

@@ -15,12 +15,12 @@ from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
 from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
 from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
-from emceepee.backends.oauth.metadata.challenge import Demand, Want
+from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind
 from emceepee.backends.oauth.oauth_client import client_document
 from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.redirect_address import with_digest, without_digest
 from emceepee.backends.oauth.renewal import Renewal, refresh, revoke
-from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenSlot
+from emceepee.backends.oauth.tokens import GrantRejected, TokenSet, TokenSlot
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.clock import Clock, give_up_after, within
 from emceepee.lifecycle import TaskOwner
@@ -146,7 +146,7 @@ class ServerLogins:
         self._dialer.figures.count_refresh(is_done=isinstance(outcome, TokenSet))
         if isinstance(outcome, TokenSet):
             self._set_tokens(key, outcome)
-        elif isinstance(outcome, Rejected) and self._known.get(key) == stale:
+        elif isinstance(outcome, GrantRejected) and self._known.get(key) == stale:
             self._set_tokens(key, None)
         return outcome
 
@@ -425,6 +425,6 @@ class ServerLogins:
 
 def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
     """Whether these tokens may satisfy the demand: they differ from the stale ones, or were asked for other scopes."""
-    if stale is None or demand.want is not Want.SCOPES:
+    if stale is None or demand.want is not DemandKind.SCOPES:
         return stale is None or tokens.access_token != stale.access_token
     return tokens.asked != stale.asked

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from emceepee.backends.oauth.login_codec import UnreadableLogin, read_tokens, write_tokens
 from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import Rejected, TokenSet, Unavailable
+from emceepee.backends.oauth.tokens import GrantRejected, IssuerUnavailable, TokenSet
 from emceepee.clock import Clock
 from emceepee.lifecycle import TaskOwner
 from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey, record_kind
@@ -29,7 +29,7 @@ from emceepee.telemetry.logs import EventLog
 LOCK_SECONDS = 60.0  # longer than any refresh; a live process that holds the lock for longer is stuck
 LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between checks of another process's refresh; the last value repeats
 PAUSE_AFTER_TROUBLE = 5.0  # seconds before an authorization server that could not be reached is asked again
-GONE = Rejected(OAuthError("logged_out", "there is no login any more"))
+GONE = GrantRejected(OAuthError("logged_out", "there is no login any more"))
 
 log = EventLog("sessions")
 Renew: TypeAlias = Callable[[TokenSet], Awaitable[Renewal]]
@@ -50,7 +50,7 @@ class TokenRepository:
         self._tasks = TaskOwner("token-refresh")
         self._refreshes: dict[ServerKey, asyncio.Task[Renewal]] = {}
         self._unsaved: dict[ServerKey, HeldTokens] = {}
-        self._troubles: dict[ServerKey, tuple[float, Unavailable]] = {}
+        self._troubles: dict[ServerKey, tuple[float, IssuerUnavailable]] = {}
 
     async def load(self, key: ServerKey) -> TokenSet | None:
         try:
@@ -107,7 +107,7 @@ class TokenRepository:
                 with suppress(StoreError):  # the lock lapses
                     await self._records.unlock(key.lock, self._holder)
         except StoreError as error:  # without the lock, the refresh token must not be used
-            return self._note(key, Unavailable(str(error)))
+            return self._note(key, IssuerUnavailable(str(error)))
 
     async def _wait_for_lock(self, key: ServerKey, stale: TokenSet) -> Renewal | None:
         """Return None once this process has the lock, or the result that another process got first."""
@@ -115,7 +115,7 @@ class TokenRepository:
         pause = next(pauses)
         while not await self._records.lock(key.lock, self._holder, seconds=LOCK_SECONDS):
             if self._clock.monotonic() - began > LOCK_SECONDS:
-                return self._note(key, Unavailable("another process has been refreshing the token for too long"))
+                return self._note(key, IssuerUnavailable("another process has been refreshing the token for too long"))
             await self._clock.sleep(pause)
             pause = next(pauses, pause)
             if (adopted := self._adopt(await self._load(key), stale)) is not None:
@@ -131,10 +131,10 @@ class TokenRepository:
         match outcome:
             case TokenSet():
                 return await self._store(key, HeldTokens(outcome, held.revision))
-            case Rejected():
+            case GrantRejected():
                 log.warning("login_ended", server=key.server, issuer=held.tokens.issuer, error=str(outcome.error))
                 return await self._end(key, held, outcome)
-            case Unavailable():
+            case IssuerUnavailable():
                 log.warning("token_not_refreshed", server=key.server, issuer=held.tokens.issuer, error=outcome.reason)
                 return self._note(key, outcome)
         return outcome
@@ -156,7 +156,7 @@ class TokenRepository:
             return new.tokens
         return GONE if held is None else held.tokens
 
-    async def _end(self, key: ServerKey, held: HeldTokens, outcome: Rejected) -> Renewal:
+    async def _end(self, key: ServerKey, held: HeldTokens, outcome: GrantRejected) -> Renewal:
         if await self._records.drop(key.principal, key.record(TOKENS), revision=held.revision):
             return outcome
         return self._adopt(await self._load(key), held.tokens) or outcome
@@ -176,11 +176,11 @@ class TokenRepository:
         tokens = None if found is None else _read_tokens(found)
         return None if found is None or tokens is None else HeldTokens(tokens, found.revision)
 
-    def _note(self, key: ServerKey, trouble: Unavailable) -> Unavailable:
+    def _note(self, key: ServerKey, trouble: IssuerUnavailable) -> IssuerUnavailable:
         self._troubles[key] = (self._clock.monotonic() + PAUSE_AFTER_TROUBLE, trouble)
         return trouble
 
-    def _trouble(self, key: ServerKey) -> Unavailable | None:
+    def _trouble(self, key: ServerKey) -> IssuerUnavailable | None:
         until, trouble = self._troubles.get(key, (0.0, None))
         if trouble is not None and self._clock.monotonic() >= until:
             del self._troubles[key]

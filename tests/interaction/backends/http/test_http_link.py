@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from emceepee import __version__
-from emceepee.backends.link import Failure, Link
+from emceepee.backends.link import Link, LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from support.backends.raw_links import (
     HELLO,
@@ -196,7 +196,7 @@ async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
         await peer.request()
         breaks(peer)
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.UNREACHABLE, True)
         assert f"127.0.0.1:{server.port} cannot be reached: " in str(error)
         assert words in str(error)
         call = asking(link)  # on a new connection
@@ -243,7 +243,7 @@ async def test_where_nobody_listens_nothing_ran(dialer: WatchedDialer) -> None:
     async with raw_server() as server:
         url = server.url
     error = await failure_of(dialing(dialer, url))
-    assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, False)
+    assert (error.failure, error.may_have_run) == (LinkFailure.UNREACHABLE, False)
     assert str(error) == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
 
 
@@ -259,7 +259,7 @@ async def test_a_server_that_wants_a_login_says_where_a_token_goes(
     await peer.request()
     peer.answer(body, status="401 Unauthorized")
     error = await failure_of(opening)
-    assert (error.failure, error.status) == (Failure.REFUSED, 401)
+    assert (error.failure, error.status) == (LinkFailure.REFUSED, 401)
     assert str(error).startswith(f"it wants a login (HTTP 401 {said}). Put a token for it into headers")
     assert "configuration file" in str(error)
 
@@ -276,7 +276,7 @@ async def test_an_answer_that_is_too_large_is_named_as_such(
         else:
             peer.answer(b"x" * (LARGEST + 1))
         error = await failure_of(call)
-        assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+        assert (error.failure, str(error)) == (LinkFailure.PROTOCOL, "the answer is larger than 10000 bytes")
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
         else:
             peer.answer(body, "content-type: application/json")
         failure = await failure_of(call)
-        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, words)
+        assert (failure.failure, str(failure)) == (LinkFailure.PROTOCOL, words)
 
 
 async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_stream_stays_open(
@@ -311,7 +311,7 @@ async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_st
         key = json.loads((await peer.request()).body)["id"]
         peer.send(STREAM + event(b"no message") + event(b'{"jsonrpc":"2.0","id":%d,"result":{"a":}}' % key))
         failure = await failure_of(call)
-        assert (failure.failure, str(failure)) == (Failure.PROTOCOL, "the answer is not JSON")
+        assert (failure.failure, str(failure)) == (LinkFailure.PROTOCOL, "the answer is not JSON")
 
 
 async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: WatchedDialer, server: RawServer) -> None:
@@ -320,7 +320,7 @@ async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Watc
         await peer.request()
         peer.send(STREAM + b"%x\r\ndata: " % (1 << 30) + b"x" * LARGEST)
         error = await failure_of(call)
-        assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+        assert (error.failure, str(error)) == (LinkFailure.PROTOCOL, "the answer is larger than 10000 bytes")
         await peer.gone()
 
 
@@ -355,7 +355,7 @@ async def test_what_cannot_be_sent_is_refused_without_showing_it(
     url: str, headers: dict[str, str], dialer: WatchedDialer
 ) -> None:
     error = await failure_of(dialing(dialer, url, headers=headers))
-    assert error.failure is Failure.REFUSED
+    assert error.failure is LinkFailure.REFUSED
     assert str(error).startswith("the request cannot be sent: ")
     assert "s3cret" not in str(error)
 
@@ -365,7 +365,7 @@ async def test_a_session_that_no_header_can_carry_is_refused(dialer: WatchedDial
     peer = await server.peer()
     await peer.request()
     peer.send(b"HTTP/1.1 200 OK\r\nmcp-session-id: a\0b\r\ncontent-length: 100\r\n\r\n")
-    assert (await failure_of(opening)).failure is Failure.REFUSED
+    assert (await failure_of(opening)).failure is LinkFailure.REFUSED
     await peer.gone()
 
 
@@ -389,7 +389,7 @@ async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection
         await peer.writer.drain()
         await link.close()
         error = await failure_of(call)
-        assert (error.failure, str(error)) == (Failure.CLOSED, "the connection was closed")
+        assert (error.failure, str(error)) == (LinkFailure.CLOSED, "the connection was closed")
         await peer.gone()
 
 
@@ -406,7 +406,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
         connecting = asking(link)
         await asyncio.sleep(0)
         await link.close()
-        assert [(await failure_of(call)).failure for call in (busy, connecting)] == [Failure.CLOSED] * 2
+        assert [(await failure_of(call)).failure for call in (busy, connecting)] == [LinkFailure.CLOSED] * 2
 
 
 async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_told(

@@ -8,7 +8,7 @@ import pytest
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.http.redirects import MOST_REDIRECTS
-from emceepee.backends.link import Failure
+from emceepee.backends.link import LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from support.backends.raw_links import HELLO, JSON, STREAM, a_dialer, dialing, event, failure_of, result_for
 from support.backends.raw_server import Peer, RawServer, raw_server
@@ -78,7 +78,7 @@ async def test_another_origin_is_named_and_told_to_be_used_and_gets_nothing(
     redirect(peer, location)
     error = await failure_of(opening)
     said = "and is not followed there; if that is the server, use that address as its url"
-    assert (error.failure, error.status) == (Failure.REFUSED, 307)
+    assert (error.failure, error.status) == (LinkFailure.REFUSED, 307)
     assert str(error) == f"HTTP 307 redirects to {shown}, {said}"
 
 

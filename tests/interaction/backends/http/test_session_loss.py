@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, Link, RpcError
+from emceepee.backends.link import Link, LinkFailure, RpcError
 from support.backends.raw_links import (
     JSON,
     STREAM,
@@ -49,7 +49,7 @@ async def test_an_error_that_answers_another_request_is_not_ours(
         number = number_of(await peer.request())
         peer.answer(an_error(number + 1), JSON, status=status)
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.PROTOCOL, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.PROTOCOL, True)
         assert f"names another request (id {number + 1})" in str(error)
 
 
@@ -62,7 +62,7 @@ async def test_a_result_that_does_not_name_our_request_is_not_accepted(
         await peer.request()
         peer.answer(a_result(key), JSON)
         error = await failure_of(call)
-        assert (error.failure, "names another request" in str(error)) == (Failure.PROTOCOL, True)
+        assert (error.failure, "names another request" in str(error)) == (LinkFailure.PROTOCOL, True)
         assert not link.closed.done()
 
 
@@ -85,7 +85,7 @@ async def test_known_words_on_a_stream_are_no_lost_session(dialer: WatchedDialer
         peer.send(STREAM.replace(b"200 OK", b"400 Bad Request"))
         peer.send(chunk(b"data: " + an_error(number, "Session not found") + b"\n\n") + b"0\r\n\r\n")
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.REFUSED, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.REFUSED, True)
 
 
 @pytest.mark.parametrize("words", ["Session not found", ""])
@@ -97,7 +97,7 @@ async def test_a_404_with_known_words_or_without_json_rpc_is_a_lost_session(
         await peer.request()
         peer.answer(an_error(None, words) if words else b"{}", JSON, status="404 Not Found")
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.SESSION_LOST, False)
+        assert (error.failure, error.may_have_run) == (LinkFailure.SESSION_LOST, False)
 
 
 async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(
@@ -120,7 +120,7 @@ async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: WatchedDia
         call = asking(link)
         peer.answer(a_result(number_of(await peer.request())), JSON, status="404 Not Found")
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.REFUSED, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.REFUSED, True)
 
 
 async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
@@ -137,7 +137,7 @@ async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
         assert (await again.request()).line.startswith("GET ")
         again.answer(status="404 Not Found")
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.SESSION_LOST, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.SESSION_LOST, True)
 
 
 @pytest.mark.parametrize("status", ["405 Method Not Allowed", "400 Bad Request"])
@@ -155,7 +155,7 @@ async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_to
         await again.request()
         again.answer(an_error(None, "Event store not configured"), JSON, status=status)
         error = await failure_of(call)
-        assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+        assert (error.failure, error.may_have_run) == (LinkFailure.UNREACHABLE, True)
         assert "could not be taken up again: Event store not configured" in str(error)
 
 

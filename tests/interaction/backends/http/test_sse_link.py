@@ -9,7 +9,7 @@ import pytest
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.http.event_stream import TURN_BYTES
-from emceepee.backends.link import Failure, Link, LinkError
+from emceepee.backends.link import Link, LinkError, LinkFailure
 from emceepee.backends.spec import BackendSpec, HttpTarget
 from emceepee.state.limits import Limits
 from support.backends.raw_links import LARGEST, WatchedDialer, a_dialer
@@ -86,7 +86,7 @@ async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
     stream = await stream_of(server)
     stream.send(STREAM + event(place, "endpoint"))
     error = await failure_of(opening)
-    assert error.failure is Failure.PROTOCOL
+    assert error.failure is LinkFailure.PROTOCOL
     assert "endpoint" in str(error)
     await stream.gone()
 
@@ -96,14 +96,14 @@ async def test_what_is_no_stream_is_named(dialer: WatchedDialer, server: RawServ
     stream = await stream_of(server)
     stream.answer(b"hello", "content-type: text/html")
     error = await failure_of(opening)
-    assert (error.failure, str(error)) == (Failure.REFUSED, "HTTP 200 text/html is no event stream")
+    assert (error.failure, str(error)) == (LinkFailure.REFUSED, "HTTP 200 text/html is no event stream")
 
 
 async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     (await stream_of(server)).reset()
     error = await failure_of(opening)
-    assert (error.failure, error.may_have_run) == (Failure.UNREACHABLE, True)
+    assert (error.failure, error.may_have_run) == (LinkFailure.UNREACHABLE, True)
 
 
 async def test_an_event_without_end_ends_the_link(dialer: WatchedDialer, server: RawServer) -> None:
@@ -111,7 +111,7 @@ async def test_an_event_without_end_ends_the_link(dialer: WatchedDialer, server:
     stream = await stream_of(server)
     stream.send(STREAM + b"data: " + b"x" * (LARGEST + 1))
     error = await failure_of(opening)
-    assert (error.failure, str(error)) == (Failure.PROTOCOL, "the answer is larger than 10000 bytes")
+    assert (error.failure, str(error)) == (LinkFailure.PROTOCOL, "the answer is larger than 10000 bytes")
     await stream.gone()
 
 

@@ -16,7 +16,7 @@ from emceepee.backends.http1 import pool as pool_module
 from emceepee.backends.http1.client_connection import ClientConnection
 from emceepee.backends.http1.connection_slots import WAIT_SECONDS
 from emceepee.backends.http1.http_failures import HttpFailure, NotConnected
-from emceepee.backends.http1.origin import Address, Origin
+from emceepee.backends.http1.origin import Address, HttpOrigin
 from emceepee.backends.http1.pool import CONNECT_SECONDS, IDLE_SECONDS, ConnectionPool, OriginPool
 from emceepee.backends.http1.resolver import KEPT_SECONDS, Resolver, SocketAddress
 from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
@@ -36,7 +36,7 @@ async def pool(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
     assert running.open == set()
 
 
-def origin(url: str) -> Origin:
+def origin(url: str) -> HttpOrigin:
     return Address.of(url).origin
 
 
@@ -88,7 +88,7 @@ async def test_links_to_the_same_origin_share_connections_and_others_do_not(
 
 
 async def test_an_origin_that_nobody_uses_is_forgotten(pool: ConnectionPool) -> None:
-    connections = weakref.ref(pool.of(Origin(False, "example.org", 80)))
+    connections = weakref.ref(pool.of(HttpOrigin(False, "example.org", 80)))
     assert connections() is None
 
 
@@ -224,14 +224,14 @@ async def test_where_nobody_listens_there_is_no_connection(pool: ConnectionPool)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(NotConnected, match="Connection refused"):
-        await pool.of(Origin(False, "127.0.0.1", port)).connect()
+        await pool.of(HttpOrigin(False, "127.0.0.1", port)).connect()
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b"])
 async def test_a_host_that_has_no_address_cannot_be_reached(host: str, pool: ConnectionPool) -> None:
     async with asyncio.timeout(30):
         with pytest.raises(NotConnected) as failure:
-            await pool.of(Origin(False, host, 80)).connect()
+            await pool.of(HttpOrigin(False, host, 80)).connect()
     assert str(failure.value)
 
 
@@ -243,7 +243,7 @@ async def test_a_host_that_is_silent_is_given_up(
         raise AssertionError
 
     monkeypatch.setattr(connector_module, "open_socket", silent)
-    connecting = asyncio.ensure_future(pool.of(Origin(False, "127.0.0.1", 80)).connect())
+    connecting = asyncio.ensure_future(pool.of(HttpOrigin(False, "127.0.0.1", 80)).connect())
     await clock.advance(CONNECT_SECONDS - 1)
     assert not connecting.done()
     await clock.advance(1)
@@ -317,7 +317,7 @@ async def dialled(
     monkeypatch.setattr(connector_module, "open_socket", pretend)
     pool.connector.resolver = Resolver(pool.clock, resolver)
     with pytest.raises(NotConnected):
-        await pool.of(Origin(False, "moving.example", 80), is_public=is_public).connect()
+        await pool.of(HttpOrigin(False, "moving.example", 80), is_public=is_public).connect()
     return tried
 
 
@@ -437,7 +437,7 @@ async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> Non
         port = listener.getsockname()[1]
     for _ in range(5):
         with pytest.raises(NotConnected, match="Connection refused"):
-            await small.of(Origin(False, "127.0.0.1", port)).connect()
+            await small.of(HttpOrigin(False, "127.0.0.1", port)).connect()
     assert small.slots.taken == 0
 
 
@@ -468,7 +468,7 @@ async def test_a_trusted_server_is_spoken_to_by_its_name(certificate: Path, cloc
     context.sni_callback = lambda _sock, name, _context: named.append(name)
     trusting = ssl.create_default_context(cafile=str(certificate))
     async with raw_server(context) as server, ConnectionPool.running(clock, trusting) as pool:
-        connections = pool.of(Origin(True, "localhost", server.port))
+        connections = pool.of(HttpOrigin(True, "localhost", server.port))
         for _ in range(3):
             connection = connections.take() or await connections.connect()
             asking = sent(connection)
@@ -492,12 +492,12 @@ async def test_a_server_with_another_name_cannot_be_reached(tmp_path: Path, cloc
     async with raw_server(server_context(certificate)) as server, ConnectionPool.running(clock, trusting) as pool:
         for host in ("localhost", "127.0.0.1"):
             with pytest.raises(NotConnected, match=r"its certificate is not valid: .*match") as failure:
-                await pool.of(Origin(True, host, server.port)).connect()
+                await pool.of(HttpOrigin(True, host, server.port)).connect()
             assert "SSL_CERT_FILE" not in str(failure.value)
 
 
 async def test_a_server_that_does_not_speak_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
-    connecting = asyncio.ensure_future(pool.of(Origin(True, "127.0.0.1", server.port)).connect())
+    connecting = asyncio.ensure_future(pool.of(HttpOrigin(True, "127.0.0.1", server.port)).connect())
     peer = await server.peer()
     peer.send(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
     with pytest.raises(NotConnected):
@@ -505,7 +505,7 @@ async def test_a_server_that_does_not_speak_tls_cannot_be_reached(pool: Connecti
 
 
 async def test_a_server_that_hangs_up_on_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
-    connecting = asyncio.ensure_future(pool.of(Origin(True, "127.0.0.1", server.port)).connect())
+    connecting = asyncio.ensure_future(pool.of(HttpOrigin(True, "127.0.0.1", server.port)).connect())
     (await server.peer()).close()
     with pytest.raises(NotConnected) as failure:
         await connecting
@@ -521,7 +521,7 @@ async def test_a_unix_socket_is_connected_to_by_its_path(pool: ConnectionPool, t
 
     path = str(tmp_path / "socket")
     async with await asyncio.start_unix_server(serve, path):
-        connections = pool.of(Origin.of_socket(path))
+        connections = pool.of(HttpOrigin.of_socket(path))
         connection = await connections.connect()
         response = await sent(connection)
         assert await response.read(100) == b"hello"
@@ -534,7 +534,7 @@ async def test_a_unix_socket_is_connected_to_by_its_path(pool: ConnectionPool, t
 async def test_without_tls_no_origin_that_wants_it_can_be_connected_to(clock: FakeClock) -> None:
     async with ConnectionPool.running(clock, None) as running:
         with pytest.raises(NotConnected, match="TLS"):
-            await running.of(Origin(True, "127.0.0.1", 1)).connect()
+            await running.of(HttpOrigin(True, "127.0.0.1", 1)).connect()
 
 
 async def test_how_long_a_connection_may_take_can_be_said(clock: FakeClock) -> None:
@@ -543,7 +543,7 @@ async def test_how_long_a_connection_may_take_can_be_said(clock: FakeClock) -> N
         full.listen(0)
         with socket.create_connection(full.getsockname()):  # the one place that there is
             async with ConnectionPool.running(clock, None, connect_seconds=2) as running:
-                connections = running.of(Origin(False, "127.0.0.1", full.getsockname()[1]))
+                connections = running.of(HttpOrigin(False, "127.0.0.1", full.getsockname()[1]))
                 connecting = asyncio.ensure_future(connections.connect())
                 await settle()
                 await clock.advance(2)

@@ -1,13 +1,13 @@
 import pytest
 
 from emceepee.backends.http1.cookies import LONGEST_COOKIE, MOST_COOKIES, CookieJar
-from emceepee.backends.http1.origin import Origin
+from emceepee.backends.http1.origin import HttpOrigin
 from support.fakes.clock import FakeClock
 
-PLAIN, SECURE = Origin(False, "api.example.org", 80), Origin(True, "api.example.org", 443)
+PLAIN, SECURE = HttpOrigin(False, "api.example.org", 80), HttpOrigin(True, "api.example.org", 443)
 
 
-def jar(*lines: str, origin: Origin = SECURE, path: str = "/mcp", clock: FakeClock | None = None) -> CookieJar:
+def jar(*lines: str, origin: HttpOrigin = SECURE, path: str = "/mcp", clock: FakeClock | None = None) -> CookieJar:
     made = CookieJar(origin, clock or FakeClock())
     made.take(list(lines), path)
     return made

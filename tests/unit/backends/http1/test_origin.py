@@ -1,27 +1,27 @@
 import pytest
 
-from emceepee.backends.http1.origin import Address, Origin, join, place_of
+from emceepee.backends.http1.origin import Address, HttpOrigin, join, place_of
 
 ADDRESSES = {
-    "http://example.org": (Origin(False, "example.org", 80), "example.org", "/"),
-    "HTTPS://Example.ORG/mcp": (Origin(True, "example.org", 443), "example.org", "/mcp"),
-    "http://example.org:80/a?b=c#d": (Origin(False, "example.org", 80), "example.org", "/a?b=c"),
-    "https://example.org:80/": (Origin(True, "example.org", 80), "example.org:80", "/"),
-    "http://127.0.0.1:9001/mcp/": (Origin(False, "127.0.0.1", 9001), "127.0.0.1:9001", "/mcp/"),
-    "http://[::1]:9001/x": (Origin(False, "::1", 9001), "[::1]:9001", "/x"),
-    "http://[fe80::1%25eth0]/x": (Origin(False, "fe80::1%eth0", 80), "[fe80::1]", "/x"),
+    "http://example.org": (HttpOrigin(False, "example.org", 80), "example.org", "/"),
+    "HTTPS://Example.ORG/mcp": (HttpOrigin(True, "example.org", 443), "example.org", "/mcp"),
+    "http://example.org:80/a?b=c#d": (HttpOrigin(False, "example.org", 80), "example.org", "/a?b=c"),
+    "https://example.org:80/": (HttpOrigin(True, "example.org", 80), "example.org:80", "/"),
+    "http://127.0.0.1:9001/mcp/": (HttpOrigin(False, "127.0.0.1", 9001), "127.0.0.1:9001", "/mcp/"),
+    "http://[::1]:9001/x": (HttpOrigin(False, "::1", 9001), "[::1]:9001", "/x"),
+    "http://[fe80::1%25eth0]/x": (HttpOrigin(False, "fe80::1%eth0", 80), "[fe80::1]", "/x"),
     "http://bücher.example/ä b?q=ü&r=%20": (
-        Origin(False, "xn--bcher-kva.example", 80),
+        HttpOrigin(False, "xn--bcher-kva.example", 80),
         "xn--bcher-kva.example",
         "/%C3%A4%20b?q=%C3%BC&r=%20",
     ),
-    "http://example.org?key=a b": (Origin(False, "example.org", 80), "example.org", "/?key=a%20b"),
-    "http://example.org/a\r\nx: y": (Origin(False, "example.org", 80), "example.org", "/ax:%20y"),
+    "http://example.org?key=a b": (HttpOrigin(False, "example.org", 80), "example.org", "/?key=a%20b"),
+    "http://example.org/a\r\nx: y": (HttpOrigin(False, "example.org", 80), "example.org", "/ax:%20y"),
 }
 
 
 @pytest.mark.parametrize(("url", "parts"), ADDRESSES.items())
-def test_an_address_is_taken_apart(url: str, parts: tuple[Origin, str, str]) -> None:
+def test_an_address_is_taken_apart(url: str, parts: tuple[HttpOrigin, str, str]) -> None:
     address = Address.of(url)
     assert (address.origin, address.authority, address.target, address.credentials) == (*parts, None)
     assert address.origin.socket_path is None
@@ -38,7 +38,7 @@ UNIX = {
 @pytest.mark.parametrize(("url", "parts"), UNIX.items())
 def test_a_unix_socket_is_named_with_what_is_asked_for_behind_it(url: str, parts: tuple[str, str]) -> None:
     address = Address.of(url)
-    assert (address.origin, address.target) == (Origin.of_socket(parts[0]), parts[1])
+    assert (address.origin, address.target) == (HttpOrigin.of_socket(parts[0]), parts[1])
     assert (address.origin.socket_path, address.origin.is_tls) == (parts[0], False)
     assert (address.authority, address.credentials) == ("localhost", None)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from emceepee.backends.http1.origin import Address, Origin
+from emceepee.backends.http1.origin import Address, HttpOrigin
 from emceepee.backends.http1.proxies import BadProxy, Proxy, ProxyRules
 
 HTTP_PROXY = "http://plain.example:3128"
@@ -87,15 +87,15 @@ def test_who_is_connected_to_directly_is_said_by_names_addresses_networks_and_po
 @pytest.mark.parametrize(
     ("text", "origin"),
     [
-        ("http://proxy.example:3128", Origin(False, "proxy.example", 3128)),
-        ("proxy.example:3128", Origin(False, "proxy.example", 3128)),
-        ("proxy.example", Origin(False, "proxy.example", 80)),
-        ("https://proxy.example/", Origin(True, "proxy.example", 443)),
-        ("http://[::1]:3128", Origin(False, "::1", 3128)),
-        ("http://bücher.example:1", Origin(False, "xn--bcher-kva.example", 1)),
+        ("http://proxy.example:3128", HttpOrigin(False, "proxy.example", 3128)),
+        ("proxy.example:3128", HttpOrigin(False, "proxy.example", 3128)),
+        ("proxy.example", HttpOrigin(False, "proxy.example", 80)),
+        ("https://proxy.example/", HttpOrigin(True, "proxy.example", 443)),
+        ("http://[::1]:3128", HttpOrigin(False, "::1", 3128)),
+        ("http://bücher.example:1", HttpOrigin(False, "xn--bcher-kva.example", 1)),
     ],
 )
-def test_a_proxy_is_named_by_an_address(text: str, origin: Origin) -> None:
+def test_a_proxy_is_named_by_an_address(text: str, origin: HttpOrigin) -> None:
     assert Proxy.of(text, "HTTPS_PROXY") == Proxy(origin=origin, variable="HTTPS_PROXY")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from mcp_types import CLIENT_CAPABILITIES_META_KEY, PROTOCOL_VERSION_META_KEY
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.links.duplex_link import DuplexLink
 from emceepee.backends.negotiation import Envelopes, envelope
 from emceepee.lifecycle import TaskOwner
@@ -54,7 +54,7 @@ class BrokenLine(Line):
 
     async def _send(self, message: JsonObject) -> None:
         self.exit("gone")
-        raise LinkError(Failure.CLOSED, "gone", may_have_run=False)
+        raise LinkError(LinkFailure.CLOSED, "gone", may_have_run=False)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ async def test_an_answer_that_is_none_fails_the_request(line: Line, message: Jso
     assert line.receive(message)
     with pytest.raises(LinkError, match="neither a result object nor an error") as caught:
         await result_of(asked)
-    assert caught.value.failure is Failure.PROTOCOL
+    assert caught.value.failure is LinkFailure.PROTOCOL
 
 
 async def test_a_late_second_or_unknown_answer_is_passed_over(line: Line) -> None:
@@ -199,7 +199,7 @@ async def test_the_end_fails_every_waiting_and_every_later_request(line: Line) -
     for asked in [*waiting, await line.ask()]:
         with pytest.raises(LinkError, match="it exited") as caught:
             await result_of(asked)
-        assert caught.value.failure is Failure.CLOSED
+        assert caught.value.failure is LinkFailure.CLOSED
     assert not line.is_busy
 
 
@@ -268,7 +268,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Lin
     line._receive(data)
     with pytest.raises(LinkError, match="answer") as caught:
         await result_of(asked)
-    assert caught.value.failure is Failure.PROTOCOL
+    assert caught.value.failure is LinkFailure.PROTOCOL
 
 
 async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.links.inbound import Inbound
 from emceepee.lifecycle import TaskOwner
 from emceepee.wire.json_types import JsonObject
@@ -27,7 +27,7 @@ class Line:
 
     async def _reply(self, message: JsonObject) -> None:
         if self.is_broken:
-            raise LinkError(Failure.CLOSED, "gone")
+            raise LinkError(LinkFailure.CLOSED, "gone")
         if self.readable is not None:
             await self.readable
         self.replies.append(message)

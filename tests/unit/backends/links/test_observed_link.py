@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.links.client_messages import NumberedParams, request_message
 from emceepee.backends.links.observed_link import ObservedLink, callee_of
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
@@ -72,7 +72,7 @@ async def test_without_a_context_the_request_is_sent_as_it_is() -> None:
     [
         (RpcError({"code": -32602, "message": "no"}), ("-32602", -32602)),
         (RpcError({"message": "no"}), ("rpc_error", None)),
-        (LinkError(Failure.UNREACHABLE, "gone"), ("unreachable", None)),
+        (LinkError(LinkFailure.UNREACHABLE, "gone"), ("unreachable", None)),
         (asyncio.CancelledError(), ("cancelled", None)),
         (KeyError("defect"), ("KeyError", None)),
     ],

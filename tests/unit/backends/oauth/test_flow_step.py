@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.flow import (
-    Abandoned,
     AskingForToken,
     AskPerson,
     AwaitingBrowser,
@@ -18,19 +17,20 @@ from emceepee.backends.oauth.flow import (
     BrowserReturned,
     ExchangeAnswered,
     ExchangeUnanswered,
-    Failed,
     FlowEvent,
+    FlowFailed,
+    FlowGranted,
     ForgetRegistration,
-    Granted,
     KeepRegistration,
+    LoginAbandoned,
     LoginTimerFired,
-    Send,
+    SendRequest,
     StartLoginTimer,
 )
 from emceepee.backends.oauth.flow_step import resume, step
-from emceepee.backends.oauth.metadata.challenge import Demand, Want
+from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind
 from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient, Registration
-from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthRequest
+from emceepee.backends.oauth.oauth_messages import DeferredPart, HttpAnswer, OAuthRequest
 from emceepee.backends.oauth.oauth_settings import Grant, IdentityProvider, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from emceepee.wire.codec import decode
@@ -82,7 +82,7 @@ def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> 
         "resource": SERVER,
         "client_id": "registered",
     }
-    assert done == Granted(
+    assert done == FlowGranted(
         TokenSet(
             issuer=ISSUER,
             resource=SERVER,
@@ -132,7 +132,7 @@ def test_the_resource_is_named_as_the_server_publishes_it(login: ScriptedLogin) 
 def test_metadata_of_another_resource_ends_the_login(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(resource="https://evil.example/mcp")
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "another resource" in failed.reason
     assert login.urls == [RESOURCE_URL]
 
@@ -140,7 +140,7 @@ def test_metadata_of_another_resource_ends_the_login(login: ScriptedLogin) -> No
 def test_a_document_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(issuer="https://evil.example")
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert f"is the metadata of https://evil.example, not of {ISSUER}" in failed.reason
     assert not any("evil" in url for url in login.urls)
 
@@ -162,14 +162,14 @@ def test_one_where_emceepee_is_registered_is_asked_first(login: ScriptedLogin) -
 def test_a_configured_client_is_shown_to_its_own_issuer_only(login: ScriptedLogin, pin: dict[str, Any]) -> None:
     given = pin or {"settings": OAuthSettings(client_id="me"), "pinned_issuer": "https://mine.example"}
     failed = login.begin(terms(**given))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "belongs to https://mine.example" in failed.reason
     assert login.urls == [RESOURCE_URL]
 
 
 def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = HttpAnswer(status=503)
-    assert login.begin(terms()) == Failed(
+    assert login.begin(terms()) == FlowFailed(
         reason=f"{RESOURCE_URL} cannot be asked for a login just now: HTTP 503", may_try_again=True
     )
 
@@ -178,7 +178,7 @@ def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login
 def test_trouble_at_the_authorization_server_can_be_over_later(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[ISSUER_URL] = trouble
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert failed.may_try_again
 
 
@@ -193,7 +193,7 @@ def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLog
 def test_a_server_that_knows_no_logins_at_all_is_told_apart_by_its_registration(login: ScriptedLogin) -> None:
     login.replies = {}
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "token into its headers" in failed.reason
 
 
@@ -204,7 +204,7 @@ def test_a_server_that_knows_no_logins_at_all_is_told_apart_by_its_registration(
 def test_without_pkce_nobody_is_sent_to_log_in(login: ScriptedLogin, methods: list[str] | None) -> None:
     login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=methods)
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "PKCE" in failed.reason
     assert f"{ISSUER}/register" not in login.urls
 
@@ -221,7 +221,7 @@ def test_without_pkce_nobody_is_sent_to_log_in(login: ScriptedLogin, methods: li
 def test_no_endpoint_may_do_without_tls_where_the_server_has_it(login: ScriptedLogin, endpoint: dict[str, str]) -> None:
     login.replies[ISSUER_URL] = issuer_document(**endpoint)
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "not at an https address" in failed.reason
 
 
@@ -246,7 +246,7 @@ def test_no_endpoint_may_be_a_unix_socket(login: ScriptedLogin, name: str) -> No
         ISSUER_URL: issuer_document(**{name: SOCKET}),
     }
     failed = login.begin(terms(server_url=PLAIN))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert f"The {name} of the authorization server" in failed.reason
     assert not any(url.startswith("unix") for url in login.urls)
 
@@ -254,13 +254,13 @@ def test_no_endpoint_may_be_a_unix_socket(login: ScriptedLogin, name: str) -> No
 def test_neither_metadata_nor_an_issuer_may_be_at_a_unix_socket(login: ScriptedLogin) -> None:
     resource_url = "http://mcp.example/.well-known/oauth-protected-resource/mcp"
     login.replies = {resource_url: resource_document(resource=PLAIN, authorization_servers=[SOCKET])}
-    assert isinstance(login.begin(terms(server_url=PLAIN, demand=Demand(resource_metadata=SOCKET))), Failed)
+    assert isinstance(login.begin(terms(server_url=PLAIN, demand=Demand(resource_metadata=SOCKET))), FlowFailed)
     assert login.urls == [resource_url]
 
 
 def test_a_server_at_a_unix_socket_cannot_say_where_to_log_in(login: ScriptedLogin) -> None:
     failed = login.begin(terms(server_url="unix:///run/mcp.sock:/mcp"))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert login.urls == []
 
 
@@ -269,7 +269,7 @@ def test_an_identity_token_goes_to_no_address_without_tls(login: ScriptedLogin, 
     provider = IdentityProvider(token_endpoint=address, client_id="me", id_token="secret")
     settings = OAuthSettings(client_id="me", grant=Grant.ENTERPRISE, identity_provider=provider)
     failed = login.begin(terms(settings))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "token_endpoint of the identity provider" in failed.reason
     assert address not in login.urls
 
@@ -286,14 +286,14 @@ def test_a_person_is_asked_to_open_web_pages_only(login: ScriptedLogin, address:
         f"{ISSUER}/device": reply(device_code="d", user_code="ABCD", verification_uri=address),
     }
     failed = login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE), server_url=PLAIN))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert not any(isinstance(effect, AskPerson) for effect in login.effects)
 
 
 def test_a_grant_that_is_not_offered_is_named(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(grant_types_supported=["client_credentials"])
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "does not offer the grant authorization_code, but client_credentials" in failed.reason
 
 
@@ -366,7 +366,7 @@ def test_what_is_configured_goes_before_everything_else(login: ScriptedLogin) ->
 def test_where_nobody_registers_us_a_person_is_told_how_to(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert REDIRECT in failed.reason
     assert "client_id" in failed.reason
 
@@ -392,7 +392,7 @@ def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(
 def test_a_registration_that_fails_is_explained(login: ScriptedLogin, answer: HttpAnswer) -> None:
     login.replies[f"{ISSUER}/register"] = answer
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert "did not register emceepee" in failed.reason
 
 
@@ -446,16 +446,16 @@ def test_an_answer_must_come_from_who_was_asked(
     waiting = login.begin(terms())
     query = {"code": "c", "state": "the%20state"} | ({"iss": issuer} if issuer else {})
     done = login.come_back(waiting, **query)
-    assert isinstance(done, Granted if is_good else Failed)
+    assert isinstance(done, FlowGranted if is_good else FlowFailed)
     assert (f"{ISSUER}/token" in login.urls) is is_good
 
 
 def test_an_error_is_believed_only_from_who_was_asked(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     denied = login.come_back(waiting, error="access_denied", error_description="no%0Anever", state="the%20state")
-    assert denied == Failed(reason="The login was refused: access_denied: no never")
+    assert denied == FlowFailed(reason="The login was refused: access_denied: no never")
     forged = login.come_back(waiting, error="access_denied", state="the%20state", iss="https://evil.example")
-    assert isinstance(forged, Failed)
+    assert isinstance(forged, FlowFailed)
     assert "access_denied" not in forged.reason
 
 
@@ -470,7 +470,7 @@ def test_what_answers_nothing_that_was_asked_changes_nothing(login: ScriptedLogi
 
 def test_a_step_up_asks_for_the_union(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(scopes_supported=["profile"])
-    login.begin(terms(demand=Demand(want=Want.SCOPES, scopes=("write",)), asked_before=("read",)))
+    login.begin(terms(demand=Demand(want=DemandKind.SCOPES, scopes=("write",)), asked_before=("read",)))
     assert login.asked["scope"] == "read write"
 
 
@@ -492,7 +492,7 @@ def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogi
     login.replies[f"{ISSUER}/token"] = reply(401, error="invalid_client")
     waiting = login.begin(terms())
     failed = login.come_back(waiting, code="c", state="the%20state")
-    assert failed == Failed(reason=f"{ISSUER} gave no token: invalid_client", may_try_again=True)
+    assert failed == FlowFailed(reason=f"{ISSUER} gave no token: invalid_client", may_try_again=True)
     assert login.effects[-1] == ForgetRegistration(ISSUER, "registered")
 
 
@@ -500,7 +500,7 @@ def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogi
 def test_a_token_endpoint_in_trouble_may_be_tried_again(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[f"{ISSUER}/token"] = trouble
     failed = login.come_back(login.begin(terms()), code="c", state="the%20state")
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert failed.may_try_again
 
 
@@ -508,19 +508,19 @@ def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/token"] = reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce")
     waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
     failed = login.come_back(waiting, code="c", state="the%20state")
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert [request.nonce for request in login.sent if request.url.endswith("/token")] == [None, "n"]
 
 
 def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: ScriptedLogin) -> None:
     def give(request: OAuthRequest) -> HttpAnswer:
-        assert Missing.PROOF in request.missing
+        assert DeferredPart.PROOF in request.missing
         return reply(access_token="a", token_type="DPoP")
 
     login.replies[f"{ISSUER}/token"] = give
     waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
     done = login.come_back(waiting, code="c", state="the%20state")
-    assert isinstance(done, Granted)
+    assert isinstance(done, FlowGranted)
     assert done.tokens.token_type is TokenType.DPOP
 
 
@@ -530,7 +530,7 @@ def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: Script
 def test_client_credentials_need_nobody(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", client_secret="s", scopes=("a", "b"))
     login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=None, authorization_endpoint=None)
-    assert isinstance(login.begin(terms(settings)), Granted)
+    assert isinstance(login.begin(terms(settings)), FlowGranted)
     assert login.form == {"grant_type": "client_credentials", "resource": SERVER, "scope": "a b"}
 
 
@@ -538,13 +538,13 @@ def test_a_private_key_signs_for_the_issuer(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", private_key="PEM")
     login.begin(terms(settings))
     sent = login.sent[-1]
-    assert (sent.missing, sent.audience) == (frozenset({Missing.ASSERTION}), ISSUER)
+    assert (sent.missing, sent.audience) == (frozenset({DeferredPart.ASSERTION}), ISSUER)
     assert login.form["client_assertion_type"].endswith("jwt-bearer")
 
 
 def test_a_workloads_token_is_exchanged_and_a_refusal_ends_it(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.JWT_BEARER, client_id="me", assertion="the.jwt")
-    assert isinstance(login.begin(terms(settings)), Granted)
+    assert isinstance(login.begin(terms(settings)), FlowGranted)
     assert login.form == {
         "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
         "assertion": "the.jwt",
@@ -553,7 +553,7 @@ def test_a_workloads_token_is_exchanged_and_a_refusal_ends_it(login: ScriptedLog
     }
     login.replies[f"{ISSUER}/token"] = reply(400, error="invalid_grant")
     before = len(login.sent)
-    assert isinstance(login.begin(terms(settings)), Failed)
+    assert isinstance(login.begin(terms(settings)), FlowFailed)
     assert len(login.sent) == before + 3
 
 
@@ -565,7 +565,7 @@ def test_a_companys_identity_provider_is_asked_first(login: ScriptedLogin) -> No
     login.replies["https://idp.example/token"] = reply(
         access_token="jag", issued_token_type="urn:ietf:params:oauth:token-type:id-jag", token_type="N_A"
     )
-    assert isinstance(login.begin(terms(settings)), Granted)
+    assert isinstance(login.begin(terms(settings)), FlowGranted)
     exchanged, taken = login.sent[-2:]
     assert dict(exchanged.form) == {
         "grant_type": "urn:ietf:params:oauth:grant-type:token-exchange",
@@ -616,7 +616,7 @@ def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
     waiting = login.happen(waiting, LoginTimerFired(login.pass_time(7)))  # type: ignore[assignment]  # it still waits
     assert login.effects[-1] == StartLoginTimer(12)
     login.replies[f"{ISSUER}/token"] = reply(access_token="a", token_type="bearer")
-    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(12))), Granted)
+    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(12))), FlowGranted)
     assert login.form == {
         "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
         "device_code": "secret",
@@ -632,20 +632,20 @@ def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin,
     waiting = begin_device(login)
     login.replies[f"{ISSUER}/token"] = reply(400, error=error)
     failed = login.happen(waiting, LoginTimerFired(login.pass_time(2)))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert failed.may_try_again is may_again
 
 
 def test_nobody_asks_about_a_code_whose_time_is_over(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     before = len(login.sent)
-    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(60))), Failed)
+    assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(60))), FlowFailed)
     assert len(login.sent) == before
 
 
 def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/device"] = reply(**DEVICE | {"verification_uri": "http://login.example/enter"})
-    assert isinstance(login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE))), Failed)
+    assert isinstance(login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE))), FlowFailed)
 
 
 # After a restart.
@@ -667,7 +667,7 @@ def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin)
     asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"))
     assert isinstance(asking, AskingForToken)
     assert resume(asking) == (asking, effects)
-    assert isinstance(effects[0], Send)
+    assert isinstance(effects[0], SendRequest)
 
 
 # Always.
@@ -677,7 +677,7 @@ EVENTS: list[FlowEvent] = [
     ExchangeUnanswered("reset"),
     BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"),
     LoginTimerFired(START),
-    Abandoned("nobody wants it"),
+    LoginAbandoned("nobody wants it"),
     *(
         ExchangeAnswered(answer=HttpAnswer(status=status, body=body), at=START)
         for status in (200, 404, 500)
@@ -697,15 +697,15 @@ def test_whatever_happens_in_whatever_order_at_most_one_request_is_under_way(
 ) -> None:
     state, effects = begin(terms(OAuthSettings(grant=grant, client_id="c")))
     for event in events:
-        assert sum(isinstance(effect, Send) for effect in effects) <= 1
-        if isinstance(state, Granted | Failed):
+        assert sum(isinstance(effect, SendRequest) for effect in effects) <= 1
+        if isinstance(state, FlowGranted | FlowFailed):
             assert step(state, event) == (state, ())
         state, effects = step(state, event)
 
 
 def test_an_abandoned_login_is_over_in_every_state(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
-    assert login.happen(waiting, Abandoned("nobody wants it")) == Failed(reason="nobody wants it")
+    assert login.happen(waiting, LoginAbandoned("nobody wants it")) == FlowFailed(reason="nobody wants it")
 
 
 def test_no_secret_is_in_the_words_of_a_state(login: ScriptedLogin) -> None:
@@ -714,6 +714,6 @@ def test_no_secret_is_in_the_words_of_a_state(login: ScriptedLogin) -> None:
     waiting = login.begin(terms(verifier="canary-verifier", state="canary-state"))
     asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=canary-code&state=canary-state"))
     done = login.come_back(waiting, code="canary-code", state="canary-state")
-    assert isinstance(done, Granted)
+    assert isinstance(done, FlowGranted)
     for each in (waiting, asking, effects, done, login.effects, login.sent):
         assert "canary" not in repr(each)

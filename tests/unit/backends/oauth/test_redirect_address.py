@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.oauth.flow import AskPerson, BrowserReturned, Failed
+from emceepee.backends.oauth.flow import AskPerson, BrowserReturned, FlowFailed
 from emceepee.backends.oauth.oauth_settings import OAuthSettings
 from emceepee.wire.codec import decode
 from support.backends.scripted_login import (
@@ -67,7 +67,7 @@ def test_an_answer_at_the_redirect_address_of_another_issuer_is_not_used(login: 
     waiting = evil.begin(terms())
     for address in (login.asked["redirect_uri"], REDIRECT):
         failed = evil.happen(waiting, BrowserReturned(f"{address}?code=c&state=the%20state"))
-        assert isinstance(failed, Failed)
+        assert isinstance(failed, FlowFailed)
         assert "another authorization server" in failed.reason
     assert f"{EVIL}/token" not in evil.urls
 
@@ -78,7 +78,7 @@ def test_an_answer_to_a_login_at_the_shared_redirect_address_comes_there(login: 
     waiting = evil.begin(terms(OAuthSettings(client_id="by-hand")))
     assert evil.asked["redirect_uri"] == REDIRECT
     failed = evil.happen(waiting, BrowserReturned(f"{login.asked['redirect_uri']}?code=c&state=the%20state"))
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert evil.urls[-1] == EVIL_URL
 
 
@@ -92,7 +92,7 @@ def test_an_issuer_that_names_itself_in_its_answers_keeps_the_shared_redirect_ad
     waiting = evil.begin(terms())
     assert evil.asked["redirect_uri"] == REDIRECT
     for query in ("code=c&state=the%20state", f"code=c&state=the%20state&iss={ISSUER}"):
-        assert isinstance(evil.happen(waiting, BrowserReturned(f"{REDIRECT}?{query}")), Failed)
+        assert isinstance(evil.happen(waiting, BrowserReturned(f"{REDIRECT}?{query}")), FlowFailed)
 
 
 @pytest.mark.parametrize("by_hand", [{"client_id": "me"}, {"client_metadata_url": "https://me.example/c.json"}])
@@ -107,7 +107,7 @@ def test_a_client_that_was_registered_by_hand_keeps_its_redirect_address(
 def test_what_to_register_by_hand_is_the_address_that_such_a_client_uses(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
     failed = login.begin(terms())
-    assert isinstance(failed, Failed)
+    assert isinstance(failed, FlowFailed)
     assert f"the redirect address {REDIRECT}, " in failed.reason
 
 

@@ -15,7 +15,7 @@ from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.proofs import new_dpop_key
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.token_access import MOST_ATTEMPTS, TokenAccess
-from emceepee.backends.oauth.tokens import Rejected, TokenSet, TokenSlot, TokenType, Unavailable
+from emceepee.backends.oauth.tokens import GrantRejected, IssuerUnavailable, TokenSet, TokenSlot, TokenType
 from support.fakes.clock import FakeClock
 
 URL = "https://tracker.test/mcp"
@@ -130,7 +130,7 @@ async def test_a_token_that_is_over_is_renewed_first() -> None:
 
 async def test_who_cannot_renew_is_told_so_and_nothing_is_sent() -> None:
     scene = a_scene(lives=100)
-    scene.keeper.renewal = Unavailable("HTTP 503")
+    scene.keeper.renewal = IssuerUnavailable("HTTP 503")
     await scene.clock.advance(101)
     with pytest.raises(NoAccess, match=r"HTTP 503.*call again") as caught:
         await scene.send()
@@ -157,7 +157,7 @@ async def test_a_token_that_another_has_renewed_is_taken() -> None:
 
 async def test_a_login_that_has_ended_is_asked_for_again() -> None:
     scene = a_scene()
-    scene.keeper.renewal = Rejected(OAuthError("invalid_grant", ""))
+    scene.keeper.renewal = GrantRejected(OAuthError("invalid_grant", ""))
     await scene.send()
     assert await scene.refuse()
     assert scene.keeper.asked == ["renew", "log in"]

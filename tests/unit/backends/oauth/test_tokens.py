@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient
-from emceepee.backends.oauth.oauth_messages import HttpAnswer, Missing, OAuthError
+from emceepee.backends.oauth.oauth_messages import DeferredPart, HttpAnswer, OAuthError
 from emceepee.backends.oauth.tokens import (
     LONGEST_LIFE,
-    NonceWanted,
-    Rejected,
+    GrantRejected,
+    IssuerUnavailable,
+    NonceRequired,
     TokenGrant,
     TokenRefused,
     TokenSet,
     TokenType,
-    Unavailable,
     read_token_answer,
     refresh_request,
     renewed,
@@ -70,7 +70,7 @@ def test_a_refresh_names_the_resource_and_the_client() -> None:
 def test_a_token_that_is_bound_to_a_key_is_refreshed_with_a_proof() -> None:
     request = refresh_request(replace(TOKENS, dpop_key="PEM"))
     assert request is not None
-    assert request.missing == frozenset({Missing.PROOF})
+    assert request.missing == frozenset({DeferredPart.PROOF})
 
 
 def test_a_rotated_refresh_token_takes_the_place_of_the_old_one() -> None:
@@ -95,15 +95,18 @@ def test_both_tokens_are_revoked_where_the_server_offers_it() -> None:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (reply(400, error="invalid_grant", error_description="used"), Rejected(OAuthError("invalid_grant", "used"))),
+        (
+            reply(400, error="invalid_grant", error_description="used"),
+            GrantRejected(OAuthError("invalid_grant", "used")),
+        ),
         (reply(401, error="invalid_client"), TokenRefused("invalid_client", OAuthError("invalid_client"))),
-        (reply(200, error="invalid_grant"), Rejected(OAuthError("invalid_grant"))),
-        (reply(503, error="invalid_grant"), Unavailable("HTTP 503")),
-        (HttpAnswer(status=500, body=b"<html>"), Unavailable("HTTP 500")),
-        (HttpAnswer(status=429), Unavailable("HTTP 429")),
+        (reply(200, error="invalid_grant"), GrantRejected(OAuthError("invalid_grant"))),
+        (reply(503, error="invalid_grant"), IssuerUnavailable("HTTP 503")),
+        (HttpAnswer(status=500, body=b"<html>"), IssuerUnavailable("HTTP 500")),
+        (HttpAnswer(status=429), IssuerUnavailable("HTTP 429")),
         (HttpAnswer(status=404), TokenRefused("HTTP 404")),
         (HttpAnswer(status=302), TokenRefused("HTTP 302")),
-        (reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce"), NonceWanted("n")),
+        (reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce"), NonceRequired("n")),
         (reply(400, error="use_dpop_nonce"), TokenRefused("use_dpop_nonce", OAuthError("use_dpop_nonce"))),
     ],
 )
@@ -148,7 +151,7 @@ def test_what_no_header_can_carry_is_no_token(document: dict[str, Any]) -> None:
 
 def test_a_strangers_words_are_cut_and_on_one_line() -> None:
     found = read_token_answer(reply(400, error="invalid_grant", error_description="a\r\n\x1b[31mb" + "x" * 1000))
-    assert isinstance(found, Rejected)
+    assert isinstance(found, GrantRejected)
     assert found.error.description.startswith("a [31mbxx")
     assert len(found.error.description) == 200
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.backends.link import Failure, Link, LinkError, RpcError
+from emceepee.backends.link import Link, LinkError, LinkFailure, RpcError
 from emceepee.backends.process.child import Child
 from emceepee.backends.recording.recorder import Recorder
 from emceepee.backends.spec import BackendSpec, StdioTarget
@@ -168,7 +168,7 @@ async def for_ever() -> None:
 
 async def test_a_connection_that_cannot_be_opened_says_why() -> None:
     recorded = Recorded()
-    recorded.backend.refuses = LinkError(Failure.UNREACHABLE, "no such program")
+    recorded.backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no such program")
     with pytest.raises(LinkError):
         await recorded.open()
     assert recorded.entries() == [{"type": "failed", "reason": "no such program"}]
@@ -180,7 +180,7 @@ async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
     words = child.describe_end()
     assert "hunter2" in words
     recorded = Recorded()
-    recorded.backend.refuses = LinkError(Failure.CLOSED, words)
+    recorded.backend.refuses = LinkError(LinkFailure.CLOSED, words)
     with pytest.raises(LinkError, match="hunter2"):
         await recorded.open()
     recorded.backend.refuses = None
@@ -204,7 +204,7 @@ async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
 )
 async def test_addresses_in_a_reason_lose_their_paths(words: str, told: str) -> None:
     recorded = Recorded()
-    recorded.backend.refuses = LinkError(Failure.REFUSED, words)
+    recorded.backend.refuses = LinkError(LinkFailure.REFUSED, words)
     with pytest.raises(LinkError):
         await recorded.open()
     assert recorded.entries() == [{"type": "failed", "reason": told}]

@@ -12,44 +12,44 @@ from emceepee.backends.tasks.follower_step import (
     LONGEST_RETRY,
     MOST_REFUSALS,
     RESULT_SECONDS,
-    Ask,
+    AskQuestion,
     CompleteCall,
     Decision,
     Event,
-    Fail,
+    FailCall,
     FetchResult,
-    Following,
+    FollowerState,
     Inquiry,
-    Lost,
+    NoResultReason,
     PollAfter,
     QuestionAnswered,
-    Reason,
     ReportStatus,
+    StatusReceived,
+    TaskRequestLost,
     TaskRequestRefused,
     TaskResultArrived,
-    Told,
-    Withdraw,
+    WithdrawQuestion,
     step,
 )
 from emceepee.backends.tasks.task_messages import RELATED_TASK, RemoteStatus, Snapshot
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 
-MODERN, HANDSHAKE = Following(is_modern=True), Following(is_modern=False)
+MODERN, HANDSHAKE = FollowerState(is_modern=True), FollowerState(is_modern=False)
 RESULT: JsonObject = {"content": [{"type": "text", "text": "done"}]}
 QUESTION: JsonObject = {"method": "elicitation/create", "params": {"message": "?"}}
 BOTH = pytest.mark.parametrize("begin", [MODERN, HANDSHAKE], ids=["2026-07-28", "2025-11-25"])
 
 
-def told(status: str = "working", *, is_pushed: bool = False, **facts: Any) -> Told:
-    return Told(Snapshot(status=RemoteStatus(status), **facts), is_pushed)
+def told(status: str = "working", *, is_pushed: bool = False, **facts: Any) -> StatusReceived:
+    return StatusReceived(Snapshot(status=RemoteStatus(status), **facts), is_pushed)
 
 
 def refused(code: int, inquiry: Inquiry = Inquiry.STATUS) -> TaskRequestRefused:
     return TaskRequestRefused(inquiry, {"code": code, "message": "no"})
 
 
-def play(begin: Following, *events: Event) -> tuple[Following, list[Decision]]:
+def play(begin: FollowerState, *events: Event) -> tuple[FollowerState, list[Decision]]:
     """Where it stands in the end, and what the last event led to."""
     decisions: list[Decision] = []
     for event in events:
@@ -57,7 +57,7 @@ def play(begin: Following, *events: Event) -> tuple[Following, list[Decision]]:
     return begin, decisions
 
 
-def pauses(begin: Following, *events: Event) -> list[float]:
+def pauses(begin: FollowerState, *events: Event) -> list[float]:
     """How long it waits before each poll."""
     found: list[float] = []
     for event in events:
@@ -70,12 +70,14 @@ def pauses(begin: Following, *events: Event) -> list[float]:
 
 
 @BOTH
-def test_polls_begin_quick_and_end_at_the_interval_that_the_backend_wants(begin: Following) -> None:
+def test_polls_begin_quick_and_end_at_the_interval_that_the_backend_wants(begin: FollowerState) -> None:
     assert pauses(begin, *[told(interval=0.1)] * 5) == [0.02, 0.04, 0.08, 0.1, 0.1]
 
 
 @BOTH
-def test_a_backend_that_wants_no_interval_is_asked_every_second_and_none_is_asked_in_a_rush(begin: Following) -> None:
+def test_a_backend_that_wants_no_interval_is_asked_every_second_and_none_is_asked_in_a_rush(
+    begin: FollowerState,
+) -> None:
     assert pauses(begin, *[told()] * 9)[-2:] == [1.0, 1.0]
     assert pauses(begin, *[told(interval=0.001)] * 9)[-1] == 0.05
     assert pauses(begin, *[told(interval=1e9)] * 40)[-1] == LONGEST_INTERVAL
@@ -85,12 +87,12 @@ def test_a_backend_that_tells_by_itself_is_asked_seldom_until_the_link_is_lost()
     state, decisions = play(HANDSHAKE, told(interval=1.0), told(interval=1.0, is_pushed=True))
     assert decisions == [PollAfter(5.0)]
     assert step(state, told(interval=1.0))[1] == [PollAfter(5.0)]
-    state, _ = step(state, Lost(Inquiry.STATUS))
+    state, _ = step(state, TaskRequestLost(Inquiry.STATUS))
     assert step(state, told(interval=1.0))[1] == [PollAfter(0.02)]
 
 
 @BOTH
-def test_what_is_new_is_reported_once(begin: Following) -> None:
+def test_what_is_new_is_reported_once(begin: FollowerState) -> None:
     state, decisions = step(begin, told(message="digging"))
     assert decisions == [ReportStatus(), PollAfter(0.02)]
     assert step(state, told(message="digging"))[1] == [PollAfter(0.04)]
@@ -102,8 +104,8 @@ def test_what_is_new_is_reported_once(begin: Following) -> None:
 def test_in_2026_07_28_the_status_brings_the_result_or_the_error() -> None:
     assert play(MODERN, told("completed", result=RESULT))[1] == [ReportStatus(), CompleteCall(RESULT)]
     error: JsonObject = {"code": -32000, "message": "boom"}
-    assert play(MODERN, told("failed", error=error))[1] == [ReportStatus(), Fail(Reason.ERROR, error)]
-    assert play(MODERN, told("completed"))[1] == [ReportStatus(), Fail(Reason.BROKEN)]
+    assert play(MODERN, told("failed", error=error))[1] == [ReportStatus(), FailCall(NoResultReason.ERROR, error)]
+    assert play(MODERN, told("completed"))[1] == [ReportStatus(), FailCall(NoResultReason.BROKEN)]
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
@@ -117,7 +119,9 @@ def test_in_2025_11_25_the_result_is_fetched_and_whether_it_is_an_error_is_in_it
 
 def test_an_error_in_the_place_of_the_result_is_that_of_the_call() -> None:
     error: JsonObject = {"code": INVALID_PARAMS, "message": "no"}
-    assert play(HANDSHAKE, told("failed"), TaskRequestRefused(Inquiry.RESULT, error))[1] == [Fail(Reason.ERROR, error)]
+    assert play(HANDSHAKE, told("failed"), TaskRequestRefused(Inquiry.RESULT, error))[1] == [
+        FailCall(NoResultReason.ERROR, error)
+    ]
 
 
 def test_a_result_that_was_asked_for_early_is_asked_for_again_only_if_it_does_not_come() -> None:
@@ -127,8 +131,8 @@ def test_a_result_that_was_asked_for_early_is_asked_for_again_only_if_it_does_no
 
 
 @BOTH
-def test_a_task_that_the_backend_gave_up_has_failed(begin: Following) -> None:
-    assert play(begin, told("cancelled"))[1] == [ReportStatus(), Fail(Reason.CANCELLED)]
+def test_a_task_that_the_backend_gave_up_has_failed(begin: FollowerState) -> None:
+    assert play(begin, told("cancelled"))[1] == [ReportStatus(), FailCall(NoResultReason.CANCELLED)]
 
 
 def test_what_is_older_than_the_end_changes_nothing() -> None:
@@ -137,11 +141,11 @@ def test_what_is_older_than_the_end_changes_nothing() -> None:
 
 
 @BOTH
-def test_after_the_end_nothing_is_decided(begin: Following) -> None:
+def test_after_the_end_nothing_is_decided(begin: FollowerState) -> None:
     over, _ = step(begin, told("cancelled"))
     for event in (
         told("completed", result=RESULT),
-        Lost(Inquiry.STATUS),
+        TaskRequestLost(Inquiry.STATUS),
         QuestionAnswered("k"),
         TaskResultArrived(RESULT),
     ):
@@ -154,7 +158,7 @@ def test_after_the_end_nothing_is_decided(begin: Following) -> None:
 def test_in_2026_07_28_each_question_is_asked_once() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
     state, decisions = step(MODERN, asking)
-    assert decisions == [ReportStatus(), Ask("a", QUESTION), Ask("b", QUESTION), PollAfter(0.02)]
+    assert decisions == [ReportStatus(), AskQuestion("a", QUESTION), AskQuestion("b", QUESTION), PollAfter(0.02)]
     state, decisions = play(state, QuestionAnswered("a"), asking)
     assert [type(decision) for decision in decisions] == [PollAfter]
     assert state.unanswered == {"b"}
@@ -162,21 +166,21 @@ def test_in_2026_07_28_each_question_is_asked_once() -> None:
 
 def test_a_question_that_the_backend_no_longer_asks_is_withdrawn_and_one_that_was_answered_is_not() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
-    assert Withdraw("b") in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
-    assert play(MODERN, asking, told("completed", result=RESULT))[1][:2] == [ReportStatus(), Withdraw("a")]
-    assert Withdraw("a") not in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
+    assert WithdrawQuestion("b") in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
+    assert play(MODERN, asking, told("completed", result=RESULT))[1][:2] == [ReportStatus(), WithdrawQuestion("a")]
+    assert WithdrawQuestion("a") not in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
 
 
 def test_in_2025_11_25_the_result_is_asked_for_early_to_hear_the_question() -> None:
     state, decisions = step(HANDSHAKE, told("input_required"))
     assert decisions == [ReportStatus(), FetchResult(), PollAfter(0.02)]
     assert FetchResult() not in step(state, told("input_required"))[1]
-    state, _ = step(state, Lost(Inquiry.RESULT))
+    state, _ = step(state, TaskRequestLost(Inquiry.RESULT))
     assert FetchResult() in step(state, told("input_required"))[1]
 
 
 @BOTH
-def test_after_an_answer_it_is_asked_soon(begin: Following) -> None:
+def test_after_an_answer_it_is_asked_soon(begin: FollowerState) -> None:
     assert pauses(begin, *[told(interval=5.0)] * 12, QuestionAnswered("a"))[-1] == 0.02
 
 
@@ -184,29 +188,29 @@ def test_after_an_answer_it_is_asked_soon(begin: Following) -> None:
 
 
 @BOTH
-def test_through_a_lost_connection_it_is_asked_again_with_growing_pauses(begin: Following) -> None:
-    found = pauses(begin, told(), *[Lost(Inquiry.STATUS)] * 20, told())
+def test_through_a_lost_connection_it_is_asked_again_with_growing_pauses(begin: FollowerState) -> None:
+    found = pauses(begin, told(), *[TaskRequestLost(Inquiry.STATUS)] * 20, told())
     assert found[1:3] == [FIRST_RETRY, 2 * FIRST_RETRY]
     assert found[-2:] == [LONGEST_RETRY, 0.02]
 
 
 @BOTH
-def test_a_task_that_the_backend_does_not_know_has_failed(begin: Following) -> None:
+def test_a_task_that_the_backend_does_not_know_has_failed(begin: FollowerState) -> None:
     assert step(begin, refused(INVALID_PARAMS))[1] == [
-        Fail(Reason.FORGOTTEN, {"code": INVALID_PARAMS, "message": "no"})
+        FailCall(NoResultReason.FORGOTTEN, {"code": INVALID_PARAMS, "message": "no"})
     ]
     assert step(begin, refused(METHOD_NOT_FOUND))[1] == [
-        Fail(Reason.NOT_OFFERED, {"code": METHOD_NOT_FOUND, "message": "no"})
+        FailCall(NoResultReason.NOT_OFFERED, {"code": METHOD_NOT_FOUND, "message": "no"})
     ]
 
 
 @BOTH
-def test_other_errors_end_it_only_if_there_is_nothing_else(begin: Following) -> None:
+def test_other_errors_end_it_only_if_there_is_nothing_else(begin: FollowerState) -> None:
     stumbles = [refused(INTERNAL_ERROR)] * MOST_REFUSALS
     assert isinstance(play(begin, *stumbles)[1][0], PollAfter)
     assert isinstance(play(begin, *stumbles, told(), *stumbles)[1][0], PollAfter)
     assert play(begin, *stumbles, refused(INTERNAL_ERROR))[1] == [
-        Fail(Reason.BROKEN, {"code": INTERNAL_ERROR, "message": "no"})
+        FailCall(NoResultReason.BROKEN, {"code": INTERNAL_ERROR, "message": "no"})
     ]
 
 
@@ -221,18 +225,18 @@ EVENTS: list[Event] = [
     told(is_pushed=True),
     TaskResultArrived(RESULT),
     *(refused(code, inquiry) for code in (INTERNAL_ERROR, INVALID_PARAMS) for inquiry in Inquiry),
-    *(Lost(inquiry) for inquiry in Inquiry),
+    *(TaskRequestLost(inquiry) for inquiry in Inquiry),
     QuestionAnswered("k"),
 ]
 
 
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=12), begin=st.sampled_from([MODERN, HANDSHAKE]))
 def test_as_long_as_it_goes_on_there_is_always_a_next_poll_and_it_ends_once(
-    events: list[Event], begin: Following
+    events: list[Event], begin: FollowerState
 ) -> None:
     ends = 0
     for event in events:
         begin, decisions = step(begin, event)
-        ends += sum(isinstance(decision, CompleteCall | Fail) for decision in decisions)
+        ends += sum(isinstance(decision, CompleteCall | FailCall) for decision in decisions)
         assert ends == begin.is_over
         assert begin.is_over or any(isinstance(decision, PollAfter) for decision in decisions), event

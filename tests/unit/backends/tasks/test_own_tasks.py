@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from emceepee.backends.link import Failure, LinkError, RpcError
+from emceepee.backends.link import LinkError, LinkFailure, RpcError
 from emceepee.backends.tasks.own_tasks import MOST_TASKS, PROGRESS, OwnTasks
 from emceepee.backends.tasks.task_messages import LONGEST_TASK_ID, RELATED_TASK, STATUS_CHANGED
 from emceepee.wire.json_types import JsonObject
@@ -61,7 +61,7 @@ async def test_a_lost_answer_ends_nothing() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
     with pytest.raises(LinkError):
-        await ask(tasks, "tasks/result", {"taskId": "t1"}, LinkError(Failure.CLOSED, "gone"))
+        await ask(tasks, "tasks/result", {"taskId": "t1"}, LinkError(LinkFailure.CLOSED, "gone"))
     assert knows(tasks, "t1", "p1") == (True, True)
 
 
@@ -79,7 +79,7 @@ async def test_one_that_was_begun_elsewhere_is_known_when_it_is_followed() -> No
         {"task": {"taskId": 7}},
         {"task": {"taskId": "x" * (LONGEST_TASK_ID + 1)}},
         RpcError({"code": 1, "message": "no"}),
-        LinkError(Failure.CLOSED, "gone"),
+        LinkError(LinkFailure.CLOSED, "gone"),
         asyncio.CancelledError(),
     ],
     ids=lambda answer: str(answer)[:20],

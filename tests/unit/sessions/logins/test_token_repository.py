@@ -11,7 +11,7 @@ import pytest
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.oauth_messages import OAuthError
 from emceepee.backends.oauth.renewal import Renewal
-from emceepee.backends.oauth.tokens import Rejected, TokenRefused, TokenSet, Unavailable
+from emceepee.backends.oauth.tokens import GrantRejected, IssuerUnavailable, TokenRefused, TokenSet
 from emceepee.sessions.logins.token_repository import LOCK_SECONDS, LOOK_AGAIN, PAUSE_AFTER_TROUBLE, TokenRepository
 from emceepee.sessions.secret_records import TOKENS, SecretRecords, ServerKey
 from emceepee.store.memory_store import MemoryStore
@@ -20,7 +20,7 @@ from support.fakes.clock import START, FakeClock, settle
 
 T = TypeVar("T")
 KEY = ServerKey("alice", "tracker", "https://mcp.example/mcp")
-INVALID = Rejected(OAuthError("invalid_grant"))
+INVALID = GrantRejected(OAuthError("invalid_grant"))
 
 
 def tokens(number: int = 0, *, at: datetime = START) -> TokenSet:
@@ -211,7 +211,7 @@ def _set() -> asyncio.Event:
     return event
 
 
-@pytest.mark.parametrize("answer", [Unavailable("HTTP 503"), TokenRefused("invalid_client")])
+@pytest.mark.parametrize("answer", [IssuerUnavailable("HTTP 503"), TokenRefused("invalid_client")])
 async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Renewal) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
@@ -223,10 +223,10 @@ async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Rene
 async def test_an_authorization_server_in_trouble_is_left_alone_for_a_moment(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
-    issuer.answer = Unavailable("HTTP 503")
+    issuer.answer = IssuerUnavailable("HTTP 503")
     await repository.refresh(KEY, tokens(), issuer.renew)
     issuer.answer = None
-    assert await repository.refresh(KEY, tokens(), issuer.renew) == Unavailable("HTTP 503")
+    assert await repository.refresh(KEY, tokens(), issuer.renew) == IssuerUnavailable("HTTP 503")
     await place.clock.advance(PAUSE_AFTER_TROUBLE)
     assert isinstance(await repository.refresh(KEY, tokens(), issuer.renew), TokenSet)
 
@@ -261,7 +261,7 @@ async def test_a_logout_meanwhile_stays_a_logout(place: Place, issuer: Issuer) -
     assert await other.clear(KEY) == tokens()
     issuer.go_on.set()
     got = await place.pass_time_until(waiting)
-    assert isinstance(got, Rejected)
+    assert isinstance(got, GrantRejected)
     assert await mine.load(KEY) is None
 
 
@@ -286,7 +286,7 @@ async def test_without_the_lock_no_refresh_token_is_used(place: Place, issuer: I
     repository = place.process()
     await repository.save(KEY, tokens())
     place.store.is_down = True
-    assert await repository.refresh(KEY, tokens(), issuer.renew) == Unavailable("The disk is full.")
+    assert await repository.refresh(KEY, tokens(), issuer.renew) == IssuerUnavailable("The disk is full.")
     assert issuer.used == []
 
 

@@ -27,7 +27,7 @@ class Challenge:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-class Want(StrEnum):
+class DemandKind(StrEnum):
     """The server's requirement for accepting the request."""
 
     TOKEN = "token"
@@ -42,7 +42,7 @@ class Want(StrEnum):
 class Demand:
     """Why the server rejected a request. The request had no effect."""
 
-    want: Want = Want.TOKEN
+    want: DemandKind = DemandKind.TOKEN
     scopes: Scopes | None = None
     resource_metadata: str | None = None
     takes_bearer: bool = True
@@ -65,12 +65,12 @@ def demand_of(status: int, headers: Iterable[str], *, nonce: str | None = None) 
         ours = [each for each in ours if each.parameters.get("error") == "insufficient_scope"]
     if not ours and (challenges or status == FORBIDDEN):
         return None
-    return _demand(ours, Want.TOKEN if status == UNAUTHORIZED else Want.SCOPES, nonce)
+    return _demand(ours, DemandKind.TOKEN if status == UNAUTHORIZED else DemandKind.SCOPES, nonce)
 
 
-def _demand(challenges: list[Challenge], want: Want, nonce: str | None) -> Demand:
+def _demand(challenges: list[Challenge], want: DemandKind, nonce: str | None) -> Demand:
     if nonce and any(each.parameters.get("error") == "use_dpop_nonce" for each in challenges):
-        want = Want.NONCE
+        want = DemandKind.NONCE
     schemes = {each.scheme for each in challenges}
     scope = _first(challenges, "scope")
     return Demand(

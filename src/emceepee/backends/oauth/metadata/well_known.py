@@ -16,9 +16,9 @@ _PLAIN_HOST = re.compile(r"[a-z0-9._:-]+")
 def resource_metadata_urls(server_url: str, named: str | None) -> tuple[str, ...]:
     """Return the URL in the challenge, then the well-known URLs with and without the server's path (RFC 9728)."""
     origin, path = _split(server_url)
-    given = (named,) if named is not None else ()
+    explicit = (named,) if named is not None else ()
     with_path = (f"{origin}{_RESOURCE}{path}",) if path.strip("/") else ()
-    return tuple(dict.fromkeys((*given, *with_path, f"{origin}{_RESOURCE}")))
+    return tuple(dict.fromkeys((*explicit, *with_path, f"{origin}{_RESOURCE}")))
 
 
 def server_metadata_urls(issuer: str) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emceepee.backends.oauth.metadata.challenge import Challenge, Demand, Want, demand_of, parse_challenges
+from emceepee.backends.oauth.metadata.challenge import Challenge, Demand, DemandKind, demand_of, parse_challenges
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_403_for_lack_of_scope_wants_more_scopes() -> None:
     found = demand_of(
         403, ['Bearer error="insufficient_scope", scope="write admin write", resource_metadata="https://a/b"']
     )
-    assert found == Demand(want=Want.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
+    assert found == Demand(want=DemandKind.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
 
 
 def test_which_kinds_of_token_are_taken_is_told_by_the_schemes() -> None:
@@ -87,5 +87,7 @@ def test_which_kinds_of_token_are_taken_is_told_by_the_schemes() -> None:
 
 def test_a_nonce_is_wanted_only_where_one_is_given() -> None:
     header = ['DPoP error="use_dpop_nonce"']
-    assert demand_of(401, header, nonce="n") == Demand(want=Want.NONCE, takes_bearer=False, takes_dpop=True, nonce="n")
+    assert demand_of(401, header, nonce="n") == Demand(
+        want=DemandKind.NONCE, takes_bearer=False, takes_dpop=True, nonce="n"
+    )
     assert demand_of(401, header) == Demand(takes_bearer=False, takes_dpop=True)
