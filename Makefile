@@ -15,7 +15,7 @@ help:
 	@echo "make serve        the proxy over HTTP on this machine, with something to try"
 	@echo "make demo         a demonstration conversation over stdio"
 	@echo "make test         lint, types, import contracts, and the tests of every behavior"
-	@echo "make matrix       every client, balancer, and login of the test matrix, two minutes of faults, and the coverage"
+	@echo "make matrix       the cases that make test leaves out: clients, balancers, logins, long loads; and the coverage"
 	@echo "make coverage     the branches that the quick tests take, in tests/output/coverage"
 	@echo "make page         lint, types and unit tests of the console's page, without a browser"
 	@echo "make bench        emceepee, other proxies and a bare relay on the same work; BENCH=--quick is short"

@@ -4,23 +4,26 @@
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, expect
 
 from support.callers.http_process import HttpCaller
 from support.console.chromium import Watch
 from support.console.console_scene import a_scene, scene_servers
 from support.console.running_console import DESKTOP, PHONE, VIEWS, Console, open_page, open_tool, row, show
+from support.matrix import matrix
 from support.sessions.replies import backend_part
 
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 OUTPUT = Path(__file__).parents[1] / "output"
+SIZES = {"desktop": DESKTOP, "phone": PHONE}
 LARGEST = 200_000  # bytes of a picture: one of them is in the repository
 AXE = Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js"
 RUN_AXE = """async () => {
@@ -50,15 +53,16 @@ async def findings(page: Page) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(("device", "size"), [("desktop", DESKTOP), ("phone", PHONE)], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("device", "scheme"),
+    matrix(itertools.product(SIZES, ["light", "dark"]), representatives=[("desktop", "light"), ("phone", "dark")]),
+)
 async def test_every_view_has_its_picture_and_axe_finds_nothing_serious_in_it(
     browser: Browser,
     console: Console,
     scene: HttpCaller,
     scheme: Literal["light", "dark"],
     device: str,
-    size: ViewportSize,
 ) -> None:
     found: dict[str, list[str]] = {}
 
@@ -69,7 +73,7 @@ async def test_every_view_has_its_picture_and_axe_finds_nothing_serious_in_it(
         assert await page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth"), view
         found[view] = await findings(page)
 
-    async with console.profile(browser, Watch(), viewport=size, color_scheme=scheme) as context:
+    async with console.profile(browser, Watch(), viewport=SIZES[device], color_scheme=scheme) as context:
         page = await open_page(context, console.origin)
         await expect(page.get_by_test_id("waterfall-row").first).to_be_visible()
         for view in reversed(VIEWS):  # the waterfall last, when what runs has run for a while

@@ -4,11 +4,7 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from support.documentation import ROOT
-
-pytestmark = pytest.mark.alone
 
 BOUND = 100.0  # seconds, on a busy machine; it takes about ten
 GROWN_KB = 1024  # over ten thousand calls: a hundred bytes each

@@ -18,6 +18,7 @@ from support.backends.counting_http import CountingBackend
 from support.callers.emceepee_process import EmceepeeProcess, configured, emceepee
 from support.callers.http_process import HttpCaller, ModernCaller, http_process
 from support.figures import record_figure
+from support.matrix import matrix
 from support.programs import collecting_emceepee
 from support.server_programs import either_era_server
 from support.server_programs.stdio_entries import program
@@ -265,8 +266,13 @@ async def garbage_bytes(asker: Caller) -> int:
     return int((await asker.value("list_servers"))["garbageBytes"])
 
 
-@pytest.mark.parametrize("era", [HANDSHAKE, MODERN])
-@pytest.mark.parametrize("talk", [conversation_over_http, conversation_over_stdio])
+@pytest.mark.parametrize(
+    ("talk", "era"),
+    matrix(
+        itertools.product([conversation_over_http, conversation_over_stdio], [HANDSHAKE, MODERN]),
+        representatives=[(conversation_over_http, MODERN), (conversation_over_stdio, HANDSHAKE)],
+    ),
+)
 async def test_a_call_that_has_ended_leaves_nothing_large_for_the_collector(talk: Any, era: str) -> None:
     left: dict[str, int] = {}
     async with talk(era) as (of, asker):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from support.callers.cost_for_others import BOUND, LONGEST_WAIT, MOST_GROWTH, Co
 from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpProcess, http_process
 from support.figures import record_figure
+from support.matrix import matrix
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SIZE = 24_000_000  # bytes
@@ -36,31 +37,44 @@ def fill(part: str, begin: str = "[", end: str = "1]") -> str:
     return begin + part * (SIZE // len(part)) + end
 
 
-def hostile_texts() -> dict[str, Hostile]:
-    keys = ",".join(f'"key{number}":{number}' for number in range(1_600_000))
-    tree = ",".join(f'"{one}":{{' + ",".join(f'"{two}":[1,[2]]' for two in range(1200)) + "}" for one in range(1200))
-    values = "[0]" * 150
-    return {
-        "a wide object": Hostile(
-            f"{{{keys}}}", "{key0: number, ", {"$.*.*": NOTHING, "$.missing": "has the keys key0"}
-        ),
-        "a wide list": Hostile(fill("1,"), "[number x", {ALL: EARLY, "$[-1]": EARLY}),
-        "a list of empty lists": Hostile(fill("[],"), "[[] x", {ALL: EARLY, MISSING: EARLY}),
-        "short texts": Hostile(fill('"ab",'), "[string x", {ALL: EARLY, "$[4000000:]": EARLY}),
-        "deep lists": Hostile(fill("1,", "[" * 180, "1" + "]" * 180), "[[[[[[[… x1] x1]", {f"${values}": EARLY}),
-        "lists too deep to be read": Hostile("[" * SIZE, "text, 1 lines", {}),
-        "many deep lists": Hostile(fill("[" * 60 + "]" * 60 + ","), "[[[[[[[…", {"$" + "[*]" * 60: '"value":[]'}),
-        "deep objects": Hostile(
-            fill("1,", '{"a":' * 180 + "[", "1]" + "}" * 180), "{a: {a: {a:", {"$" + ".*" * 180: EARLY}
-        ),
-        "objects in objects": Hostile(f"{{{tree}}}", "{0: {…}, 1: {…}", {"$.*.*.missing": NOTHING}),
-        "a long key": Hostile(f'{{"{"k" * SIZE}":[1]}}', "{kkkkkkk", {"$.*[*]": "kkk", "$.x": "has the keys kkk"}),
-        "long keys": Hostile(
-            "{" + ",".join(f'"{number}{"k" * 100_000}":[1]' for number in range(240)) + "}", "{0kkk", {"$.*.*": "kkk"}
-        ),
-        "one long text": Hostile(json.dumps(["\n" * (SIZE // 2)]), "[string x1]", {"$[0]": '"bytes":', ALL: "neither"}),
-        "blanks": Hostile("[1" + " " * SIZE + ",[2]]", "[number | [number x1] x2]", {ALL: '"value":2'}),
-    }
+def wide_object() -> str:
+    return "{" + ",".join(f'"key{number}":{number}' for number in range(1_600_000)) + "}"
+
+
+def object_tree() -> str:
+    tree = (f'"{one}":{{' + ",".join(f'"{two}":[1,[2]]' for two in range(1200)) + "}" for one in range(1200))
+    return "{" + ",".join(tree) + "}"
+
+
+def long_keys() -> str:
+    return "{" + ",".join(f'"{number}{"k" * 100_000}":[1]' for number in range(240)) + "}"
+
+
+VALUES = "[0]" * 150
+# Each is made when its test runs, as all of them would be large.
+HOSTILE: dict[str, Callable[[], Hostile]] = {
+    "a wide object": lambda: Hostile(
+        wide_object(), "{key0: number, ", {"$.*.*": NOTHING, "$.missing": "has the keys key0"}
+    ),
+    "a wide list": lambda: Hostile(fill("1,"), "[number x", {ALL: EARLY, "$[-1]": EARLY}),
+    "a list of empty lists": lambda: Hostile(fill("[],"), "[[] x", {ALL: EARLY, MISSING: EARLY}),
+    "short texts": lambda: Hostile(fill('"ab",'), "[string x", {ALL: EARLY, "$[4000000:]": EARLY}),
+    "deep lists": lambda: Hostile(fill("1,", "[" * 180, "1" + "]" * 180), "[[[[[[[… x1] x1]", {f"${VALUES}": EARLY}),
+    "lists too deep to be read": lambda: Hostile("[" * SIZE, "text, 1 lines", {}),
+    "many deep lists": lambda: Hostile(fill("[" * 60 + "]" * 60 + ","), "[[[[[[[…", {"$" + "[*]" * 60: '"value":[]'}),
+    "deep objects": lambda: Hostile(
+        fill("1,", '{"a":' * 180 + "[", "1]" + "}" * 180), "{a: {a: {a:", {"$" + ".*" * 180: EARLY}
+    ),
+    "objects in objects": lambda: Hostile(object_tree(), "{0: {…}, 1: {…}", {"$.*.*.missing": NOTHING}),
+    "a long key": lambda: Hostile(f'{{"{"k" * SIZE}":[1]}}', "{kkkkkkk", {"$.*[*]": "kkk", "$.x": "has the keys kkk"}),
+    "long keys": lambda: Hostile(long_keys(), "{0kkk", {"$.*.*": "kkk"}),
+    "one long text": lambda: Hostile(
+        json.dumps(["\n" * (SIZE // 2)]), "[string x1]", {"$[0]": '"bytes":', ALL: "neither"}
+    ),
+    "blanks": lambda: Hostile("[1" + " " * SIZE + ",[2]]", "[number | [number x1] x2]", {ALL: '"value":2'}),
+}
+SLOW = ("a wide list", "a list of empty lists", "short texts", "objects in objects")  # searches that reach their limit
+QUICK = [what for what in HOSTILE if what not in SLOW]
 
 
 def result(text: str) -> str:
@@ -91,11 +105,11 @@ async def cost_of_plain_text(size: int, results: dict[str, str], endpoint: HttpP
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("what", hostile_texts())
+@pytest.mark.parametrize("what", matrix(HOSTILE, representatives=QUICK))
 async def test_a_hostile_result_costs_nobody_else_much(
     what: str, results: dict[str, str], endpoint: HttpProcess
 ) -> None:
-    hostile = hostile_texts()[what]
+    hostile = HOSTILE[what]()
     results["hostile"] = result(hostile.text)
     plain = await cost_of_plain_text(len(results["hostile"]), results, endpoint)
     caller = await endpoint.caller()

@@ -19,6 +19,7 @@ from support.callers.command_line import DEMO, CommandLine
 from support.callers.emceepee_process import BOUND, EmceepeeProcess, configured, emceepee
 from support.callers.http_process import HELLO, HttpCaller, HttpProcess
 from support.callers.replay_process import replaying
+from support.matrix import matrix
 from support.recordings import call, lines, notice, question, result
 from support.server_programs.asking_servers import everything, modern
 from support.system.ports import free_port
@@ -48,6 +49,7 @@ def demo(mode: str) -> AbstractContextManager[dict[str, Any]]:
 TABLE = {"guests": 4, "time": "19:30", "window": True}
 DEMO_CALLS: tuple[Call, ...] = (("add", {"a": 2, "b": 40}), ("dig", {"seconds": 0.2}))
 STEPS = [1.0, 2.0, 3.0, 4.0, 5.0]
+QUICK_RECORDED = ["the demo server on stdio, legacy", "a server of 2026-07-28 over HTTP"]
 RECORDED = {
     **{
         f"the demo server on stdio, {mode}": Recorded(
@@ -126,7 +128,7 @@ async def seen_by_the_official_client(url: str, mode: str, recorded: Recorded) -
     return Seen(tools=[tool.name for tool in tools], blocks=blocks, asked=asked)
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", matrix(RECORDED, representatives=QUICK_RECORDED))
 async def test_clients_of_both_eras_get_what_was_recorded_and_are_asked_again(name: str, tmp_path: Path) -> None:
     recorded, file = RECORDED[name], tmp_path / "one.jsonl"
     with recorded.server() as server:

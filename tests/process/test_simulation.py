@@ -14,14 +14,22 @@ from emceepee.sessions.directory.directory import SWEEP_SECONDS
 from emceepee.sessions.directory.placement import READERS, TURN_SECONDS
 from emceepee.state.replica import GRACE_SHARE, RENEWALS_PER_LEASE
 from support.figures import record_figure
+from support.matrix import matrix
 
-SMALL = Scenario(replicas=50, sessions=20_000, requests_per_second=500, moved=0.0)
+SMALL = Scenario(replicas=50, sessions=8_000, requests_per_second=200, moved=0.0)
+LARGE = replace(SMALL, sessions=20_000, requests_per_second=500)
 LEASE = SMALL.lease_seconds
+LOSSY = {
+    f"{balancing}, {size.sessions} sessions": replace(size, balancing=balancing)
+    for balancing in Balancing
+    for size in (SMALL, LARGE)
+}
+QUICK_LOSSY = [name for name, scenario in LOSSY.items() if scenario.sessions == SMALL.sessions]
 
 
-@pytest.fixture(scope="module", params=Balancing)
+@pytest.fixture(scope="module", params=matrix(LOSSY, representatives=QUICK_LOSSY))
 def lossy(request: pytest.FixtureRequest) -> tuple[Scenario, Tally]:
-    scenario = replace(SMALL, balancing=request.param)
+    scenario = LOSSY[request.param]
     return scenario, World(scenario).run()
 
 

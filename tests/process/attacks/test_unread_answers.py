@@ -1,6 +1,7 @@
 """Callers who ask for large answers and do not read them, or read slowly."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
@@ -16,13 +17,16 @@ from support.callers.emceepee_process import configured
 from support.callers.http_process import HttpCaller, HttpProcess, http_process
 from support.callers.raw_connection import RawConnection
 from support.figures import record_figure
+from support.matrix import matrix
 from support.system.processes import memory_of
 from support.system.web_application import running_application
 from support.waiting import eventually
 
 MIB = 1 << 20
 ERAS = ("2025-11-25", "2026-07-28")
-TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("quick", "slow")]
+TOOL_NAMES = ("quick", "slow")
+QUICK_CALLS = [("2025-11-25", "quick"), ("2026-07-28", "slow")]
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOL_NAMES]
 SLOW_SECONDS = 1.5  # beyond which an answer is a stream
 LISTENING, NO_OWNER = "0A", "0"  # in /proc/net/tcp
 
@@ -106,8 +110,7 @@ def has_kept(caller: HttpCaller, count: int) -> Callable[[], Any]:
     return check
 
 
-@pytest.mark.parametrize("tool", ["quick", "slow"])
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("era", "tool"), matrix(itertools.product(ERAS, TOOL_NAMES), representatives=QUICK_CALLS))
 async def test_an_answer_that_nobody_reads_is_given_up_and_its_result_is_a_finished_task(era: str, tool: str) -> None:
     size, count = 20_000_000, 6
     async with serving(unread_answer_seconds=1, task_bytes_per_session=1 << 30) as endpoint:
@@ -121,8 +124,7 @@ async def test_an_answer_that_nobody_reads_is_given_up_and_its_result_is_a_finis
         assert len(result["content"][0]["text"]) == size
 
 
-@pytest.mark.parametrize("tool", ["quick", "slow"])
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(("era", "tool"), matrix(itertools.product(ERAS, TOOL_NAMES), representatives=QUICK_CALLS))
 async def test_unread_answers_have_a_budget_for_all_callers(era: str, tool: str) -> None:
     size, count = 20_000_000, 30
     async with serving(unread_answer_seconds=300, unread_bytes_in_all=60 * MIB) as endpoint:

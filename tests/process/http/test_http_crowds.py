@@ -98,6 +98,7 @@ async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None
     assert cost <= 16 * 1024  # with what the store knows of each
 
 
+@pytest.mark.matrix  # thousands of sessions; test_ended_sessions.py has a few
 async def test_sessions_that_ended_leave_nothing_behind(quiet: HttpProcess) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)

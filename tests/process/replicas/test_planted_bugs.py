@@ -33,12 +33,14 @@ async def test_without_fencing_a_paused_replica_changes_what_another_has_taken_o
     assert Rule.NO_STALE_COMMITS in await broken_rules(tmp_path, unfenced_emceepee.__name__, PAUSES)
 
 
+@pytest.mark.matrix
 async def test_a_replica_that_is_sure_for_too_long_tells_what_nobody_keeps(tmp_path: Path) -> None:
     """When it wakes up, the store is away that would tell it so."""
     broken = await broken_rules(tmp_path, overconfident_emceepee.__name__, PAUSE_AND_STORE, is_short=False)
     assert broken & {Rule.EVENTS_KEPT, Rule.TIMERS_ONCE, Rule.TASKS_ONCE, Rule.PROMISES_KEPT}
 
 
+@pytest.mark.matrix
 async def test_a_replica_that_stops_and_hands_nothing_over_makes_callers_wait(tmp_path: Path) -> None:
     """Nobody may take its sessions before its lease has lapsed."""
     assert Rule.SMOOTH_STOPS in await broken_rules(tmp_path, hoarding_emceepee.__name__, STOPS, lease=6)

@@ -4,8 +4,6 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
 from emceepee.clock import SystemClock
 from emceepee.guard.caller_identity import LOCAL
 from emceepee.sessions import records
@@ -75,7 +73,6 @@ async def start(state: Path, *messages: str) -> tuple[float, int]:
         return seconds, memory_of(endpoint.process.pid)
 
 
-@pytest.mark.alone
 async def test_ten_thousand_stored_sessions_make_a_start_neither_slow_nor_large(tmp_path: Path) -> None:
     full, empty = tmp_path / "full", tmp_path / "empty"
     await fill(full / "emceepee" / "state.db")
