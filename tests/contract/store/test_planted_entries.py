@@ -11,6 +11,7 @@ import pytest
 
 from emceepee.clock import SystemClock
 from emceepee.store.redis.connection.redis_address import parse_address
+from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
@@ -35,10 +36,11 @@ async def opened(url: str, key: str | None = STATE_KEY) -> RedisStore:
 async def test_redis_entries_without_encryption_are_refused_when_a_key_is_set(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await opened(redis.url())
+    url = redis.url()
+    store, names = await opened(url), KeyNames(parse_address(url).prefix)
     await store.add_server(server("ant"))
     for name, entry in (("evil", f"2 p00 {PLANTED}"), ("worse", "x"), ("worst", "y p00 {}")):
-        redis.command("HSET", store._names.servers("alice"), name, entry)
+        redis.command("HSET", names.servers("alice"), name, entry)
     with caplog.at_level(logging.WARNING):
         assert await store.servers_of("alice") == [server("ant")]
     assert "plain_servers_refused" in caplog.text
@@ -48,10 +50,11 @@ async def test_redis_entries_without_encryption_are_refused_when_a_key_is_set(
 
 
 async def test_an_encrypted_entry_is_accepted_under_its_own_name_and_principal_only(redis: RedisServer) -> None:
-    store = await opened(redis.url())
+    url = redis.url()
+    store, names = await opened(url), KeyNames(parse_address(url).prefix)
     await store.add_server(server("ant"))
-    entry = redis.command("HGET", store._names.servers("alice"), "ant").split(b"\r\n", 1)[1][:-2]
-    redis.command("HSET", store._names.servers("bob"), "ant", entry)
+    entry = redis.command("HGET", names.servers("alice"), "ant").split(b"\r\n", 1)[1][:-2]
+    redis.command("HSET", names.servers("bob"), "ant", entry)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
         await store.servers_of("bob")
     await store.close()
@@ -100,17 +103,18 @@ def test_servers_from_before_the_key_are_shown_and_encrypted_on_request(redis: R
 async def test_a_console_login_that_was_written_into_redis_lets_nobody_in(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = await opened(redis.url())
+    url = redis.url()
+    store, names = await opened(url), KeyNames(parse_address(url).prefix)
     mine = StoredLogin(b"1" * 32, "alice", NOW + HOUR)
     await store.add_login(mine)
-    proven = redis.command("HGET", store._names.logins, "1" * 32).split(b"\r\n", 1)[1][:-2]
+    proven = redis.command("HGET", names.logins, "1" * 32).split(b"\r\n", 1)[1][:-2]
     for digest, entry in (("2" * 32, f"{UNTIL} operator"), ("3" * 32, proven), ("4" * 32, "x"), ("5" * 32, "9" * 40)):
-        redis.command("HSET", store._names.logins, digest, entry)
+        redis.command("HSET", names.logins, digest, entry)
     with caplog.at_level(logging.WARNING):
         assert await store.logins() == [mine]
     assert "logins_refused" in caplog.text
     await store.forget_expired(NOW, 10)
-    assert redis.command("HLEN", store._names.logins) == b":1\r\n"
+    assert redis.command("HLEN", names.logins) == b":1\r\n"
     await store.close()
 
 

@@ -43,11 +43,6 @@ def is_in_doubt(store: RedisStore) -> bool:
     return store.is_in_doubt
 
 
-def let_lapse(engine: RedisEngine, store: RedisStore) -> None:
-    """As Redis does it when the time has come."""
-    engine.server.command("DEL", store._names.slot(store._lease.slot))
-
-
 async def test_a_lease_is_renewed_by_itself_as_long_as_the_process_lives(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
@@ -99,7 +94,7 @@ async def test_whose_lease_had_lapsed_is_not_sure_because_it_was_renewed(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     kept, lost = await store_session(holder, head("s1")), await store_session(holder, head("s2"))
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     await taken(other, key("s2"))
     await holder._lease.renew()
     assert not is_sure(holder), "somebody may have taken something"
@@ -120,7 +115,7 @@ async def test_who_stood_still_is_in_doubt_until_redis_answers_and_who_saw_redis
     assert is_in_doubt(holder)
     await holder.confirm({})
     assert not is_in_doubt(holder)
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     await holder._lease.renew()
     assert is_in_doubt(holder), "its lease had lapsed"
     await holder.confirm({})
@@ -131,7 +126,7 @@ async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine,
     """After a fault of Redis every lease has lapsed, and whoever is back first would take everything."""
     await store_session(holder, head("s1", due_at=NOW))
     new = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     with pytest.raises(HeldElsewhere) as caught:
         await new.take(key("s1"))
     assert caught.value.holder == holder.replica, "it may still be reached there"
@@ -167,7 +162,7 @@ async def test_whose_slot_another_has_by_now_takes_another_and_keeps_its_session
     lease = await store_session(holder, head("s1", due_at=NOW))
     assert holder.replica is not None
     epoch = holder.replica.epoch
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     usurper = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
     assert usurper.replica is not None
     assert usurper.replica.slot == 0
@@ -187,7 +182,7 @@ async def test_a_commit_in_another_slot_says_where_the_session_is_now(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"))
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     usurper = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
     await holder._lease.renew()
     await put(holder, change(head("s1"), lease, e="1"))
@@ -211,7 +206,7 @@ async def test_who_saw_a_lease_lapse_does_not_take_what_its_owner_has_confirmed_
 ) -> None:
     """Between seeing that, and taking it."""
     lease = await store_session(holder, head("s1"))
-    let_lapse(engine, holder)
+    engine.let_lapse(holder)
     look = other._lease.roster
 
     async def look_and_be_slow(owners: Collection[str]) -> object:
@@ -268,7 +263,7 @@ async def test_redis_keeps_a_session_a_day_longer_than_anybody_asks_for_it(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"))
-    tag = holder._names.tag_of("alice")
+    tag = engine.names.tag_of("alice")
     names = [f"{tag}:session:s1", *keys_in(engine.server, f"{tag}:key:*")]
     assert len(names) == 2
     for name in names:
@@ -281,7 +276,7 @@ async def test_redis_keeps_a_session_a_day_longer_than_anybody_asks_for_it(
 
 async def test_what_redis_let_expire_leaves_no_trace(engine: RedisEngine, holder: RedisStore) -> None:
     await holder.release({"s1": await store_session(holder, head("s1", due_at=NOW))})
-    tag = holder._names.tag_of("alice")
+    tag = engine.names.tag_of("alice")
     engine.server.command("DEL", f"{tag}:session:s1")
     assert await holder.take(key("s1")) is None
     assert await holder.create(change(head("s2", key("s1")))) is not None, "its key leads nowhere"

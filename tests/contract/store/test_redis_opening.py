@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from emceepee.store.redis.connection.redis_address import parse_address
+from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.store import NoKey, ServerConfiguration, StoreUnusable
 from support.fakes.clock import FakeClock
@@ -163,9 +164,10 @@ async def test_without_a_key_a_secret_is_refused_and_the_rest_is_stored(redis: R
 
 
 async def test_a_secret_is_not_to_be_found_in_redis(redis: RedisServer) -> None:
-    store = await opened(redis.url(), STATE_KEY)
+    url = redis.url()
+    store = await opened(url, STATE_KEY)
     await store.add_server(server())
-    stored = redis.command("HGETALL", store._names.servers("alice"))
+    stored = redis.command("HGETALL", KeyNames(parse_address(url).prefix).servers("alice"))
     assert b"ant" in stored
     assert b"a-secret-of-the-server" not in stored
     await store.close()

@@ -6,7 +6,8 @@ from typing import Protocol
 
 from emceepee.clock import SystemClock
 from emceepee.store.memory_store import MemoryStore
-from emceepee.store.redis.connection.redis_address import parse_address
+from emceepee.store.redis.connection.redis_address import CLUSTER, parse_address
+from emceepee.store.redis.keys import CLUSTER_PARTITIONS, KeyNames
 from emceepee.store.redis.redis_store import RedisStore
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import Store
@@ -74,6 +75,7 @@ class RedisEngine:
 
     def __init__(self, server: RedisServer, url: str | None = None) -> None:
         self.address = parse_address(url or server.url())
+        self.names = KeyNames(self.address.prefix, CLUSTER_PARTITIONS if self.address.kind == CLUSTER else 1)
         self.clock = FakeClock(NOW - HOUR)
         self.server = server
         self._opened: list[RedisStore] = []
@@ -91,12 +93,17 @@ class RedisEngine:
         assert isinstance(store, RedisStore)
         self._opened.remove(store)
         await vanish(store)
-        self.server.command("DEL", store._names.slot(store._lease.slot))
+        self.let_lapse(store)
         await self._let_leases_go_on()
 
     async def close(self) -> None:
         for store in self._opened:
             await store.close()
+
+    def let_lapse(self, store: RedisStore) -> None:
+        """Let the lease of the store expire in Redis, as it does at its time."""
+        assert store.replica is not None
+        self.server.command("DEL", self.names.slot(store.replica.slot))
 
     async def _let_leases_go_on(self) -> None:
         """Advance time until every lease of a killed store can be taken over."""
