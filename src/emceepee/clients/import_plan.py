@@ -13,7 +13,7 @@ from emceepee.wire.json_types import JsonObject
 _NOT_IDENTITY = ("disabled", "description", "timeout_ms", "type", "allowedTools", "deniedTools", "sharing")
 
 
-class Fate(StrEnum):
+class ImportOutcome(StrEnum):
     NEW = "new"
     RENAMED = "renamed"
     """Another server has the name."""
@@ -26,10 +26,10 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedServer:
-    """A server of an import and its fate. `name` is its name in emceepee's configuration."""
+    """A server of an import and its outcome. `name` is its name in emceepee's configuration."""
 
     found: FoundServer
-    fate: Fate
+    outcome: ImportOutcome
     name: str
     words: str = ""
     notes: tuple[str, ...] = ()
@@ -37,12 +37,14 @@ class PlannedServer:
 
     @property
     def is_written(self) -> bool:
-        return self.fate in (Fate.NEW, Fate.RENAMED)
+        return self.outcome in (ImportOutcome.NEW, ImportOutcome.RENAMED)
 
     @property
     def is_behind(self) -> bool:
         """Whether the client can drop its entry: emceepee runs the server afterwards, or the client did not use it."""
-        return (self.is_written or self.fate is Fate.DUPLICATE) and (self.is_running or not self.found.is_used)
+        return (self.is_written or self.outcome is ImportOutcome.DUPLICATE) and (
+            self.is_running or not self.found.is_used
+        )
 
 
 def plan_import(
@@ -70,9 +72,9 @@ class _Known:
 def _plan(server: FoundServer, known: Mapping[str, _Known], own_urls: Sequence[str]) -> PlannedServer:
     entry = server.entry
     if is_own(server.name, entry or {}, own_urls):
-        return PlannedServer(found=server, fate=Fate.OWN, name=server.name, words="it is emceepee itself")
+        return PlannedServer(found=server, outcome=ImportOutcome.OWN, name=server.name, words="it is emceepee itself")
     if entry is None:
-        return PlannedServer(found=server, fate=Fate.UNSUPPORTED, name=server.name, words=server.problem)
+        return PlannedServer(found=server, outcome=ImportOutcome.UNSUPPORTED, name=server.name, words=server.problem)
     identity = _identity(entry)
     same = next((name for name, other in known.items() if other.identity == identity), None)
     if same is not None:
@@ -80,7 +82,9 @@ def _plan(server: FoundServer, known: Mapping[str, _Known], own_urls: Sequence[s
         is_running = known[same].entry.get("disabled") is not True
         if server.is_used and not is_running:
             words += ", and disabled"
-        return PlannedServer(found=server, fate=Fate.DUPLICATE, name=same, words=words, is_running=is_running)
+        return PlannedServer(
+            found=server, outcome=ImportOutcome.DUPLICATE, name=same, words=words, is_running=is_running
+        )
     notes, is_running = list(server.notes), entry.get("disabled") is not True
     if secrets := [where.removeprefix(".") for where in literal_secrets(entry, "")]:
         notes.append(
@@ -89,11 +93,13 @@ def _plan(server: FoundServer, known: Mapping[str, _Known], own_urls: Sequence[s
     if (why := why_shareable(entry)) is not None:
         notes.append(f'{why}: with "sharing": "shared", one process would do for all sessions')
     if server.name not in known:
-        return PlannedServer(found=server, fate=Fate.NEW, name=server.name, notes=tuple(notes), is_running=is_running)
+        return PlannedServer(
+            found=server, outcome=ImportOutcome.NEW, name=server.name, notes=tuple(notes), is_running=is_running
+        )
     name = _free_name(server, known)
     words = f'another server is called "{server.name}", so it becomes "{name}"'
     return PlannedServer(
-        found=server, fate=Fate.RENAMED, name=name, words=words, notes=tuple(notes), is_running=is_running
+        found=server, outcome=ImportOutcome.RENAMED, name=name, words=words, notes=tuple(notes), is_running=is_running
     )
 
 

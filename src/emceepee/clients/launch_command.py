@@ -35,7 +35,7 @@ _WITH_VALUE = _WITH_PATH | {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class ProcessStart:
     """How this process was started.
 
     `parent` is the command line of the parent process. `origin` is the `direct_url.json` of the installed package,
@@ -50,7 +50,7 @@ class Start:
     folder: Path = Path()
 
 
-def own_command(start: Start) -> tuple[str, ...]:
+def own_command(start: ProcessStart) -> tuple[str, ...]:
     """Return a command that starts emceepee from any working directory.
 
     The client has no virtual environment and often another PATH, so the command is an absolute path. In a temporary
@@ -71,7 +71,7 @@ def own_command(start: Start) -> tuple[str, ...]:
     return (str(beside),) if os.access(beside, os.X_OK) else (start.executable, "-P", "-m", OWN_NAME)
 
 
-def _runner_of(start: Start) -> tuple[str, ...] | None:
+def _runner_of(start: ProcessStart) -> tuple[str, ...] | None:
     """Return uvx's command line up to the program's name, or None if it cannot be determined.
 
     The program's own arguments follow that name.

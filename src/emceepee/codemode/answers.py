@@ -4,9 +4,9 @@ from typing import Any
 
 from emceepee.backends.catalog import ListKind
 from emceepee.codemode.bindings import CALL_TOOL, read, said, spoken
-from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.stubs import parameters
+from emceepee.codemode.tool_access import ToolAccess, ToolAnswer
 from emceepee.errors import EmceepeeError, ErrorCode, ExecutionFailed, cut_name
 from emceepee.sessions.session import Session
 from emceepee.telemetry.value_preview import preview
@@ -35,7 +35,7 @@ def is_exception(answer: JsonObject) -> bool:
     return "exc_type" in answer
 
 
-def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
+def value_of(call: PendingCall, answer: ToolAnswer) -> Any:
     """Return the value for the script. Raises: ExecutionFailed if the server says that its tool failed."""
     if answer.is_raw:
         if answer.value.get("isError"):
@@ -50,7 +50,7 @@ def value_of(call: PendingCall, answer: InnerAnswer) -> Any:
     return answer.value
 
 
-def notes_on(call: PendingCall, answer: InnerAnswer) -> list[str]:
+def notes_on(call: PendingCall, answer: ToolAnswer) -> list[str]:
     """Return log lines about missing entries and servers: the script itself receives only the entries."""
     if call.key is None or not isinstance(shown := answer.value.get(call.key), list):
         return []
@@ -74,7 +74,7 @@ def _first_words(content: Any) -> str:
     return str(said({"content": shown}))
 
 
-async def exception_for(call: PendingCall, error: EmceepeeError, session: Session, tools: InnerCalls) -> JsonObject:
+async def exception_for(call: PendingCall, error: EmceepeeError, session: Session, tools: ToolAccess) -> JsonObject:
     """Build the exception for the script: what failed and, for bad arguments, the tool's parameters."""
     where = call.function
     if where == CALL_TOOL:
@@ -85,7 +85,7 @@ async def exception_for(call: PendingCall, error: EmceepeeError, session: Sessio
     return raised(_EXCEPTIONS.get(error.code, "RuntimeError"), words)
 
 
-async def _parameters(call: PendingCall, session: Session, tools: InnerCalls) -> str:
+async def _parameters(call: PendingCall, session: Session, tools: ToolAccess) -> str:
     if call.function != CALL_TOOL:
         return tools.parameters_of(call.function)
     server, name = call.arguments.get("server"), call.arguments.get("tool")

@@ -19,12 +19,12 @@ from emceepee.codemode.bindings import (
     bind,
 )
 from emceepee.codemode.failures import ScriptFailure
-from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.private_scripts import ANSWERING_TOOLS, gives_answers
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.script_workers import CALLS_PER_SCRIPT
 from emceepee.codemode.server_modules import PACKAGE, ServerModules
+from emceepee.codemode.tool_access import ToolAccess
 from emceepee.codemode.values import Conversions, NotJson, Size, as_json, budget_of, excess
 from emceepee.sessions.session import Session
 from emceepee.wire.json_types import JsonObject
@@ -47,7 +47,7 @@ class CallQueue:
         log: ScriptLog,
         modules: ServerModules,
         *,
-        tools: InnerCalls,
+        tools: ToolAccess,
         conversions: Conversions,
         under_way: Callable[[], Iterable[PendingCall]],
         code: str,

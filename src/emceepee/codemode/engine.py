@@ -4,11 +4,11 @@ from typing import Any
 
 from emceepee.backends.spec import RESERVED_NAME
 from emceepee.codemode.bindings import THIS_TOOL
-from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
 from emceepee.codemode.private_scripts import gives_answers
 from emceepee.codemode.script import Script, ScriptParts
 from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
+from emceepee.codemode.tool_access import ToolAccess
 from emceepee.errors import EmceepeeError, ErrorCode, InvalidArguments
 from emceepee.sessions.call import Call, OnProgress, time_to_live
 from emceepee.sessions.records import RecordKind, UnreadableRecord
@@ -28,7 +28,7 @@ SCRIPTS_PER_SESSION, SCRIPTS_PER_PRINCIPAL, SCRIPTS_IN_ALL = 10, 100, 200  # run
 class CodeMode:
     """Code mode of one installation. It loads the sandbox and starts processes only when the first script runs."""
 
-    def __init__(self, limits: Limits, tools: InnerCalls) -> None:
+    def __init__(self, limits: Limits, tools: ToolAccess) -> None:
         self._limits = limits
         self._parts = ScriptParts(workers=ScriptWorkers(limits), tools=tools)
 

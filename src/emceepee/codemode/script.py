@@ -26,13 +26,13 @@ from emceepee.clock import within
 from emceepee.codemode.call_queue import CallQueue
 from emceepee.codemode.execution import Execution
 from emceepee.codemode.failures import ScriptFailure
-from emceepee.codemode.inner_calls import InnerCalls
 from emceepee.codemode.kept_script import KeptScript
 from emceepee.codemode.private_scripts import gives_answers, without_literals
 from emceepee.codemode.script_calls import ScriptCalls
 from emceepee.codemode.script_log import ScriptLog
 from emceepee.codemode.script_workers import ScriptWorkers, sandbox_version
 from emceepee.codemode.server_modules import ServerModules, modules_for
+from emceepee.codemode.tool_access import ToolAccess
 from emceepee.codemode.values import Conversions, NotJson, as_json, budget_of, excess
 from emceepee.errors import EmceepeeError
 from emceepee.futures import resolve
@@ -63,7 +63,7 @@ class ScriptParts:
     """State that all scripts share."""
 
     workers: ScriptWorkers
-    tools: InnerCalls
+    tools: ToolAccess
     conversions: Conversions = field(default_factory=Conversions)
     running: "set[Script]" = field(default_factory=set)
 

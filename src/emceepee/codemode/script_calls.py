@@ -13,9 +13,9 @@ from typing import Any
 from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.clock import within
 from emceepee.codemode.answers import exception_for, is_exception, notes_on, raised, returned, value_of
-from emceepee.codemode.inner_calls import InnerAnswer, InnerCalls
 from emceepee.codemode.kept_script import PendingCall
 from emceepee.codemode.script_log import ScriptLog
+from emceepee.codemode.tool_access import ToolAccess, ToolAnswer
 from emceepee.codemode.values import Conversions, Size, excess, spend_json
 from emceepee.errors import EmceepeeError, ErrorCode
 from emceepee.futures import resolve
@@ -42,7 +42,7 @@ class ScriptCalls:
     def __init__(
         self,
         session: Session,
-        tools: InnerCalls,
+        tools: ToolAccess,
         conversions: Conversions,
         log: ScriptLog,
         *,
@@ -151,7 +151,7 @@ class ScriptCalls:
             log.error("script_call_failed", function=call.function, error=f"{type(error).__name__}: {error}")
             return raised("RuntimeError", f"{call.function} failed inside emceepee; its log says more.")
 
-    async def _ask(self, call: PendingCall, *, is_restored: bool) -> InnerAnswer:
+    async def _ask(self, call: PendingCall, *, is_restored: bool) -> ToolAnswer:
         """Raises: EmceepeeError."""
         tools, session = self._tools, self._session
         if is_restored and not tools.is_repeatable(call.function):
@@ -172,7 +172,7 @@ class ScriptCalls:
             session.calls.promote_for_question([self.script])  # it waits for a task now, and becomes one
         return await self._task_answer(answer.task_id)
 
-    async def _measure(self, call: PendingCall, answer: InnerAnswer) -> None:
+    async def _measure(self, call: PendingCall, answer: ToolAnswer) -> None:
         """Raises: EmceepeeError if the answer and the pending answers exceed what the script can hold."""
         most = self._session.limits.script_memory_bytes
         budget = Budget(max_bytes=most // BYTES_PER_TEXT_BYTE, max_nodes=most // BYTES_PER_VALUE)
@@ -194,11 +194,11 @@ class ScriptCalls:
         if left > 0:
             await self._session.clock.sleep(left)
 
-    async def _task_answer(self, task_id: str) -> InnerAnswer:
+    async def _task_answer(self, task_id: str) -> ToolAnswer:
         """Raises: EmceepeeError."""
         task: Task = await self._session.tasks.wait_until_finished(task_id, None)
         if task.error is not None:
             raise EmceepeeError(str(task.error["message"]))
         if task.result is None:
             raise EmceepeeError(f"its task was {task.status}.")
-        return InnerAnswer(value=task.result, is_raw=task.method == "tools/call")
+        return ToolAnswer(value=task.result, is_raw=task.method == "tools/call")

@@ -21,7 +21,7 @@ from emceepee.state.question import QuestionKind
 from emceepee.telemetry.redaction import redacted
 from emceepee.telemetry.value_preview import preview
 from emceepee.web.asgi import respond_json
-from emceepee.web.streams import Writing
+from emceepee.web.streams import EventStreamWriter
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
@@ -54,7 +54,7 @@ class ConsoleApi:
         self._others = OtherSessions(self._peers, lambda: [each.feed.reporters for each in self._streams.values()])
         self._tasks = TaskOwner("console")
         self._overview = Overview(source, clock, self._tasks, memory)
-        self._streams: dict[Writing, _OpenFeed] = {}
+        self._streams: dict[EventStreamWriter, _OpenFeed] = {}
         self._is_ending = False
 
     def routes(self) -> tuple[Route, ...]:
@@ -105,7 +105,7 @@ class ConsoleApi:
         self._overview.look(request.principal or "")  # so that samples exist when they open the overview
         peers = NoPeers() if request.is_from_peer else self._peers
         feed = Feed(self._source, request.principal or "", self._clock, self._limits, peers)
-        stream = Writing(request.send, request.receive, feed.frames(), tasks=self._tasks)
+        stream = EventStreamWriter(request.send, request.receive, feed.frames(), tasks=self._tasks)
         self._streams[stream] = _OpenFeed(feed, request)
         if self._is_ending:
             stream.stop()

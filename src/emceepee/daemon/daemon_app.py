@@ -35,7 +35,7 @@ from emceepee.telemetry.logs import EventLog
 log = EventLog("app")
 
 
-class Idleness:
+class IdleTimer:
     """Ends the daemon when it has had no caller for `seconds`, and its sessions have no work in progress."""
 
     def __init__(
@@ -44,23 +44,23 @@ class Idleness:
         self._clock, self._seconds, self._is_used, self._end = clock, seconds, is_used, end
         self._timer: Handle | None = None
 
-    def look(self) -> None:
+    def restart(self) -> None:
         """Restart the timer, after each caller that connected or left."""
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = None if self._seconds is None else self._clock.call_later(self._seconds, self._ring)
+        self._timer = None if self._seconds is None else self._clock.call_later(self._seconds, self._expire)
 
-    def _ring(self) -> None:
+    def _expire(self) -> None:
         self._timer = None
         if self._is_used():
-            self.look()
+            self.restart()
         else:
             log.info("daemon_idle", idleMs=round((self._seconds or 0) * 1000))
             self._end()
 
     def stop(self) -> None:
         self._seconds = None
-        self.look()
+        self.restart()
 
 
 async def run_daemon(
@@ -135,18 +135,18 @@ async def _serve(
     freeze_startup_objects()
     stopped, hurried = asyncio.Event(), asyncio.Event()
     on_stop_signals(lambda: hurried.set() if stopped.is_set() else stopped.set())
-    idleness = Idleness(directory.clock, idle_exit, lambda: bool(len(callers)) or directory.is_busy, stopped.set)
+    idle_timer = IdleTimer(directory.clock, idle_exit, lambda: bool(len(callers)) or directory.is_busy, stopped.set)
     tasks = TaskOwner("daemon")
     try:
-        tasks.spawn(callers.accept(listener, idleness.look), name="accept")
-        idleness.look()
+        tasks.spawn(callers.accept(listener, idle_timer.restart), name="accept")
+        idle_timer.restart()
         ready()
         await stopped.wait()
         _hide(listener)
         directory.begin_stop()
         await callers.drain(hurried)
     finally:
-        idleness.stop()
+        idle_timer.stop()
         await tasks.close(within=CLOSE_IDLE_SECONDS)
         await callers.close()
 

@@ -26,7 +26,7 @@ TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentLine:
     """A line that the caller sent."""
 
     line: bytes
@@ -35,20 +35,20 @@ class Sent:
     changes_nothing: bool = False
     repeats: int = 0
 
-    def repeated(self) -> "Sent":
+    def repeated(self) -> "SentLine":
         return replace(self, repeats=self.repeats + 1)
 
 
 class Loss(NamedTuple):
     """The fate of unanswered requests when their daemon is lost."""
 
-    again: list[Sent]
+    again: list[SentLine]
     lost: list[MessageId]
 
 
-def settle_loss(waiting: Mapping[MessageId, Sent | None], unread: Sent | None) -> Loss:
+def settle_loss(waiting: Mapping[MessageId, SentLine | None], unread: SentLine | None) -> Loss:
     """Decide which requests to repeat. `waiting` has no line for large requests. The daemon did not read `unread`."""
-    again: list[Sent] = []
+    again: list[SentLine] = []
     lost: list[MessageId] = []
     for key, sent in waiting.items():
         is_unread = unread is not None and key in unread.keys
@@ -60,7 +60,7 @@ def settle_loss(waiting: Mapping[MessageId, Sent | None], unread: Sent | None) -
     return Loss(again, lost)
 
 
-def _is_repeatable(sent: Sent, waiting: Mapping[MessageId, Sent | None]) -> bool:
+def _is_repeatable(sent: SentLine, waiting: Mapping[MessageId, SentLine | None]) -> bool:
     """Return whether a line may be sent again. The rest of a partly answered batch cannot be sent alone."""
     return sent.repeats < MOST_REPEATS and all(key in waiting for key in sent.keys)
 
@@ -89,9 +89,9 @@ class DaemonConnection:
     def __init__(self, connection: socket.socket, owner: DaemonConnectionOwner, longest_answer: int) -> None:
         self._connection, self._owner, self._longest = connection, owner, longest_answer
         self._lock = threading.Lock()
-        self._waiting: dict[MessageId, Sent | None] = {}
-        self._last: Sent | None = None  # until it is answered
-        self._refused: list[tuple[Sent, bytes]] = []  # requests that a stopping daemon refused, with its answers
+        self._waiting: dict[MessageId, SentLine | None] = {}
+        self._last: SentLine | None = None  # until it is answered
+        self._refused: list[tuple[SentLine, bytes]] = []  # requests that a stopping daemon refused, with its answers
         self._unheard: MessageId | None = None  # the request of a repeated answer, which the caller must not get again
         self._is_sending = self._is_finishing = self._was_reset = False
         self._is_read_out = False  # no more answers arrive
@@ -100,7 +100,7 @@ class DaemonConnection:
         self._reader = threading.Thread(target=self._read, name="daemon", daemon=True)
         self._reader.start()
 
-    def send(self, sent: Sent, *, unheard: MessageId | None = None) -> bool:
+    def send(self, sent: SentLine, *, unheard: MessageId | None = None) -> bool:
         """Send a line. Return whether it is settled; if not, it may go to the next daemon."""
         with self._lock:
             if self.is_lost:

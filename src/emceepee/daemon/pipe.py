@@ -11,7 +11,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from emceepee.daemon.daemon_connection import ANSWER_GROWTH, READ_BYTES, DaemonConnection, Loss, Sent
+from emceepee.daemon.daemon_connection import ANSWER_GROWTH, READ_BYTES, DaemonConnection, Loss, SentLine
 from emceepee.daemon.json_rpc_lines import (
     INVALID_REQUEST,
     MessageId,
@@ -41,7 +41,7 @@ class DaemonPipe:
         self._splitter = LineSplitter(self._longest_line)
         self._writing = threading.Lock()
         self._turn = threading.Lock()  # held by the thread that writes to the daemon or finds the next one
-        self._again: deque[Sent] = deque()  # requests of lost daemons
+        self._again: deque[SentLine] = deque()  # requests of lost daemons
         self._handshake = Handshake()
         self._line: DaemonConnection | None = self._open(attached)
 
@@ -67,7 +67,7 @@ class DaemonPipe:
         keys = requests_in(messages)
         if messages:  # before sending: the answer may arrive at once
             self._handshake.note(messages[0].get("method"), line, keys)
-        sent = Sent(line=line, keys=tuple(keys), changes_nothing=change_nothing(messages))
+        sent = SentLine(line=line, keys=tuple(keys), changes_nothing=change_nothing(messages))
         with self._turn:
             if self._line is not None:
                 for key in canceled_in(messages):
@@ -101,7 +101,7 @@ class DaemonPipe:
                 self._again.appendleft(sent)
                 return
 
-    def _refuse(self, sent: Sent, error: NoDaemon) -> None:
+    def _refuse(self, sent: SentLine, error: NoDaemon) -> None:
         sys.stderr.write(printable(f"emceepee: {error}\n"))
         for key in sent.keys:
             self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
@@ -156,6 +156,6 @@ class Handshake:
 
     def repeat(self, line: DaemonConnection) -> None:
         if self._opening is not None and self._key is not None and self._is_answered:
-            line.send(Sent(line=self._opening), unheard=self._key)
+            line.send(SentLine(line=self._opening), unheard=self._key)
             if self._opened is not None:
-                line.send(Sent(line=self._opened))
+                line.send(SentLine(line=self._opened))

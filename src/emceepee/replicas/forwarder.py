@@ -10,7 +10,7 @@ from emceepee.backends.http1.pool import ConnectionPool, most_descriptors
 from emceepee.clock import Clock
 from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner, close_bounded
-from emceepee.replicas.holder_link import HolderLink, LinkParts, LinkPassage, SentHop
+from emceepee.replicas.holder_link import ForwardedRequest, HolderLink, LinkParts, SentHop
 from emceepee.replicas.hop_messages import LINE_HEADER, NOT_HELD_STATUS, passed_on, request_target
 from emceepee.replicas.proven_response import ProvenResponse
 from emceepee.replicas.response_relay import FAILED_STATUS, ResponseRelay
@@ -74,18 +74,18 @@ class Forwarder:
     @property
     def is_passing(self) -> bool:
         """Whether a forwarded call still waits for its answer."""
-        return any(passage.is_call for passage in self._passages())
+        return any(request.is_call for request in self._all_requests())
 
     def end_streams(self) -> None:
         """Shut down: end streams that belong to no call, so that their callers reopen them elsewhere."""
-        for passage in self._passages():
-            if passage.is_standing:
-                passage.break_off()
+        for request in self._all_requests():
+            if request.is_standing:
+                request.break_off()
 
     def break_off(self) -> None:
         """Stop waiting. Holders see these callers as disconnected; running calls continue there."""
-        for passage in self._passages():
-            passage.break_off()
+        for request in self._all_requests():
+            request.break_off()
 
     @asynccontextmanager
     async def ask(
@@ -98,7 +98,7 @@ class Forwarder:
         except (NotConnected, ValueError):
             raise NotAnswered(ForwardOutcome.UNREACHABLE) from None
         asking, response = _Asking(hop), hop.response
-        link.passages.add(asking)
+        link.requests.add(asking)
         try:
             await response.wait_for_head()
             if not link.is_answered(hop):
@@ -111,7 +111,7 @@ class Forwarder:
         except HttpFailure:
             raise NotAnswered(ForwardOutcome.LOST) from None
         finally:
-            link.passages.discard(asking)
+            link.requests.discard(asking)
             if not response.status:
                 link.report_unread(hop)  # news that the request carried may be lost as well
             response.close()
@@ -126,8 +126,8 @@ class Forwarder:
         links = list(self._links.values())
         await asyncio.gather(*(link.take_leave() for link in links), return_exceptions=True)
 
-    def _passages(self) -> list[LinkPassage]:
-        return [passage for link in self._links.values() for passage in link.passages]
+    def _all_requests(self) -> list[ForwardedRequest]:
+        return [request for link in self._links.values() for request in link.requests]
 
     def _open_link(self, holder: Replica) -> HolderLink:
         """Raises: ValueError."""

@@ -32,7 +32,7 @@ SETTLE_ATTEMPTS = 30  # then the holder counts as gone, with everything that it 
 NO_CALLER = CallerIdentity()
 
 
-class LinkPassage(Protocol):
+class ForwardedRequest(Protocol):
     """A request in flight."""
 
     @property
@@ -75,7 +75,7 @@ class HolderLink:
     def __init__(self, holder: Replica, parts: LinkParts) -> None:
         """Raises: ValueError: the holder cannot be reached at the address that it has."""
         self.holder, self.parts = holder, parts
-        self.passages: set[LinkPassage] = set()
+        self.requests: set[ForwardedRequest] = set()
         self._connections = parts.pool.of(_origin(holder.address))
         self._unsettled = UnreportedResponses()
         self._timer: Handle | None = None
@@ -85,7 +85,7 @@ class HolderLink:
         self._was_expected = self._is_refusal_logged = self._is_over = False
 
     def __repr__(self) -> str:
-        return f"<HolderLink {self.holder.slot}.{self.holder.epoch} passages={len(self.passages)} {self._unsettled!r}>"
+        return f"<HolderLink {self.holder.slot}.{self.holder.epoch} requests={len(self.requests)} {self._unsettled!r}>"
 
     async def send(self, message: SignedMessage, identity: CallerIdentity) -> SentHop:
         """Send a request, and return once it is written. Raises: NotConnected."""
@@ -192,8 +192,8 @@ class HolderLink:
         self._is_over = True
         self._stop_timer()
         self._unsettled = UnreportedResponses()
-        for passage in list(self.passages):
-            passage.break_off()
+        for request in list(self.requests):
+            request.break_off()
 
     async def take_leave(self) -> None:
         """Report that all other responses were read, because all callers left in order. Raises: HttpFailure."""

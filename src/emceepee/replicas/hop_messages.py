@@ -74,7 +74,7 @@ def parse_settlement(body: bytes) -> tuple[DeliveryReport, bool]:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenProof:
+class ReceivedProof:
     """The header with which a response proves its author and its content."""
 
     kind: bytes
@@ -95,12 +95,12 @@ def marks_of(kind: bytes, *, is_checked: bool) -> bytes:
     return b"%b %b" % (kind, CHECK) if is_checked else kind
 
 
-def proof_in(headers: Iterable[Header]) -> GivenProof | None:
+def proof_in(headers: Iterable[Header]) -> ReceivedProof | None:
     """Return the response's proof, or None without such a header. An unreadable header proves nothing."""
     match [value.split(b" ") for name, value in headers if name == HOP_HEADER]:
         case []:
             return None
         case [[kind, mac, *check]] if kind in (WHOLE, FRAMED) and check in ([], [CHECK]):
-            return GivenProof(kind, mac, is_checked=bool(check))
+            return ReceivedProof(kind, mac, is_checked=bool(check))
         case _:
-            return GivenProof(FRAMED, b"", is_checked=False)  # no MAC is empty
+            return ReceivedProof(FRAMED, b"", is_checked=False)  # no MAC is empty

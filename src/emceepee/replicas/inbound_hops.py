@@ -108,7 +108,7 @@ class InboundHops:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._known: dict[bytes, _KnownSender] = {}  # by instance
-        self._all_told: asyncio.Future[None] | None = None  # set while `wait_until_told` waits
+        self._all_confirmed: asyncio.Future[None] | None = None  # set while `wait_until_confirmed` waits
 
     def __repr__(self) -> str:
         return f"<InboundHops {[(*one.replica, one.connections, len(one.exchanges)) for one in self._known.values()]}>"
@@ -159,17 +159,17 @@ class InboundHops:
 
         self._end_wait()
 
-    async def wait_until_told(self) -> None:
+    async def wait_until_confirmed(self) -> None:
         """Wait until nothing is being served, and all senders have confirmed that they passed their responses on."""
-        self._all_told = asyncio.get_running_loop().create_future()
+        self._all_confirmed = asyncio.get_running_loop().create_future()
         self._end_wait()
-        await self._all_told
+        await self._all_confirmed
 
     def _end_wait(self) -> None:
-        if self._all_told is not None and not any(
+        if self._all_confirmed is not None and not any(
             one.is_on_the_way for sender in self._known.values() for one in sender.exchanges.values()
         ):
-            resolve(self._all_told, None)
+            resolve(self._all_confirmed, None)
 
     # Lost senders.
 

@@ -59,7 +59,7 @@ class BoundListener:
                 serving.result()
             yield HopListener(hops)
         finally:
-            await asyncio.wait({tasks.spawn(hops.wait_until_told(), name="wait")}, timeout=TOLD_SECONDS)
+            await asyncio.wait({tasks.spawn(hops.wait_until_confirmed(), name="wait")}, timeout=TOLD_SECONDS)
             server.should_exit = True
             await asyncio.wait({serving}, timeout=2 * CLOSE_TASKS_SECONDS)
             await tasks.close(within=CLOSE_IDLE_SECONDS)

@@ -50,14 +50,14 @@ class ResponseRelay:
         self._hop.response.close()
 
     async def run(self) -> ForwardOutcome:
-        self._link.passages.add(self)
+        self._link.requests.add(self)
         try:
             return await self._pass_back()
         except BaseException:  # cancelled: nobody will write the rest
             self._abandon()
             raise
         finally:
-            self._link.passages.discard(self)
+            self._link.requests.discard(self)
             self._stop_watching()
 
     async def _pass_back(self) -> ForwardOutcome:

@@ -5,8 +5,8 @@ from typing import Any
 
 from emceepee.backends.spec import BackendSpec, ServerEntry
 from emceepee.codemode.bindings import BadScriptCall
-from emceepee.codemode.inner_calls import InnerAnswer
 from emceepee.codemode.stubs import parameters
+from emceepee.codemode.tool_access import ToolAnswer
 from emceepee.errors import EmceepeeError, ErrorCode, NotAllowed, caught, near_names
 from emceepee.sessions.call import Call
 from emceepee.sessions.session import Session
@@ -67,7 +67,7 @@ class ToolsForScripts:
         caller: Any,
         parent: Span | None,
         call_id: str,
-    ) -> InnerAnswer:
+    ) -> ToolAnswer:
         """Raises: EmceepeeError."""
         found = self._find(tool)
         arguments = found.aliases.resolve(arguments)
@@ -124,15 +124,15 @@ class ToolsForScripts:
         return found
 
 
-def _answer(outcome: Outcome) -> InnerAnswer:
+def _answer(outcome: Outcome) -> ToolAnswer:
     match outcome:
         case InputRequired(result):  # never: a script declares nothing that it takes
-            return InnerAnswer(value=result, is_raw=True)
+            return ToolAnswer(value=result, is_raw=True)
         case BackendResult(result):
-            return InnerAnswer(value=result, is_raw=True)
+            return ToolAnswer(value=result, is_raw=True)
         case OwnResult(_, value):
             task = value.get("proxy_task")
             task_id = task.get("task_id") if isinstance(task, dict) else None
-            return InnerAnswer(value=dict(value), task_id=task_id)
+            return ToolAnswer(value=dict(value), task_id=task_id)
         case value:
-            return InnerAnswer(value=dict(value))
+            return ToolAnswer(value=dict(value))

@@ -15,7 +15,7 @@ PART_BYTES = 256 << 10  # of a frame, written at once: the next part waits until
 Frames = AsyncGenerator[bytes, None]
 
 
-class Writing:
+class EventStreamWriter:
     """Writes a stream as a response in the background. However it ends, the response ends in order."""
 
     def __init__(

@@ -1,7 +1,7 @@
 """Which servers an import writes, and under which names."""
 
 from emceepee.clients.entry_reader import FoundServer
-from emceepee.clients.import_plan import Fate, plan_import
+from emceepee.clients.import_plan import ImportOutcome, plan_import
 from emceepee.clients.known_clients import client_called
 from emceepee.wire.json_types import JsonObject
 
@@ -16,30 +16,30 @@ def a_server(name: str, entry: JsonObject | None, client: str = "cursor", proble
 
 def test_a_new_server_keeps_its_name() -> None:
     [plan] = plan_import([a_server("git", GIT)], {})
-    assert (plan.fate, plan.name, plan.is_written, plan.notes) == (Fate.NEW, "git", True, ())
+    assert (plan.outcome, plan.name, plan.is_written, plan.notes) == (ImportOutcome.NEW, "git", True, ())
 
 
 def test_the_same_server_of_two_clients_is_written_once() -> None:
     plans = plan_import([a_server("git", GIT), a_server("repo", GIT | {"timeout_ms": 5}, "zed")], {})
-    assert [(plan.fate, plan.name, plan.words) for plan in plans] == [
-        (Fate.NEW, "git", ""),
-        (Fate.DUPLICATE, "git", 'the same server as "git"'),
+    assert [(plan.outcome, plan.name, plan.words) for plan in plans] == [
+        (ImportOutcome.NEW, "git", ""),
+        (ImportOutcome.DUPLICATE, "git", 'the same server as "git"'),
     ]
     assert all(plan.is_behind for plan in plans)
 
 
 def test_what_is_configured_already_is_not_written_again() -> None:
     [plan] = plan_import([a_server("git", GIT)], {"git": GIT | {"timeout_ms": 5}})
-    assert (plan.fate, plan.words) == (Fate.DUPLICATE, "it is there already")
+    assert (plan.outcome, plan.words) == (ImportOutcome.DUPLICATE, "it is there already")
 
 
 def test_another_server_of_the_same_name_is_renamed_after_its_client() -> None:
     found = [a_server("git", WEB), a_server("git", {"command": "z"}, "zed"), a_server("git", {"command": "y"})]
     plans = plan_import(found, {"git": GIT})
-    assert [(plan.fate, plan.name) for plan in plans] == [
-        (Fate.RENAMED, "git-cursor"),
-        (Fate.RENAMED, "git-zed"),
-        (Fate.RENAMED, "git-cursor-2"),
+    assert [(plan.outcome, plan.name) for plan in plans] == [
+        (ImportOutcome.RENAMED, "git-cursor"),
+        (ImportOutcome.RENAMED, "git-zed"),
+        (ImportOutcome.RENAMED, "git-cursor-2"),
     ]
     assert plans[0].words == 'another server is called "git", so it becomes "git-cursor"'
 
@@ -58,7 +58,7 @@ def test_emceepee_is_never_its_own_server() -> None:
     ]
     found = [a_server("emceepee", WEB), *(a_server(f"s{index}", entry) for index, entry in enumerate(itself))]
     plans = plan_import(found, {}, ["http://127.0.0.1:8080/mcp"])
-    assert {plan.fate for plan in plans} == {Fate.OWN}
+    assert {plan.outcome for plan in plans} == {ImportOutcome.OWN}
     assert not any(plan.is_behind for plan in plans)
 
 
@@ -71,7 +71,7 @@ def test_what_only_mentions_emceepee_is_a_server() -> None:
         {"command": "npx", "args": ["emceepee"]},
     ]
     plans = plan_import([a_server(f"s{index}", entry) for index, entry in enumerate(others)], {})
-    assert {plan.fate for plan in plans} == {Fate.NEW}
+    assert {plan.outcome for plan in plans} == {ImportOutcome.NEW}
 
 
 def test_a_secret_stays_as_it_is_with_a_hint() -> None:
@@ -92,7 +92,7 @@ def test_the_client_keeps_what_emceepee_would_not_run() -> None:
 
 def test_what_cannot_be_run_is_not_written() -> None:
     [plan] = plan_import([a_server("x", None, problem="why")], {})
-    assert (plan.fate, plan.words, plan.is_behind) == (Fate.UNSUPPORTED, "why", False)
+    assert (plan.outcome, plan.words, plan.is_behind) == (ImportOutcome.UNSUPPORTED, "why", False)
 
 
 def test_a_server_that_all_sessions_could_share_is_imported_as_it_is_with_a_note() -> None:
@@ -102,4 +102,4 @@ def test_a_server_that_all_sessions_could_share_is_imported_as_it_is_with_a_note
         "all sessions",
     )
     [plan] = plan_import([a_server("time", TIME)], {"time": TIME | {"sharing": "shared"}})
-    assert plan.fate is Fate.DUPLICATE
+    assert plan.outcome is ImportOutcome.DUPLICATE

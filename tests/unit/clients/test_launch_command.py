@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.clients.launch_command import Start, own_command
+from emceepee.clients.launch_command import ProcessStart, own_command
 
 UVX = "/home/ada/.cache/uv/archive-v0/3uWjcilN3gEf/bin/emceepee"
 PIPX = "/home/ada/.cache/pipx/1578710c11ef221/bin/emceepee"
@@ -15,7 +15,7 @@ WORDS = ("install", "cursor", "--yes")
 
 
 def by_uvx(*parent: str, folder: Path = Path("/"), origin: object = None) -> tuple[str, ...]:
-    start = Start(
+    start = ProcessStart(
         program=UVX,
         arguments=WORDS,
         executable="/home/ada/.cache/uv/archive-v0/3uWjcilN3gEf/bin/python",
@@ -84,7 +84,7 @@ def test_a_file_beside_the_caller_becomes_absolute_where_an_option_names_a_file(
 )
 def test_where_the_command_cannot_be_seen_the_package_tells_where_it_came_from(origin: Any, spec: str) -> None:
     assert by_uvx(origin=origin) == by_uvx("/bin/bash", origin=origin) == ("uvx", "--from", spec, "emceepee")
-    start = Start(program=PIPX, executable="/usr/bin/python3", origin=json.dumps(origin))
+    start = ProcessStart(program=PIPX, executable="/usr/bin/python3", origin=json.dumps(origin))
     assert own_command(start) == ("pipx", "run", "--spec", spec, "emceepee")
 
 
@@ -94,18 +94,22 @@ def test_without_a_known_origin_it_is_the_package_of_that_name(origin: str) -> N
     usual = ("/home/ada/.cache/pipx/1/bin/emceepee", "/Users/ada/Library/Caches/pipx/1/bin/emceepee", PIPX)
     places = (*usual, of_a_set_home)
     for program in places:
-        assert own_command(Start(program=program, executable="/x/python", origin=origin)) == ("pipx", "run", "emceepee")
-    assert own_command(Start(program=UVX, executable="/x/python", origin=origin)) == ("uvx", "emceepee")
+        assert own_command(ProcessStart(program=program, executable="/x/python", origin=origin)) == (
+            "pipx",
+            "run",
+            "emceepee",
+        )
+    assert own_command(ProcessStart(program=UVX, executable="/x/python", origin=origin)) == ("uvx", "emceepee")
 
 
 def test_an_installed_program_is_started_by_its_path(tmp_path: Path) -> None:
     program = tmp_path / "venv" / "bin" / "emceepee"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)
-    of_its_own = Start(program=str(program), executable="/usr/bin/python3", parent=("uvx", "emceepee", *WORDS))
+    of_its_own = ProcessStart(program=str(program), executable="/usr/bin/python3", parent=("uvx", "emceepee", *WORDS))
     assert own_command(of_its_own) == (str(program),)
-    as_module = Start(program="/x/emceepee/__main__.py", executable=str(program.with_name("python")))
+    as_module = ProcessStart(program="/x/emceepee/__main__.py", executable=str(program.with_name("python")))
     assert own_command(as_module) == (str(program),)
     program.unlink()
     assert own_command(as_module) == (str(program.with_name("python")), "-P", "-m", "emceepee")
-    assert own_command(Start(program="/x/__main__.py"))[0].startswith(str(Path(sys.executable).parent))
+    assert own_command(ProcessStart(program="/x/__main__.py"))[0].startswith(str(Path(sys.executable).parent))

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from emceepee.daemon.daemon_connection import MOST_REPEATS, DaemonConnection, Loss, Sent, settle_loss
+from emceepee.daemon.daemon_connection import MOST_REPEATS, DaemonConnection, Loss, SentLine, settle_loss
 from emceepee.daemon.json_rpc_lines import MessageId, canceled_in
 
-CALL = Sent(line=b"call", keys=(1,))
-LIST = Sent(line=b"list", keys=(2,), changes_nothing=True)
-BATCH = Sent(line=b"batch", keys=(3, "4"), changes_nothing=True)
+CALL = SentLine(line=b"call", keys=(1,))
+LIST = SentLine(line=b"list", keys=(2,), changes_nothing=True)
+BATCH = SentLine(line=b"batch", keys=(3, "4"), changes_nothing=True)
 
 
 def test_requests_that_change_nothing_go_on_once_each_and_the_others_are_lost() -> None:
-    waiting: dict[MessageId, Sent | None] = {1: CALL, 2: LIST, 3: BATCH, "4": BATCH}
+    waiting: dict[MessageId, SentLine | None] = {1: CALL, 2: LIST, 3: BATCH, "4": BATCH}
     assert settle_loss(waiting, None) == Loss([LIST, BATCH], [1])
 
 
@@ -86,12 +86,12 @@ class DyingSocket:
         (True, False, CALL, False),
         (True, True, CALL, True),
         (True, True, LIST, False),
-        (False, True, Sent(line=b"notification"), False),
-        (True, True, Sent(line=b"notification"), True),
+        (False, True, SentLine(line=b"notification"), False),
+        (True, True, SentLine(line=b"notification"), True),
     ],
 )
 def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
-    takes: bool, was_read: bool, sent: Sent, is_done: bool
+    takes: bool, was_read: bool, sent: SentLine, is_done: bool
 ) -> None:
     owner = FakeOwner()
     connection: Any = DyingSocket(owner, takes=takes, was_read=was_read)

@@ -6,7 +6,7 @@ from emceepee.replicas.delivery_reports import MOST_PER_REQUEST, NOTHING_TO_REPO
 from emceepee.replicas.hop_messages import (
     FRAMED,
     WHOLE,
-    GivenProof,
+    ReceivedProof,
     parse_settlement,
     passed_back,
     passed_on,
@@ -51,7 +51,7 @@ def test_a_target_is_what_stood_in_the_request_line() -> None:
 @pytest.mark.parametrize("is_checked", [True, False])
 def test_a_response_says_what_is_proven_and_whether_its_reading_matters(kind: bytes, is_checked: bool) -> None:
     value = proof_value(kind, b"abc", is_checked=is_checked)
-    assert proof_in([HOST, (b"emceepee-hop", value)]) == GivenProof(kind, b"abc", is_checked)
+    assert proof_in([HOST, (b"emceepee-hop", value)]) == ReceivedProof(kind, b"abc", is_checked)
 
 
 def test_without_the_header_nothing_is_said() -> None:

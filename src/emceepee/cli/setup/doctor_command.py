@@ -21,7 +21,7 @@ from emceepee.wire.json_types import JsonObject
 if TYPE_CHECKING:
     from emceepee.backends.spec import BackendSpec
     from emceepee.cli.setup.diagnosis import Finding
-    from emceepee.cli.setup.server_check import Examined
+    from emceepee.cli.setup.server_check import ServerCheck
     from emceepee.config.settings import ConfigProblem
 
 FOR_OTHERS = 0o077
@@ -31,12 +31,12 @@ _SHARE = 'if it keeps nothing for its caller, set "sharing": "shared" (doctor --
 
 @dataclass(slots=True, kw_only=True)
 class Row:
-    """A server and its test. `examined` is None if the server is disabled or could not be tested."""
+    """A server and its test. `check` is None if the server is disabled or could not be tested."""
 
     name: str
     is_disabled: bool = False
     findings: tuple["Finding", ...] = ()
-    examined: "Examined | None" = None
+    check: "ServerCheck | None" = None
     shareable: str | None = None  # the reason why all sessions could share one process
     fixed: str | None = None
 
@@ -45,7 +45,7 @@ class Row:
         from emceepee.cli.setup.diagnosis import FindingCode
 
         waits = any(finding.code is FindingCode.WANTS_LOGIN for finding in self.findings)
-        return bool(self.findings) and not (self.examined is not None and (self.examined.is_usable or waits))
+        return bool(self.findings) and not (self.check is not None and (self.check.is_usable or waits))
 
 
 def run_doctor(options: argparse.Namespace) -> int:
@@ -62,15 +62,15 @@ def _run(options: argparse.Namespace) -> int:
         if name not in entries:
             raise ClientError(f'no server is called "{name}"; there are {", ".join(entries) or "none"}')
     chosen = {name: entry for name, entry in entries.items() if not options.servers or name in options.servers}
-    examined = examine_entries(own, chosen, options)
-    rows = examined.rows
+    check = check_entries(own, chosen, options)
+    rows = check.rows
     for row in rows:
-        if row.examined is not None and row.examined.is_usable:
-            row.shareable = why_shareable(chosen[row.name], row.examined.seen)
-    general = [*examined.general, *_of_the_file(own, entries)]
+        if row.check is not None and row.check.is_usable:
+            row.shareable = why_shareable(chosen[row.name], row.check.seen)
+    general = [*check.general, *_of_the_file(own, entries)]
     fixed = _fix(own, rows, general, shares=_may_share(options, rows)) if options.fix else []
     bad = sum(row.is_bad and row.fixed is None for row in rows)
-    is_right = not bad and not examined.general
+    is_right = not bad and not check.general
     if options.json:
         say_json(_facts(own, rows, general, fixed))
     else:
@@ -79,14 +79,14 @@ def _run(options: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExaminedEntries:
+class CheckedEntries:
     """The servers' test results, and problems in settings that belong to no server."""
 
     rows: list[Row]
     general: list["Finding"]
 
 
-def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> ExaminedEntries:
+def check_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argparse.Namespace) -> CheckedEntries:
     """Test these servers. Raises: ClientError."""
     from emceepee.backends.spec import UnusableTarget
     from emceepee.cli.egress_options import egress_settings
@@ -112,8 +112,8 @@ def examine_entries(own: OwnConfig, chosen: dict[str, JsonObject], options: argp
     usable = [spec for spec in config.servers if not isinstance(spec.target, UnusableTarget)]
     for result in asyncio.run(_try_all(usable, egress, options)):
         row = rows[result.spec.name]
-        row.examined, row.findings = result, result.findings
-    return ExaminedEntries(rows=list(rows.values()), general=general)
+        row.check, row.findings = result, result.findings
+    return CheckedEntries(rows=list(rows.values()), general=general)
 
 
 def _finding_of(problem: "ConfigProblem") -> "Finding":
@@ -129,17 +129,17 @@ def _finding_of(problem: "ConfigProblem") -> "Finding":
     )
 
 
-async def _try_all(specs: Sequence["BackendSpec"], egress: object, options: argparse.Namespace) -> "list[Examined]":
+async def _try_all(specs: Sequence["BackendSpec"], egress: object, options: argparse.Namespace) -> "list[ServerCheck]":
     from emceepee.backends.dialer import Dialer
     from emceepee.backends.http1.egress import EgressSettings
-    from emceepee.cli.setup.server_check import examine_all
+    from emceepee.cli.setup.server_check import check_servers
     from emceepee.clock import SystemClock
     from emceepee.state.limits import Limits
 
     assert isinstance(egress, EgressSettings)
     clock = SystemClock()
     async with Dialer.running(clock, Limits(), egress=egress) as dialer:
-        return await examine_all(specs, dialer, clock, patience=options.timeout)
+        return await check_servers(specs, dialer, clock, patience=options.timeout)
 
 
 def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Finding]":
@@ -225,8 +225,8 @@ def _show(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fix
 def _line(row: Row, paint: Paint) -> tuple[str, ...]:
     if row.is_disabled and not row.findings:
         return "  ", paint.faint("-"), f" {row.name}: disabled"
-    if row.examined is not None and row.examined.is_usable:
-        seen = row.examined
+    if row.check is not None and row.check.is_usable:
+        seen = row.check
         tools = "no tools" if seen.tools is None else f"{seen.tools} tool{'' if seen.tools == 1 else 's'}"
         sign = paint.good("✓") if not row.findings else paint.bad("!")
         return "  ", sign, f" {row.name}: {tools}, {seen.protocol_version}, {seen.seconds:.1f} s"
@@ -246,9 +246,9 @@ def _facts(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", fi
 def row_facts(row: Row) -> Facts:
     return {
         "status": _status(row),
-        "tools": None if row.examined is None else row.examined.tools,
-        "protocolVersion": (row.examined.protocol_version if row.examined else "") or None,
-        "seconds": None if row.examined is None else round(row.examined.seconds, 3),
+        "tools": None if row.check is None else row.check.tools,
+        "protocolVersion": (row.check.protocol_version if row.check else "") or None,
+        "seconds": None if row.check is None else round(row.check.seconds, 3),
         "findings": [_finding(finding) for finding in row.findings],
         "suggestions": [] if row.shareable is None else [_suggestion(row.shareable)],
     }

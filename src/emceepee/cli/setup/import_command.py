@@ -20,13 +20,19 @@ from emceepee.clients.changes import FileChange
 from emceepee.clients.client_file import ClientFile
 from emceepee.clients.entry_reader import servers_of
 from emceepee.clients.file_locations import file_named, present_files, servers_of_projects
-from emceepee.clients.import_plan import Fate, PlannedServer, plan_import
+from emceepee.clients.import_plan import ImportOutcome, PlannedServer, plan_import
 from emceepee.clients.known_clients import CLIENTS, client_called
 from emceepee.clients.own_config import OwnConfig
 from emceepee.config.document_errors import ClientError
 from emceepee.config.secret_references import References
 
-_SIGNS = {Fate.NEW: "+", Fate.RENAMED: "+", Fate.DUPLICATE: "=", Fate.OWN: "=", Fate.UNSUPPORTED: "!"}
+_SIGNS = {
+    ImportOutcome.NEW: "+",
+    ImportOutcome.RENAMED: "+",
+    ImportOutcome.DUPLICATE: "=",
+    ImportOutcome.OWN: "=",
+    ImportOutcome.UNSUPPORTED: "!",
+}
 
 
 def run_import(options: argparse.Namespace) -> int:
@@ -140,7 +146,7 @@ def _show(
         if not rows:
             say("  no servers")
         for plan in rows:
-            sign = _SIGNS[plan.fate]
+            sign = _SIGNS[plan.outcome]
             color = paint.good if sign == "+" else paint.bad if sign == "!" else paint.faint
             words = f": {plan.words}" if plan.words else ""
             say("  ", color(sign), f" {plan.found.name}{words}")
@@ -149,8 +155,8 @@ def _show(
     for hint in hints:
         say(f"Note: {hint}")
     if files:
-        counts = Counter(plan.fate for _, plan in plans)
-        say(f"{counts[Fate.NEW] + counts[Fate.RENAMED]} to import into {own.path}")
+        counts = Counter(plan.outcome for _, plan in plans)
+        say(f"{counts[ImportOutcome.NEW] + counts[ImportOutcome.RENAMED]} to import into {own.path}")
 
 
 def _count(planned: Sequence[PlannedServer]) -> str:
@@ -175,7 +181,7 @@ def _facts(
                 "file": str(file.path),
                 "name": plan.found.name,
                 "importedAs": plan.name if plan.is_written else None,
-                "outcome": str(plan.fate),
+                "outcome": str(plan.outcome),
                 "message": plan.words or None,
                 "notes": list(plan.notes),
                 "taken": takes and plan.is_behind,

@@ -25,7 +25,7 @@ from emceepee.clients.client_file import ClientFile
 from emceepee.clients.entry_writer import Launch, entry_for
 from emceepee.clients.file_locations import files_to_write
 from emceepee.clients.known_clients import client_called
-from emceepee.clients.launch_command import Start, own_command
+from emceepee.clients.launch_command import ProcessStart, own_command
 from emceepee.clients.own_config import OwnConfig
 from emceepee.config.document_errors import ClientError
 from emceepee.paths import OWN_NAME, current_folder
@@ -117,9 +117,9 @@ def _mention_import(files: Sequence[ClientFile], name: str) -> None:
         say(f"The client still has {len(others)} other servers; emceepee import {key} --take moves them.")
 
 
-def _read_start() -> Start:
+def _read_start() -> ProcessStart:
     """Find out from the operating system how this process was started."""
-    return Start(
+    return ProcessStart(
         program=sys.argv[0],
         arguments=tuple(sys.argv[1:]),
         parent=_command_line(os.getppid()),

@@ -32,7 +32,7 @@ _USUAL_FOLDERS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class ServerCheck:
     """The result of a server's test. `tools` is None if it offers no tools, or was not reached."""
 
     spec: BackendSpec
@@ -44,18 +44,20 @@ class Examined:
     seen: Seen | None = None  # None if the server was not reached
 
 
-async def examine_all(specs: Iterable[BackendSpec], dialer: Dialer, clock: Clock, *, patience: float) -> list[Examined]:
+async def check_servers(
+    specs: Iterable[BackendSpec], dialer: Dialer, clock: Clock, *, patience: float
+) -> list[ServerCheck]:
     """Test all servers, and return the results in the given order."""
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def examine_in_turn(spec: BackendSpec) -> Examined:
+    async def check_in_turn(spec: BackendSpec) -> ServerCheck:
         async with places:
-            return await examine(spec, dialer, clock, patience=patience)
+            return await check_server(spec, dialer, clock, patience=patience)
 
-    return list(await asyncio.gather(*map(examine_in_turn, specs)))
+    return list(await asyncio.gather(*map(check_in_turn, specs)))
 
 
-async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: float) -> Examined:
+async def check_server(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: float) -> ServerCheck:
     listener = _Listener()
     began = clock.monotonic()
     error: RpcError | LinkError | TimeoutError | None = None
@@ -74,7 +76,7 @@ async def examine(spec: BackendSpec, dialer: Dialer, clock: Clock, *, patience: 
         if link is not None:
             await close_bounded(link.close(), within=CLOSE_LINK_SECONDS, what=f"the link to {spec.name}")
     seen = _symptoms(spec, listener, error, seconds)
-    return Examined(
+    return ServerCheck(
         spec=spec,
         findings=tuple(diagnose(spec, seen)),
         is_usable=error is None,

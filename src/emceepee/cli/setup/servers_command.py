@@ -104,9 +104,9 @@ def _cut(text: str, taken: int) -> str:
 
 
 def _try_all(own: OwnConfig, entries: dict[str, JsonObject], options: argparse.Namespace) -> dict[str, Facts]:
-    from emceepee.cli.setup.doctor_command import examine_entries, row_facts
+    from emceepee.cli.setup.doctor_command import check_entries, row_facts
 
-    return {row.name: row_facts(row) for row in examine_entries(own, entries, options).rows}
+    return {row.name: row_facts(row) for row in check_entries(own, entries, options).rows}
 
 
 # Changing.

@@ -38,7 +38,7 @@ from emceepee.web.asgi import (
     respond_json,
     until_gone,
 )
-from emceepee.web.streams import Writing, queued_frames
+from emceepee.web.streams import EventStreamWriter, queued_frames
 from emceepee.wire import protocol
 from emceepee.wire.codec import encode
 from emceepee.wire.json_rpc import RequestId, error_message
@@ -104,7 +104,7 @@ class _Response:
         self._takes_json = is_batch or accepts(http.headers, JSON)
         self.takes_stream = not is_batch and accepts(http.headers, STREAM)
         self._is_disconnected = False
-        self._writing: Writing | None = None
+        self._writing: EventStreamWriter | None = None
 
     def __repr__(self) -> str:
         state = "gone" if self.is_gone else "not begun" if self._writing is None else "streaming"
@@ -269,7 +269,7 @@ class StatelessExchange(_Response):
         if self._queue is None and not self._is_disconnected:
             self._stop_waiting()
             self._queue = asyncio.Queue()
-            self._writing = Writing(
+            self._writing = EventStreamWriter(
                 self._http.send,
                 self._http.receive,
                 queued_frames(self._queue, self._clock),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.spec import BackendSpec, StdioTarget
-from emceepee.cli.setup.server_check import examine, missing_interpreter
+from emceepee.cli.setup.server_check import check_server, missing_interpreter
 from emceepee.clock import Clock
 from support.fakes.clock import FakeClock
 
@@ -36,7 +36,7 @@ async def test_the_time_that_a_silent_server_took_to_stop_is_not_part_of_the_tim
     clock = FakeClock()
     spec = BackendSpec(name="silent", target=StdioTarget(command="/bin/cat"))
     examining = asyncio.ensure_future(
-        examine(spec, cast(Dialer, SilentDialer(clock)), cast(Clock, clock), patience=10.0)
+        check_server(spec, cast(Dialer, SilentDialer(clock)), cast(Clock, clock), patience=10.0)
     )
     await clock.advance(10)
     examined = await asyncio.wait_for(examining, 5)

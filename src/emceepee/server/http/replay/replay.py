@@ -10,7 +10,7 @@ from emceepee.server.http.replay.message_log import PUSH, Gap, MessageLog, Messa
 from emceepee.server.http.replay.message_stream import Kept
 from emceepee.state.limits import Limits
 from emceepee.web.asgi import CallerConnection, Header, Receive, Send
-from emceepee.web.streams import PING, Frames, Writing, event_parts
+from emceepee.web.streams import PING, EventStreamWriter, Frames, event_parts
 from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
@@ -42,7 +42,7 @@ class Replay:
         """`on_pushed` is called when `pushed` was updated."""
         self.log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), limits, records)
         self._tasks = tasks
-        self._readers: dict[str, Writing] = {}
+        self._readers: dict[str, EventStreamWriter] = {}
         self._on_loss: dict[str, Callable[[], None]] = {}  # per stream
         self._on_pushed = on_pushed
         self.pushed = 0  # the number of the last push that a reader took
@@ -55,7 +55,7 @@ class Replay:
         reader = self._readers.get(stream)
         return reader is not None and reader.is_live
 
-    def reader(self, stream: str) -> Writing | None:
+    def reader(self, stream: str) -> EventStreamWriter | None:
         return self._readers.get(stream)
 
     def push(self, message: JsonObject) -> None:
@@ -76,7 +76,7 @@ class Replay:
         *,
         connection: CallerConnection | None = None,
         on_loss: Callable[[], None] | None = None,
-    ) -> Writing:
+    ) -> EventStreamWriter:
         """Write a stream from the message after `after`, and stop its previous reader.
 
         `on_loss` is called whenever the stream's reader has disconnected, also after another one has resumed the
@@ -87,7 +87,7 @@ class Replay:
             self._on_loss[stream] = on_loss
         entries = self._follow_pushes(after) if stream == PUSH else self.log.follow(stream, after)
         frames, on_gone = kept_frames(entries), partial(self._report_loss, stream)
-        writing = Writing(
+        writing = EventStreamWriter(
             send, receive, frames, tasks=self._tasks, headers=(header,), on_gone=on_gone, connection=connection
         )
         self._readers[stream] = writing
@@ -112,7 +112,7 @@ class Replay:
         finally:
             self.remove_reader(stream, writing)
 
-    def remove_reader(self, stream: str, writing: Writing) -> None:
+    def remove_reader(self, stream: str, writing: EventStreamWriter) -> None:
         """Remove a finished reader, unless another has replaced it."""
         if self._readers.get(stream) is writing:
             del self._readers[stream]

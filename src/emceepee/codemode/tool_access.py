@@ -9,7 +9,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InnerAnswer:
+class ToolAnswer:
     """A tool's answer in `value`; if `is_raw`, the server's own result.
 
     If the call became a task, only `task_id` counts.
@@ -20,7 +20,7 @@ class InnerAnswer:
     task_id: str | None = None
 
 
-class InnerCalls(Protocol):
+class ToolAccess(Protocol):
     """The tools that scripts can call."""
 
     async def call(
@@ -32,7 +32,7 @@ class InnerCalls(Protocol):
         caller: Any,
         parent: Span | None,
         call_id: str,
-    ) -> InnerAnswer:
+    ) -> ToolAnswer:
         """Call a tool. `caller` is the caller that sent the script, None after a restart.
 
         `call_id` identifies a call to a server.
