@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     results.about["took"] = f"{perf_counter() - began:.0f} s"
     share = noise.share()
-    results.about["other processes took"] = f"{share:.0%} of the cores meanwhile"
+    results.about["other processes took"] = f"{share:.0%} of the cores"
     results.is_noisy = share > TOO_NOISY
     if not options.no_keep:
         _keep(results)

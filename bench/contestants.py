@@ -104,7 +104,7 @@ def _bridges_old_transports(shape: Shape, era: Era) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """One of those that are compared."""
+    """One contestant of a comparison."""
 
     name: str
     launch: Callable[[Place], Launch] | None  # None: the backend itself
@@ -133,7 +133,7 @@ QUICK_CONTESTANTS = (DIRECT, RELAY, EMCEEPEE)  # the others take seconds for wha
 
 @contextmanager
 def backend(wire: Wire, era: Era) -> Iterator[str]:
-    """Where the backend is, as `Place.back` says it. One on stdio is started by whoever uses it."""
+    """Yield the backend's address, as in `Place.back`. The contestant starts a backend on stdio itself."""
     if wire is Wire.HTTP:
         with printing_its_port(module("bench.backend.http", era)) as port:
             yield f"http://127.0.0.1:{port}/mcp"

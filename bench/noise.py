@@ -1,4 +1,4 @@
-"""What else the machine did during a run: the more, the less the times mean."""
+"""Other load on the machine during a run: the more of it, the less the times mean."""
 
 import os
 import resource

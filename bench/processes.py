@@ -40,7 +40,7 @@ class _Cores:
 
     @contextmanager
     def join(self) -> Iterator[None]:
-        """Everything may run everywhere meanwhile: for contestants that are several processes."""
+        """Allow every process on every core inside the block: for contestants with several processes."""
         before = os.sched_getaffinity(0)
         ours, last, self.ours, self._last = self.ours, self._last, None, None
         if ours is not None and last is not None:
@@ -62,7 +62,7 @@ on_all_cores = _cores.join
 
 
 class _Load:
-    """Whatever is no contestant: we, who call, and our helpers, such as the backend."""
+    """Every process that is no contestant: the callers, and helpers such as the backend."""
 
     def __init__(self) -> None:
         self._helpers: set[int] = set()
@@ -77,9 +77,9 @@ class _Load:
 
     @contextmanager
     def waiting_its_turn(self) -> Iterator[None]:
-        """It runs on the same cores as the contestants meanwhile, but interrupts none of them.
+        """Run on the same cores as the contestants inside the block, without interrupting them.
 
-        By default, whoever is woken up interrupts whoever runs. With callers and backend on the cores of two workers,
+        By default, a woken process interrupts a running one. With callers and backend on the cores of two workers,
         that was seen to happen 1.2 times per call; with a core to spare, as beside one worker, never.
         """
         self._set_policy(os.SCHED_BATCH)
@@ -137,7 +137,7 @@ class Child:
         return self._memory("Private_")
 
     def resident_bytes(self) -> int:
-        """With its share in libraries that others have loaded, too: what most programs show."""
+        """Return the memory including shared libraries, as most programs show it."""
         return self._memory("Rss:")
 
     def _memory(self, kind: str) -> int:
@@ -172,7 +172,7 @@ def running(launch: Launch, *, pipes: bool = False, beside_us: bool = False) -> 
                 stderr=stderr,
                 bufsize=0,
                 start_new_session=True,
-                env={**os.environ, TRACEABLE_VARIABLE: "1", **launch.environment},  # its memory is looked at
+                env={**os.environ, TRACEABLE_VARIABLE: "1", **launch.environment},  # the benchmark reads its memory
             )
         try:
             if beside_us:

@@ -19,7 +19,7 @@ def is_installed() -> bool:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Its URL. It keeps what it is told as one that replicas share should: in a file, written every second."""
+    """Yield its URL. It is configured as for replicas: it writes to a file every second."""
     with TemporaryDirectory(prefix="emceepee-bench-") as folder:
         path = Path(folder) / "redis.sock"
         port = free_port()

@@ -142,7 +142,7 @@ def _verdict(verdict: Verdict) -> list[str]:
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """Columns of equal width, so that it can be read in a terminal too."""
+    """Return columns of equal width, which are readable in a terminal."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
     return "\n".join([*lines, *(_line(row, widths) for row in rows)]) + "\n"

@@ -1,4 +1,4 @@
-"""What must hold, and whether it did."""
+"""The targets, and whether a run met them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the contestants are given to do: transports, eras, sizes, and the bytes of the requests."""
+"""The work of the contestants: transports, eras, sizes, and the bytes of the requests."""
 
 import json
 from dataclasses import dataclass
@@ -92,6 +92,6 @@ def request(number: int, method: str, params: Json, era: Era) -> bytes:
 
 
 def numbered_request(method: str, params: Json, era: Era) -> tuple[bytes, bytes]:
-    """What stands before and after the number of a request that is sent many times."""
+    """Return the bytes before and after the number of a request that is sent many times."""
     before, after = request(0, method, params, era).split(b'"id":0', 1)
     return before + b'"id":', after

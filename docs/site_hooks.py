@@ -1,4 +1,4 @@
-"""What MkDocs needs to know of this repository: pages outside `docs`, links as GitHub has them, labeled code blocks."""
+"""Hooks that adapt this repository for MkDocs: pages outside `docs`, links as on GitHub, and labeled code blocks."""
 
 import posixpath
 import re

@@ -91,8 +91,8 @@ async def let_a_call_become_a_task(talk: Talk) -> None:
 
 
 async def answer_a_question(talk: Talk) -> None:
-    """Answer a question. A server asks the user for something in the middle of a call. Its call becomes a task at once,
-    every reply says who waits, and the answer is checked before it is passed on."""
+    """Answer a question. A server asks the user for something during a call. The call becomes a task at once, every
+    reply lists the open question, and the answer is checked before it is forwarded."""
     reply = await talk.call("execute_tool", server="demo", tool="book_table", args={"restaurant": "Chez Demo"})
     (question,) = (await talk.call("get_elicitations"))["requests"]
     table = {"guests": 4, "time": "19:30", "window": True}
@@ -101,7 +101,7 @@ async def answer_a_question(talk: Talk) -> None:
 
 
 async def lend_a_model(talk: Talk) -> None:
-    """Lend a model. A server asks for a completion; whoever has a model writes one."""
+    """Lend a model. A server asks for a completion, and a model writes it."""
     reply = await talk.call("execute_tool", server="demo", tool="haiku", args={"topic": "proxies"})
     (request,) = (await talk.call("get_sampling_requests"))["requests"]
     completion = {"role": "assistant", "content": HAIKU, "model": "a poet", "stop_reason": "endTurn"}
@@ -110,7 +110,7 @@ async def lend_a_model(talk: Talk) -> None:
 
 
 async def wait_for_whatever_happens(talk: Talk) -> None:
-    """Wait for whatever happens next. A task works and a timer runs; whichever is first ends the wait."""
+    """Wait for the next event. A task works and a timer runs; the first one to finish ends the wait."""
     await talk.call("execute_tool", server="demo", tool="dig", args={"seconds": 1, "steps": 3}, timeout_ms=0)
     await talk.call("set_timer", duration_ms=500, message="Tea is ready.")
     is_working = True
@@ -131,7 +131,7 @@ async def make_a_mistake(talk: Talk) -> None:
 
 
 async def read_a_resource(talk: Talk) -> None:
-    """Read a resource. A client that knows only tools can use the rest of the protocol too."""
+    """Read a resource. A client that supports only tools can use the rest of the protocol as well."""
     await talk.call("list_resources", server="demo")
     await talk.call("read_resource", server="demo", uri="note://today")
 
@@ -144,7 +144,7 @@ async def get_a_prompt(talk: Talk) -> None:
 
 
 async def read_the_log(talk: Talk) -> None:
-    """Read a server's log. What it writes to stderr is kept, also when nobody watches."""
+    """Read a server's log. emceepee stores its stderr even when nobody watches."""
     await talk.call("execute_tool", server="demo", tool="mumble", args={"about": "the weather"})
     await talk.call("get_logs", server="demo", sources=["stderr"])
 
@@ -196,7 +196,7 @@ async def main() -> None:
 
 
 def parts_of(result: CallToolResult) -> tuple[str, list[str]]:
-    """A result for reading, and the notices behind it. JSON gets room to be wrapped, and gives way to a sentence."""
+    """Return a result for reading, and the notices after it. JSON is wrapped, and omitted if there is a sentence."""
     sentences, values, notices = [], [], []
     for block in result.content:
         if isinstance(block, TextContent):
@@ -212,7 +212,7 @@ def parts_of(result: CallToolResult) -> tuple[str, list[str]]:
 
 
 def notice_of(value: Any) -> list[str]:
-    """What a block tells besides the result: news, and who waits for an answer. Empty if it is no such block."""
+    """Return a block's notices: events and open questions. Empty if it is not a block of notices."""
     if not isinstance(value, dict):
         return []
     lines = []

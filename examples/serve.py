@@ -21,7 +21,7 @@ Put it into a client:
   Claude Code   claude mcp add --transport http emceepee http://127.0.0.1:{PORT}/mcp
   others        {{"mcpServers": {{"emceepee": {{"url": "http://127.0.0.1:{PORT}/mcp"}}}}}}
 
-Open the link that is printed below to look on and to answer in a browser.
+Open the link that is printed below in a browser to watch requests and answer questions.
 
 Then ask for:
   "Which servers are there, and which tools do they have?"

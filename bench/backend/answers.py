@@ -21,7 +21,7 @@ def _tools() -> list[Json]:
 
 
 class Answers:
-    """What follows the id in the answer to each request: `"result":{…}}`."""
+    """The text after the id in the answer to each request: `"result":{…}}`."""
 
     def __init__(self, era: Era) -> None:
         self._era = era

@@ -1,4 +1,4 @@
-"""What is compared: counting words, and the index with more and more of what it can do."""
+"""The rankers of the comparison: counting words, and the index with an increasing set of features."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

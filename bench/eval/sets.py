@@ -1,4 +1,4 @@
-"""Four sets of questions, each with tools to find and those that are right. A set whose files are missing is left out.
+"""Four sets of questions, each with its tools and the right answers. A set whose files are missing is skipped.
 
 - mcpproxy: corpus_v2 and retrieval_golden_v1 of smart-mcp-proxy/mcpproxy-go (MIT)
 - LiveMCPBench: tools and annotations of icip-cas/LiveMCPBench (Apache-2.0)

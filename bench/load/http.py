@@ -14,7 +14,7 @@ _TAIL = 4096  # the mark stands near the end of a body
 
 
 class _Run:
-    """What the callers of one run share."""
+    """The state that the callers of one run share."""
 
     def __init__(self, callers: int, mark: bytes, deadline: float) -> None:
         self.mark, self.deadline = mark, deadline

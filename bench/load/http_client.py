@@ -46,7 +46,7 @@ class HttpLine:
             return await _response(self._reader)
 
     def leave_to(self, protocol: asyncio.Protocol) -> None:
-        """What comes on the open connection is for the protocol from now on. It lasts as long as this object."""
+        """From now on, the protocol receives the data of the open connection. It lasts as long as this object."""
         assert self._writer is not None
         self._writer.transport.set_protocol(protocol)
         protocol.connection_made(self._writer.transport)
@@ -113,7 +113,7 @@ class HttpSession:
         return dict(message["result"])
 
     async def value(self, tool: str, **arguments: Any) -> Json:
-        """What a tool of emceepee returns."""
+        """Return the result of one of emceepee's tools."""
         result = await self.ask("tools/call", {"name": tool, "arguments": arguments})
         if result.get("isError"):
             raise WrongAnswer(f"{tool}: {result}")

@@ -1,4 +1,4 @@
-"""What one run of callers found."""
+"""The measurements of one run of callers."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class Sample:
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
-    cpu_seconds: float = 0.0  # of the proxy, meanwhile
+    cpu_seconds: float = 0.0  # of the proxy, during the run
 
     @property
     def calls(self) -> int:

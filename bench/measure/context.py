@@ -1,4 +1,4 @@
-"""What a task costs a model in context: find a tool among three hundred, call it on twenty items, combine the results.
+"""A task's cost in a model's context: find a tool among three hundred, call it on twenty items, combine the results.
 
 Counted is what a model writes, the arguments of its calls, and what it reads, the content of the replies. `tools/list`
 is paid for in both ways, and not counted.

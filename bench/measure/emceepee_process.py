@@ -84,7 +84,7 @@ async def open_sessions(proxy: Emceepee, count: int) -> list[HttpSession]:
 
 
 async def until_connected(session: HttpSession, count: int) -> None:
-    """Asks on a line of its own, so that sessions whose line is closed can be asked too."""
+    """Ask over a separate connection, which works even for sessions whose own connection is closed."""
     asked = HttpSession(session.port, session.era)
     asked.headers = session.headers
     give_up = perf_counter() + CONNECT_SECONDS

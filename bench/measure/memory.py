@@ -1,4 +1,4 @@
-"""What an idle session and an idle connection to a backend keep in memory."""
+"""Memory of an idle session and of an idle connection to a backend."""
 
 import asyncio
 

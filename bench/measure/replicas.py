@@ -1,6 +1,6 @@
-"""What more processes bring and cost: calls a second of two workers and of one, and what a hop adds to a call.
+"""Gain and cost of more processes: calls per second of two workers and of one, and a hop's share of a call.
 
-The workers, their callers and the backend share all cores, and those that are compared take turns. Callers and backend
+The workers, their callers and the backend share all cores, and the contestants take turns. Callers and backend
 wait until a core is free. They are also left to interrupt the workers, as the system does by default, to show what that
 costs.
 """
@@ -108,8 +108,8 @@ async def _turn(contestant: _Contestant) -> Sample:
 
 @asynccontextmanager
 async def _callers(contestant: _Contestant) -> AsyncIterator[list[Caller]]:
-    """The kernel leads a connection to one worker or the other. With few of them that is rarely half and half, so those
-    that one has too many of are closed again: what two workers can do is asked, not what chance gives them."""
+    """Yield connections that are spread evenly. The kernel assigns each to a worker, and few of them are rarely
+    half and half, so the surplus is closed: the measurement is about two workers, not about chance."""
     of_each: dict[str, list[Caller]] = {}
     lines = []
     while sum(len(callers) for callers in of_each.values()) < CALLERS:

@@ -20,7 +20,7 @@ IDLE = "an idle serve"
 
 
 def measure(settings: Settings, results: Results) -> None:
-    compileall.compile_dir(ROOT / "src", quiet=2)  # as whatever is installed is
+    compileall.compile_dir(ROOT / "src", quiet=2)  # as an installation does
     for front in Wire:
         best = _first_answers(settings, front)
         for contestant, seconds in best.items():

@@ -1,4 +1,4 @@
-"""What it costs that state outlives the process: the same calls on emceepee with state in memory, SQLite and Redis.
+"""The cost of durable state: the same calls on emceepee with state in memory, SQLite, and Redis.
 
 All run at the same time and take turns, so that a slow moment of the machine hits all.
 """
@@ -38,7 +38,7 @@ THINKING_SECONDS = 0.02  # callers think between two calls, and that is when thi
 COMMITS, COMMITTERS = 4000, 8
 RECORD = b'{"version":1,"data":"' + b"x" * 480 + b'"}'
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "bench://something"}}
-# What is kept for a while is kept shortly: else the two would differ in what they have to look through.
+# Short retention: otherwise the stores would hold different numbers of records to search.
 LIMITS = {"task_retention_seconds": 0.2, "event_seconds": 0.2}
 
 

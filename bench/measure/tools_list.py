@@ -1,4 +1,4 @@
-"""What `tools/list` costs a model: its bytes and tokens. emceepee's is the same whatever stands behind it."""
+"""The cost of `tools/list` for a model: its bytes and tokens. emceepee's is the same for any backends."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def measure(settings: Settings, results: Results) -> None:
 
 
 def _of_surface(surface: Surface) -> list[Json]:
-    """What a handshake caller is shown on that surface."""
+    """Return the tools that a handshake caller sees on that surface."""
     tools = {tool.name: tool for tool in TOOLS}
     names = order_of_listing(surface, tools)
     shown = [(name, *tools[name].listing(surface)) for name in names]

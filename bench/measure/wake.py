@@ -18,7 +18,7 @@ PART = "wake"
 P50, P99 = "await_activity wakes, p50", "await_activity wakes, p99"
 WAKES, QUICK_WAKES, FIRST_WAKES = 500, 200, 20
 UNTIL_IT_WAITS = 0.01  # seconds from the request to a caller that surely waits, unless the machine is very busy
-LEAST_SHARE = 0.8  # of those who must have waited
+LEAST_SHARE = 0.8  # of the callers that must have waited
 PATIENCE_MS = 20_000
 NOTICE = {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "bench://something"}}
 

@@ -14,7 +14,7 @@ from emceepee.store.store import Commit, Lease, SessionHead, StoredSession
 
 @dataclass(slots=True)
 class SharedLeases:
-    """What the engine knows beside what is in the memory: until when each process counts as alive, and who is due."""
+    """The engine's knowledge beside the memory: until when each process counts as alive, and which sessions are due."""
 
     clock: Scheduler
     tally: Tally
@@ -40,7 +40,7 @@ class LeasedStore(MemoryStore):
         alive, until = self._memory.alive, self._shared.until
         lapsed = {epoch: alive.pop(epoch) for epoch in list(alive) if until[epoch] <= self._clock.time}
         store = LeasedStore(self._shared, address=address, _memory=self._memory)
-        alive |= lapsed  # for those who ask who had a session
+        alive |= lapsed  # for queries about earlier owners
         return store
 
     @property
@@ -48,12 +48,12 @@ class LeasedStore(MemoryStore):
         return self._watch
 
     def owner_of(self, session_id: str) -> int | None:
-        """The truth, for those who check; it is not counted."""
+        """Return the actual owner, for checks; the query is not counted."""
         row = self._memory.sessions.get(session_id)
         return None if row is None else row.owner
 
     def head_of(self, session_id: str) -> SessionHead:
-        """What a replica that holds it knows without asking."""
+        """Return the head that a session's holder knows without a query."""
         return self._memory.sessions[session_id].head
 
     # Replicas.
@@ -66,7 +66,7 @@ class LeasedStore(MemoryStore):
         sent_at = self._clock.time
         await self._take_a_trip("renewal")
         if self._shared.until[self._owner] <= self._clock.time:
-            self._is_confirmed = False  # others may have taken what it had
+            self._is_confirmed = False  # others may have taken its sessions
         self._shared.until[self._owner] = self._clock.time + self._shared.lease_seconds
         self._watch.renewed(sent_at)
 

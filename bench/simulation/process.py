@@ -1,4 +1,4 @@
-"""What runs within a simulated process stands still while that is paused, and ends with it."""
+"""Tasks of a simulated process: they stop while it is paused, and end with it."""
 
 import types
 from collections.abc import Coroutine, Generator

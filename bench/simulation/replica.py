@@ -35,7 +35,7 @@ class Fired(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Surroundings:
-    """What all replicas of a world share."""
+    """The surroundings that all replicas of a world share."""
 
     clock: Scheduler
     random: Random

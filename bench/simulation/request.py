@@ -30,7 +30,7 @@ async def _receive() -> JsonObject:
 
 @dataclass(slots=True, eq=False)
 class SimulatedRequest:
-    """What is asked for, and what became of it."""
+    """A simulated request and its outcome."""
 
     key: SessionKey
     changes_something: bool

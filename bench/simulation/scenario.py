@@ -1,4 +1,4 @@
-"""What happens in a simulation."""
+"""The scenario of a simulation."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -30,7 +30,7 @@ class Scenario:
     lost: float = 0.1
     """Replicas that are lost at once."""
     refuses: bool = False
-    """Whether the machines of those that are lost go on, and refuse connections. Else nothing answers."""
+    """Whether the machines of lost replicas keep running, and refuse connections. Otherwise nothing answers."""
     paused: float = 0.0
     """Replicas that stand still for two leases from the same moment on, and then go on."""
     trip_seconds: float = 0.001  # to the store and back
@@ -38,7 +38,7 @@ class Scenario:
     work_seconds: float = 0.05  # of a request
     loss_at: float = 15.0
     replaced_after: float = 12.0
-    """So long after the loss, new replicas come to the slots of those that were lost."""
+    """The time after the loss at which new replicas take the slots of the lost ones."""
     seconds: float = 40.0
     drain_seconds: float = 5.0
     """In these, at the end, every session of a lost replica that nobody asked for so far is asked for."""

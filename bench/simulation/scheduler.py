@@ -1,4 +1,4 @@
-"""A clock that jumps to whatever comes next, and runs coroutines without an event loop."""
+"""A clock that jumps to the next event, and runs coroutines without an event loop."""
 
 import heapq
 from collections.abc import Callable, Coroutine, Generator
@@ -21,7 +21,7 @@ class _Pause:
 
 
 class Signal:
-    """Those who await it go on when it rings."""
+    """Coroutines that await it continue when it rings."""
 
     __slots__ = ("_has_rung", "_scheduler", "waiting")
 
@@ -52,7 +52,7 @@ class _Callback:
 
 
 class Scheduler:
-    """A `Clock`. What is due in the same moment happens in the order in which it was asked for."""
+    """A `Clock`. Callbacks of the same time run in the order of their registration."""
 
     def __init__(self) -> None:
         self.time = 0.0

@@ -1,4 +1,4 @@
-"""What a simulation found, as tables for a terminal."""
+"""The results of a simulation, as tables for a terminal."""
 
 from collections.abc import Iterator
 

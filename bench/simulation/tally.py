@@ -1,4 +1,4 @@
-"""What a simulation counts and measures."""
+"""The counts and measurements of a simulation."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ class Phase(StrEnum):
 
 
 class Way(StrEnum):
-    """How a request came to the one who served it."""
+    """The way of a request to the replica that served it."""
 
     LOCAL = "the balancer led to the holder"
     BY_SLOT = "one hop, by the slot in the id"
@@ -30,7 +30,7 @@ class Way(StrEnum):
 
 @dataclass(slots=True)
 class Requests:
-    """Those of one phase."""
+    """The requests of one phase."""
 
     served: Counter[Way] = field(default_factory=Counter)
     hops: Counter[int] = field(default_factory=Counter)
@@ -42,7 +42,7 @@ class Requests:
     refused: int = 0
     """Answered with 503."""
     unknown: int = 0
-    """Answered that there is no such session: there was one."""
+    """Requests for an existing session that were answered as unknown."""
     waits: list[float] = field(default_factory=list)
     """Seconds, of all that waited."""
 

@@ -46,7 +46,7 @@ class World:
         self._turn = 0
         self._lost_sessions: dict[str, SessionKey] = {}
         self._unserved: dict[str, SessionKey] = {}  # sessions of lost replicas that nobody has served since
-        self._asked_at_once: set[str] = set()  # those that someone asked for in the first second
+        self._asked_at_once: set[str] = set()  # sessions with a request in the first second
         self._fired: set[str] = set()
         self._keys = [self._place(number) for number in range(scenario.sessions)]
 

@@ -130,12 +130,12 @@ RULES: Final = (
     ),
     _word("please", "please", "the imperative alone", "Please restart.", "A pleased user."),
     _word("simply", "simply", "nothing", "Simply restart."),
-    _first(  # not in a heading of a page
-        r"(?<!##\x20)\bWhat (?:is|are|was|were|it|they)\b(?![^.|]{0,160}\?)",
+    _first(  # not in a heading of a page or a link to it
+        r"(?<!##\x20)(?<!\A#\x20)(?<!\[)\bWhat (?:is|are|was|were|it|they)\b(?![^.|]{0,160}\?)",
         "What",
         "the noun itself",
         "What is stored expires.",
-        "What is a session? ## What is sent",
+        "What is a session? ## What is sent [What is sent]",
     ),
     _first(r"\bThose of\b", "Those", "a noun", "Those of one connection."),
     _first(r"\bThe same(?:,| as| but| for| of)", "The", "the subject and the verb", "The same, but later."),
