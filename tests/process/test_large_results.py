@@ -4,6 +4,7 @@ import json
 import tracemalloc
 from collections.abc import AsyncIterator
 from time import perf_counter
+from typing import NamedTuple
 
 import pytest
 import pytest_asyncio
@@ -20,40 +21,40 @@ ROWS = 700_000
 MIB = 1 << 20
 
 
+class LargeResult(NamedTuple):
+    session: Session
+    handle: str
+
+
 def document() -> str:
     row = '{"id":%d,"name":"something that was found","tags":["a","b"],"score":0.25}'
     return '{"rows":[\n' + ",\n".join(row % number for number in range(ROWS)) + ',\n{"id":"needle"}]}'
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
-    """One with state in a file, and a large result, which no test changes."""
+async def large(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[LargeResult]:
+    """A large result in a session with state in a file. No test changes it."""
     store = await SqliteStore.open(tmp_path_factory.mktemp("large") / "state.db", SystemClock())
     async with an_installation(store=store) as place:
         _, opened = await place.directory.open("local")
         kept = await opened.results.keep(document().encode(), is_json=True)
         assert kept.is_stored
         assert kept.size > 50 * MIB
-        yield opened
+        yield LargeResult(opened, kept.handle)
     await store.close()
 
 
-def handle_of(session: Session) -> str:
-    (handle,) = session.results._kept
-    return handle
-
-
-async def read(session: Session, **arguments: object) -> dict[str, object]:
-    asked = {"name": "read_result", "arguments": {"handle": handle_of(session), **arguments}}
-    return dict((await call_tool(asked, session))["structuredContent"])
+async def read(large: LargeResult, **arguments: object) -> dict[str, object]:
+    asked = {"name": "read_result", "arguments": {"handle": large.handle, **arguments}}
+    return dict((await call_tool(asked, large.session))["structuredContent"])
 
 
 @pytest.mark.alone
-async def test_a_grep_over_50_mb_answers_within_a_second(session: Session) -> None:
+async def test_a_grep_over_50_mb_answers_within_a_second(large: LargeResult) -> None:
     best = 10.0
     for _ in range(3):
         began = perf_counter()
-        found = await read(session, grep='"needle"')
+        found = await read(large, grep='"needle"')
         best = min(best, perf_counter() - began)
         assert [line["line"] for line in found["lines"]] == [ROWS + 2]  # type: ignore[attr-defined]
     record_figure(f"a grep over 50 MB: {best * 1000:.0f} ms")
@@ -65,10 +66,10 @@ async def test_a_grep_over_50_mb_answers_within_a_second(session: Session) -> No
     [({"offset": 30 * MIB}, 2), ({"grep": '"needle"'}, 8), ({"grep": "x{50}.*y"}, 8)],
     ids=["a part", "a grep", "a grep that finds nothing"],
 )
-async def test_reading_takes_little_memory(session: Session, arguments: dict[str, object], most: int) -> None:
+async def test_reading_takes_little_memory(large: LargeResult, arguments: dict[str, object], most: int) -> None:
     tracemalloc.start()
     try:
-        await read(session, **arguments)
+        await read(large, **arguments)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -76,10 +77,10 @@ async def test_reading_takes_little_memory(session: Session, arguments: dict[str
     assert peak < most * MIB
 
 
-async def test_a_path_takes_a_few_times_the_text_and_leaves_nothing(session: Session) -> None:
+async def test_a_path_takes_a_few_times_the_text_and_leaves_nothing(large: LargeResult) -> None:
     tracemalloc.start()
     try:
-        found = await read(session, jsonpath="$.rows[-1]")
+        found = await read(large, jsonpath="$.rows[-1]")
         left, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

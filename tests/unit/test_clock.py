@@ -1,7 +1,9 @@
 import asyncio
 import weakref
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -11,8 +13,23 @@ from emceepee.lifecycle import TaskOwner
 from support.fakes.clock import FakeClock, settle
 
 
-def a_future() -> "asyncio.Future[str]":
-    return asyncio.get_running_loop().create_future()
+class WatchedFuture(asyncio.Future[str]):
+    """A future that counts its callbacks."""
+
+    callbacks = 0
+
+    def add_done_callback(self, callback: "Callable[[WatchedFuture], object]", /, **options: Any) -> None:
+        self.callbacks += 1
+        super().add_done_callback(callback, **options)
+
+    def remove_done_callback(self, callback: "Callable[[WatchedFuture], object]", /) -> int:
+        removed = super().remove_done_callback(callback)
+        self.callbacks -= removed
+        return removed
+
+
+def a_future() -> WatchedFuture:
+    return WatchedFuture(loop=asyncio.get_running_loop())
 
 
 async def test_work_that_is_done_in_time_gives_its_result_and_stops_the_alarm() -> None:
@@ -33,7 +50,7 @@ async def test_work_that_is_late_goes_on_after_the_time_out() -> None:
     await clock.advance(0.1)
     assert waiting.result()
     assert not work.done()
-    assert not work._callbacks
+    assert work.callbacks == 0
 
 
 async def _timed_out(clock: FakeClock, seconds: float, work: "asyncio.Future[str]") -> bool:
@@ -64,7 +81,7 @@ async def test_a_waiter_that_is_cancelled_leaves_the_work_alone() -> None:
     await settle()
     assert waiting.cancelled()
     assert not work.done()
-    assert not work._callbacks
+    assert work.callbacks == 0
 
 
 async def test_work_and_alarm_at_the_same_instant_give_the_result() -> None:

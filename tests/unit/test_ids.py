@@ -48,7 +48,7 @@ def test_a_clock_set_back_does_not_set_the_ids_back() -> None:
 def test_when_a_millisecond_has_no_more_ids_the_next_one_is_used() -> None:
     source = Ulids(lambda: 7)
     source.new()
-    source._random = (1 << 80) - 1
+    source.continue_after("0000000007" + "Z" * 16)
     assert source.new() == "0000000008" + "0" * 16
 
 

@@ -49,8 +49,12 @@ class AuditLog(SpanObserver):
         self._follow_file()
         self._writer.put(encode_text(line))
 
+    def flush(self) -> bool:
+        """Wait briefly until all lines are written. Return whether they were."""
+        return self._writer.flush()
+
     def close(self) -> None:
-        self._writer.flush()
+        self.flush()
         self._writer.close()
 
     def _follow_file(self) -> None:

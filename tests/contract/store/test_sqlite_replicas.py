@@ -17,6 +17,7 @@ from emceepee.state.replica import Replica
 from emceepee.store.sqlite.owners import SOCKET_FOLDER_PREFIX, Owners, folder_of
 from emceepee.store.sqlite.sqlite_store import SqliteStore
 from emceepee.store.store import HeldElsewhere, StoreUnusable
+from support.store.store_engines import kill_sqlite_store
 from support.store.stored_sessions import change, head, key, store_session, taken
 
 HERE = "http://127.0.0.1:1"
@@ -49,8 +50,7 @@ class Processes:
         return store
 
     async def kill(self, store: SqliteStore) -> None:
-        store._database.owners.vanish()  # as the system lets go of a dead process's locks
-        await store._queue.close(store._database.close)
+        await kill_sqlite_store(store)
 
     async def close(self) -> None:
         for store in self._stores:

@@ -43,8 +43,11 @@ class Daemon:
         """Until something has come, which nobody reads."""
         assert select.select([self._end], [], [], BOUND)[0]
 
+    def send(self, data: bytes) -> None:
+        self._end.sendall(data)
+
     def say(self, line: bytes) -> None:
-        self._end.sendall(line + b"\n")
+        self.send(line + b"\n")
 
     def answer(self, message: dict[str, Any]) -> None:
         self.say(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode())
@@ -115,7 +118,7 @@ def test_lines_pass_in_both_directions_and_those_without_an_end_do_not() -> None
         assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}
         caller.say(id=2, method="tools/call")
         daemon.hear()
-        daemon._end.sendall(b'{"jsonrpc":"2.0","id":2,"res')
+        daemon.send(b'{"jsonrpc":"2.0","id":2,"res')
         daemon.die()
         assert caller.hear()["error"]["message"].startswith("emceepee's daemon has ended")
 

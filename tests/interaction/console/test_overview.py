@@ -15,6 +15,7 @@ from emceepee.console.overview import (
     overview_view,
     resident_bytes,
 )
+from emceepee.ids import Ulids
 from emceepee.lifecycle import TaskOwner
 from emceepee.state.limits import Limits
 from emceepee.telemetry.journal import Journal
@@ -115,7 +116,7 @@ async def test_requests_are_counted_though_those_of_other_sessions_took_their_ro
         for _ in range(3):
             await scene.call("list_servers")
         journal = scene.session.journal
-        other = Journal(journal._room, scene.clock, journal._ids, most=20, changed=lambda: None)
+        other = Journal(scene.parts.journals, scene.clock, Ulids(lambda: 0), most=20, changed=lambda: None)
         for _ in range(20):
             other.begin(SpanKind.OWN_TOOL, "list_servers", None, {})
         assert journal.spans == []

@@ -62,7 +62,7 @@ class Watch:
         return {key: count for key, count in failed.items() if count}
 
     def lines(self) -> list[dict[str, Any]]:
-        self.audit._writer.flush()
+        self.audit.flush()
         return [json.loads(line) for line in self._path.read_text().splitlines()]
 
     def everything(self) -> str:

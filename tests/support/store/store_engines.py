@@ -60,12 +60,17 @@ class SqliteEngine:
 
     async def kill(self, store: Store) -> None:
         assert isinstance(store, SqliteStore)
-        store._database.owners.vanish()  # as the system lets go of a dead process's locks
-        await store._queue.close(store._database.close)
+        await kill_sqlite_store(store)
 
     async def close(self) -> None:
         for store in self._opened:
             await store.close()
+
+
+async def kill_sqlite_store(store: SqliteStore) -> None:
+    """Lose the locks, as the system releases those of a dead process, and write nothing more."""
+    store._database.owners.vanish()
+    await store._queue.close(store._database.close)
 
 
 class RedisEngine:

@@ -10,7 +10,7 @@ import itertools
 import ssl
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -78,7 +78,7 @@ class AuthorizationServer:
     _used: Counter[str] = field(default_factory=Counter)
     _granted: str = ""
     _answers: "asyncio.Queue[bytes | None]" = field(default_factory=asyncio.Queue)
-    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    numbers: Iterator[int] = field(default_factory=itertools.count)  # of clients and codes
 
     @property
     def resource(self) -> str:
@@ -119,7 +119,7 @@ class AuthorizationServer:
     async def register(self, request: web.Request) -> web.Response:
         document = await request.json()
         self.registrations.append(document)
-        client_id = f"client-{next(self._numbers)}"
+        client_id = f"client-{next(self.numbers)}"
         self._redirects[client_id] = document["redirect_uris"]
         return web.json_response(document | {"client_id": client_id}, status=201)
 
@@ -130,7 +130,7 @@ class AuthorizationServer:
         if known is not None and request.query["redirect_uri"] not in known:
             return web.Response(status=400, text="This client has another redirect address")
         self.asked += 1
-        code = f"code-{next(self._numbers)}"
+        code = f"code-{next(self.numbers)}"
         self._codes[code] = dict(request.query)
         answer: dict[str, str | None] = {"code": code, "state": request.query["state"], "iss": self.url}
         told = {name: value for name, value in (answer | self.answer_changes).items() if value is not None}
@@ -142,7 +142,7 @@ class AuthorizationServer:
         return {name: request.query[name] for name in names}
 
     async def device(self, request: web.Request) -> web.Response:
-        code = f"device-{next(self._numbers)}"
+        code = f"device-{next(self.numbers)}"
         address = {"verification_uri": f"{self.url}/enter", "expires_in": 600, "interval": 1}
         return web.json_response({"device_code": code, "user_code": "ABCD-EFGH", **address})
 
@@ -277,7 +277,7 @@ class AuthorizationServer:
         return web.Response(status=status, headers={"www-authenticate": f'Bearer resource_metadata="{place}"{more}'})
 
     def issue(self, *, is_bound: bool = False, scope: str = "", login: int | None = None) -> dict[str, Any]:
-        number = next(self._numbers)
+        number = next(self.numbers)
         access, refresh = f"access-{number}", f"refresh-{number}"
         self.valid.add(access)
         self.scopes[access] = set(scope.split())

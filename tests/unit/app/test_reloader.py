@@ -21,6 +21,7 @@ from emceepee.telemetry import logs
 from emceepee.tools.catalogue import TOOLS
 from emceepee.tools.declaration.limited import fit_tools
 from support.fakes.clock import FakeClock
+from support.sessions.operator_servers import operator_servers
 from support.sessions.scene import scripted_spec
 from support.waiting import eventually
 
@@ -44,10 +45,10 @@ class Bench:
         new.replace(self.file)
 
     def servers(self) -> dict[str, str]:
-        return {name: spec.target.label for name, spec in self.registry._operators.items()}
+        return {name: spec.target.label for name, spec in operator_servers(self.registry).items()}
 
     def targets(self) -> dict[str, type]:
-        return {name: type(spec.target) for name, spec in self.registry._operators.items()}
+        return {name: type(spec.target) for name, spec in operator_servers(self.registry).items()}
 
     async def look(self) -> None:
         """Let it look, and wait as long as it wants to."""

@@ -19,6 +19,7 @@ from emceepee.daemon.followed_identity import FollowedIdentity
 from emceepee.daemon.greeting import DaemonHello
 from emceepee.sessions.servers.registry import ServerRegistry
 from support.fakes.clock import FakeClock
+from support.sessions.operator_servers import operator_servers
 from support.waiting import eventually
 
 BOUND = 5.0
@@ -42,7 +43,7 @@ class Daemon:
         return await asyncio.wait_for(self.identity.refusal(hello), BOUND)
 
     def tokens(self) -> dict[str, dict[str, str]]:
-        targets = {name: spec.target for name, spec in self.registry._operators.items()}
+        targets = {name: spec.target for name, spec in operator_servers(self.registry).items()}
         return {name: target.headers for name, target in targets.items() if isinstance(target, HttpTarget)}
 
 
@@ -65,11 +66,11 @@ def daemon(tmp_path: Path) -> Daemon:
 async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let_in(daemon: Daemon) -> None:
     assert await daemon.refusal(daemon.hello()) is None
     assert daemon.taken_over == []
-    before = daemon.registry._operators["two"]
+    before = operator_servers(daemon.registry)["two"]
     daemon.secret.write_text("new")
     assert await daemon.refusal(daemon.hello()) is None
     assert daemon.tokens() == {"one": {"Authorization": "new"}, "two": {}}
-    assert daemon.registry._operators["two"] is before
+    assert operator_servers(daemon.registry)["two"] is before
     assert await daemon.refusal(daemon.hello()) is None
     assert len(daemon.taken_over) == 1
 

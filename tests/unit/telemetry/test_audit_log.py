@@ -42,7 +42,7 @@ class Audited:
         span.replied(result or {})
 
     def lines(self) -> list[dict[str, Any]]:
-        assert self.log._writer.flush()
+        assert self.log.flush()
         return [json.loads(line) for line in self.path.read_text().splitlines()]
 
 
@@ -103,7 +103,7 @@ async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path: Path, monkeyp
     audited = Audited(Path("/dev/full"))
     for _ in range(3):
         await audited.serve("send")
-        assert audited.log._writer.flush()
+        assert audited.log.flush()
     assert len(told) == 1
     assert "/dev/full cannot be written: No space left on device" in told[0]
     audited.log.close()

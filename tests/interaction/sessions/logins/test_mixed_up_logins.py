@@ -62,7 +62,7 @@ async def test_a_redirect_address_of_one_authorization_server_is_refused_by_anot
 ) -> None:
     """Its metadata names the honest one's page, and its registration the client that emceepee has there."""
     await browse(await add(scene, "honest", honest))
-    hostile.page, hostile._numbers = f"{honest.url}/authorize", iter([0])  # type: ignore[assignment]  # client-0
+    hostile.page, hostile.numbers = f"{honest.url}/authorize", iter([0])  # client-0
     asked = honest.asked
     assert "another redirect address" in await page_of(await add(scene, "hostile", hostile))
     assert (honest.asked, hostile.forms) == (asked, [])

@@ -38,6 +38,9 @@ class Line(DuplexLink):
     def receive(self, message: Any) -> bool:
         return self._handle_message(message)
 
+    def receive_bytes(self, data: bytes) -> None:
+        self._receive(data)
+
     def exit(self, reason: str) -> None:
         self.end(LinkEnd(LinkEndKind.LOST, reason))
 
@@ -265,7 +268,7 @@ UNREADABLE_ANSWERS = {
 @pytest.mark.parametrize("data", UNREADABLE_ANSWERS.values(), ids=UNREADABLE_ANSWERS.keys())
 async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Line, data: bytes) -> None:
     asked = await line.ask("tools/call")
-    line._receive(data)
+    line.receive_bytes(data)
     with pytest.raises(LinkError, match="answer") as caught:
         await result_of(asked)
     assert caught.value.failure is LinkFailure.PROTOCOL
@@ -273,7 +276,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Lin
 
 async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) -> None:
     first, second = await line.ask(), await line.ask()
-    line._receive(b'{"jsonrpc":"2.0","id":2,"result":{"id":1,"n":' + DIGITS + b"}}")
+    line.receive_bytes(b'{"jsonrpc":"2.0","id":2,"result":{"id":1,"n":' + DIGITS + b"}}")
     line.receive(answer(1, n=1))
     assert await result_of(first) == {"n": 1}
     with pytest.raises(LinkError, match="more than 4300 digits"):
@@ -285,7 +288,7 @@ async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) 
 )
 async def test_broken_noise_fails_no_request(line: Line, noise: bytes) -> None:
     asked = await line.ask()
-    line._receive(noise)
+    line.receive_bytes(noise)
     assert line.listener.lines == [(noise.decode(), "stdout")]
     line.receive(answer(1, n=1))
     assert await result_of(asked) == {"n": 1}
@@ -300,7 +303,7 @@ async def test_broken_noise_fails_no_request(line: Line, noise: bytes) -> None:
     ],
 )
 async def test_a_request_of_the_backend_that_cannot_be_read_is_answered_with_an_error(line: Line, data: bytes) -> None:
-    line._receive(data)
+    line.receive_bytes(data)
     await settle()
     (refusal,) = line.sent
     assert (refusal["id"], refusal["error"]["code"]) == ("q", -32700)

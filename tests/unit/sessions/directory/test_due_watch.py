@@ -23,9 +23,9 @@ class Place:
         self._tasks: list[asyncio.Task[None]] = []
         self.watch = DueWatch(
             self.clock,
-            next_due=self._next_due,
+            next_due=self.next_due,
             load=self._load,
-            spawn=self._spawn,
+            spawn=self.spawn,
             turn_delay=lambda: turn,
             at_most=at_most,
         )
@@ -36,7 +36,7 @@ class Place:
     async def pass_by(self, seconds: float) -> None:
         await self.clock.advance(seconds)
 
-    async def _next_due(self) -> datetime | None:
+    async def next_due(self) -> datetime | None:
         return self.due
 
     async def _load(self) -> int | None:
@@ -48,7 +48,7 @@ class Place:
         self.due = None
         return 1
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.ensure_future(work))
 
 
@@ -89,7 +89,7 @@ async def test_what_is_due_and_not_for_us_to_take_yet_is_asked_for_again_after_a
         place.looks.append(place.clock.monotonic())
         return 0
 
-    watch = DueWatch(place.clock, next_due=place._next_due, load=nothing, spawn=place._spawn)
+    watch = DueWatch(place.clock, next_due=place.next_due, load=nothing, spawn=place.spawn)
     place.due_in(-1)
     await watch.look()
     await place.pass_by(2 * NOT_YET_SECONDS)
