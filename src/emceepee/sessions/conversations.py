@@ -44,9 +44,9 @@ class Conversations:
 
     def find(self, client: object, line: ClientLine | None, request_id: object, meta: JsonObject) -> Conversation:
         """Return the conversation that a request belongs to. `line` is None if others share its connection."""
-        said = next((meta[key] for key in META_KEYS if isinstance(meta.get(key), str)), None)
-        if said is not None:
-            found = self._find(client, (client, said[:LONGEST_ID]), None)
+        meta_id = next((meta[key] for key in META_KEYS if isinstance(meta.get(key), str)), None)
+        if meta_id is not None:
+            found = self._find(client, (client, meta_id[:LONGEST_ID]), None)
         else:
             found = self._find(client, client if line is None else (client, line.name), line)
         if type(request_id) is int and (found.last_id is None or request_id > found.last_id):

@@ -142,7 +142,7 @@ class SessionServers:
                     details={"server": spec.name, "url": spec.target.label},
                 ) from error
             except BaseException:
-                trial.is_called_off = True
+                trial.is_cancelled = True
                 await self._discard(connection)
                 raise
             try:

@@ -45,11 +45,8 @@ class Tasks:
     """The tasks of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = (
-            context.activity,
-            context.schedule_by,
-            context.notify_change,
-        )
+        self._activity, self._schedule_by = context.activity, context.schedule_by
+        self._notify_change = context.notify_change
         self._clock, self._limits, self._results = context.clock, context.limits, context.results
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._kept: dict[str, _Kept] = {}
@@ -113,7 +110,7 @@ class Tasks:
         task = self.task_of(task_id, call)
         self._kept[task_id] = _Kept(task, call.finished, call.span)
         self._unsaved.mark(RecordKind.TASK, task_id)
-        self._wake_by(task.next_deadline)
+        self._schedule_by(task.next_deadline)
         if call.span is not None:
             call.span.became_task(task_id)
         self._emit_created(task)
@@ -168,7 +165,7 @@ class Tasks:
         span = kept.span
         kept.task, kept.finished, kept.span = task, None, None
         self._unsaved.mark(RecordKind.TASK, task.task_id)
-        self._wake_by(task.next_deadline)
+        self._schedule_by(task.next_deadline)
         data: dict[str, object] = {"taskId": task.task_id, "toolName": task.tool}
         if task.status is TaskStatus.FAILED:
             data["error"] = task.message
@@ -216,7 +213,7 @@ class Tasks:
         """
         for task in sorted(tasks, key=lambda task: task.task_id):
             self._kept[task.task_id] = _Kept(task, None, None)
-            self._wake_by(task.next_deadline)
+            self._schedule_by(task.next_deadline)
             if task.has_ended:
                 self._results.keep(self, task.task_id, weight_of(task))
             else:
@@ -229,7 +226,7 @@ class Tasks:
             if task.task_id not in self._kept:
                 self._kept[task.task_id] = _Kept(task, None, None)
                 self._unsaved.mark(RecordKind.TASK, task.task_id)
-                self._wake_by(task.next_deadline)
+                self._schedule_by(task.next_deadline)
                 self._emit_created(task)
                 self._resume_or_fail(task, resume)
 

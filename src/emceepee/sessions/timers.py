@@ -17,11 +17,8 @@ class Timers:
     """Set, list, and delete timers. A timer that fires emits an event."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = (
-            context.activity,
-            context.schedule_by,
-            context.notify_change,
-        )
+        self._activity, self._schedule_by = context.activity, context.schedule_by
+        self._notify_change = context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._timers: dict[str, Timer] = {}
@@ -45,7 +42,7 @@ class Timers:
             retention=timedelta(seconds=self._limits.timer_retention_seconds),
         )
         self._put(timer)
-        self._wake_by(timer.next_deadline)
+        self._schedule_by(timer.next_deadline)
         self._notify_change()
         return timer
 
@@ -71,7 +68,7 @@ class Timers:
         deleted = timer.deleted(self._clock.now())
         self._put(deleted)
         self._forget_oldest_done()
-        self._wake_by(deleted.next_deadline)
+        self._schedule_by(deleted.next_deadline)
         self._notify_change()
         return deleted
 

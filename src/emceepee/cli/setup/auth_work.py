@@ -136,11 +136,13 @@ async def _logout(context: AuthContext) -> AuthOutcome:
         assert view.record is not None  # tokens exist for a server that is no longer configured
         is_public = context.principal != LOCAL
         done = await context.logins.log_out_forgotten(context.principal, view.record, is_public=is_public)
-    facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.was_told}
+    facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.is_revoked}
     if not done.had_tokens:
         return AuthOutcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
-    told = "revoked there" if done.was_told else "not revoked there: the authorization server offers no way, or failed"
-    return AuthOutcome(facts=facts, text=f"Logged out of {view.server}. The tokens are forgotten here, and {told}.\n")
+    not_revoked = "not revoked there: the authorization server offers no way, or failed"
+    revocation = "revoked there" if done.is_revoked else not_revoked
+    text = f"Logged out of {view.server}. The tokens are forgotten here, and {revocation}.\n"
+    return AuthOutcome(facts=facts, text=text)
 
 
 async def _confirm(context: AuthContext, view: LoginView) -> None:

@@ -146,10 +146,10 @@ class ServerBuffers:
 
 
 def read_logs(
-    buffers: list[ServerBuffers], wanted: Callable[[LogLine], bool], *, limit: int, clear: bool
+    buffers: list[ServerBuffers], matches: Callable[[LogLine], bool], *, limit: int, clear: bool
 ) -> tuple[list[LogLine], int]:
     """Return the newest `limit` matching lines, oldest first, and the number lost. `clear` removes those lines."""
-    found = sorted((line for buffer in buffers for line in buffer.logs if wanted(line)), key=lambda line: line.at)
+    found = sorted((line for buffer in buffers for line in buffer.logs if matches(line)), key=lambda line: line.at)
     found = found[-limit:]
     dropped = sum(buffer.logs.take_dropped() for buffer in buffers)
     if clear:
@@ -159,9 +159,9 @@ def read_logs(
 
 def clear_logs(buffers: list[ServerBuffers], lines: list[LogLine]) -> None:
     """Remove these lines, and no others."""
-    taken = {id(line) for line in lines}
+    unwanted = {id(line) for line in lines}
     for buffer in buffers:
-        buffer.logs.remove(lambda line: id(line) in taken)
+        buffer.logs.remove(lambda line: id(line) in unwanted)
 
 
 def cut(value: JsonValue, limit: int) -> JsonValue:

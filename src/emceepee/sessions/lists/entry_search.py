@@ -76,26 +76,26 @@ class EntrySearch:
             self.index.close()
 
     async def refresh(
-        self, known: Sequence[Connection], asked: Sequence[Connection], types: Collection[EntryType]
+        self, known: Sequence[Connection], queried: Sequence[Connection], types: Collection[EntryType]
     ) -> Refreshed:
-        """Update entries of these types for the `asked` servers. Remove servers that are no longer `known`.
+        """Update entries of these types for the `queried` servers. Remove servers that are no longer `known`.
 
-        Entries of a server that cannot be asked now stay searchable: a call may reconnect it.
+        Entries of a server that is not queried stay searchable: a call may reconnect it.
         """
         async with self._refreshing:
             try:
-                return await self._refresh(known, asked, types)
+                return await self._refresh(known, queried, types)
             finally:
                 if self._is_closed:
                     self.index.close()
 
     async def _refresh(
-        self, known: Sequence[Connection], asked: Sequence[Connection], types: Collection[EntryType]
+        self, known: Sequence[Connection], queried: Sequence[Connection], types: Collection[EntryType]
     ) -> Refreshed:
         refreshed = Refreshed()
         kinds = {entry_type: KINDS[entry_type] for entry_type in types if entry_type in KINDS}
         patience = self._limits.list_patience_seconds
-        answers = await asyncio.gather(*(ask_everywhere(asked, kind, patience=patience) for kind in kinds.values()))
+        answers = await asyncio.gather(*(ask_everywhere(queried, kind, patience=patience) for kind in kinds.values()))
         with self.index.changing():
             self._forget_others({connection.spec.name for connection in known})
             if EntryType.SERVER in types:
@@ -134,8 +134,8 @@ def _described(connection: Connection) -> JsonObject:
     """Return a server as an entry, described by its configuration or else by the server itself."""
     facts = connection.facts
     info = facts.server_info if facts else {}
-    told = info.get("description") or (facts.instructions if facts else None)
-    description = connection.spec.description or (told if isinstance(told, str) else "")
+    own = info.get("description") or (facts.instructions if facts else None)
+    description = connection.spec.description or (own if isinstance(own, str) else "")
     return {"name": connection.spec.name, "title": info.get("title"), "description": description}
 
 

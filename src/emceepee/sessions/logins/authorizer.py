@@ -214,7 +214,7 @@ class SessionAuthorizer:
         self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
-            if not login.is_wanted:
+            if not login.has_watchers:
                 login.abandon("The server was removed")
 
     def _not_logged_in(self, reason: str) -> LoginNeeded:

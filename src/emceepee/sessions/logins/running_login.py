@@ -77,7 +77,7 @@ class RunningLogin:
         return self._login.requested_origin or "the authorization server"
 
     @property
-    def is_wanted(self) -> bool:
+    def has_watchers(self) -> bool:
         """Whether any session watches the login."""
         return bool(self._watchers)
 

@@ -70,10 +70,10 @@ class FixedCallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedOut:
-    """`was_told` is True if the authorization server revoked the tokens: a stolen copy is useless."""
+    """`is_revoked` is True if the authorization server revoked the tokens: a stolen copy is useless."""
 
     had_tokens: bool
-    was_told: bool = False
+    is_revoked: bool = False
 
 
 class ServerLogins:
@@ -170,16 +170,16 @@ class ServerLogins:
         tokens = await self._forget_server(ServerKey(principal, name, target.url), target)
         if tokens is None:
             return LoggedOut(had_tokens=False)
-        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, self._dialer.login_sender(target, principal)))
+        return LoggedOut(had_tokens=True, is_revoked=await revoke(tokens, self._dialer.login_sender(target, principal)))
 
     async def log_out_forgotten(self, principal: str, record: str, *, is_public: bool) -> LoggedOut:
         """Revoke and delete the tokens of a server that no longer exists, by their record."""
         tokens = await self._repository.clear_record(principal, record)
         if tokens is None:
             return LoggedOut(had_tokens=False)
-        await self._tell_of_change()
+        await self._announce_change()
         sender = self._dialer.login_sender(HttpTarget(url=tokens.resource, is_public=is_public), principal)
-        return LoggedOut(had_tokens=True, was_told=await revoke(tokens, sender))
+        return LoggedOut(had_tokens=True, is_revoked=await revoke(tokens, sender))
 
     async def overview(self, principal: str, specs: Iterable[BackendSpec]) -> Sequence[LoginView]:
         """List the logins of these servers, and of other servers with stored tokens. Raises: StoreUnavailable."""
@@ -204,7 +204,7 @@ class ServerLogins:
             if target.oauth is not None and target.oauth.client_id is not None:
                 await self._records.unpin_issuer(key, target.oauth.client_id)
             if tokens is not None:
-                await self._tell_of_change()
+                await self._announce_change()
         except StoreError as error:
             log.warning("logout_not_stored", server=key.server, error=str(error))
             return known
@@ -212,7 +212,7 @@ class ServerLogins:
 
     # Changes by other processes.
 
-    async def _tell_of_change(self) -> None:
+    async def _announce_change(self) -> None:
         if self._is_shared:
             await self._secrets.replace(NO_OWNER, CHANGES, b"{}")
             await self._secrets.announce_change()
@@ -259,7 +259,7 @@ class ServerLogins:
             run = self._run(login, target, demand, stale, is_new=is_new)
             self._tasks.spawn(run, name=f"log in to {key.server}")
             if self._is_shared:
-                self._tasks.spawn(self._look_elsewhere(login, demand, stale), name=f"await {key.server}")
+                self._tasks.spawn(self._poll_other_processes(login, demand, stale), name=f"await {key.server}")
         return login
 
     async def _run(
@@ -273,7 +273,7 @@ class ServerLogins:
             tokens = await login.run(kept, lambda: self._terms(key, settings, demand, stale))
             self._set_tokens(key, tokens)
             if not login.has_adopted:
-                await self._keep(key, settings, tokens)
+                await self._store_tokens(key, settings, tokens)
             reason = None
             self._notify_failed_watchers(key)
         except LoginFailed as error:
@@ -335,11 +335,11 @@ class ServerLogins:
             own_document=self._client_metadata_url,
         )
 
-    async def _keep(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
+    async def _store_tokens(self, key: ServerKey, settings: OAuthSettings, tokens: TokenSet) -> None:
         """Store the tokens. A store failure does not keep the process from using them."""
         try:
             await self._repository.save(key, tokens)
-            await self._tell_of_change()
+            await self._announce_change()
             if settings.client_id is not None:
                 await self._records.pin_issuer(key, settings.client_id, tokens.issuer)
         except StoreError as error:
@@ -406,7 +406,7 @@ class ServerLogins:
         if self._public_url is not None:
             login.link = self._public_url.rstrip("/") + await self.links.make(login.key, waiting)
 
-    async def _look_elsewhere(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
+    async def _poll_other_processes(self, login: RunningLogin, demand: Demand, stale: TokenSet | None) -> None:
         """Check for a browser that returned to another process, and for a login that another process finished."""
         key = login.key
         await login.turn.wait()
@@ -418,12 +418,12 @@ class ServerLogins:
                     else:
                         login.has_distant_browser = True
                 tokens = await self._repository.load(key)
-                if tokens is not None and _may_do(tokens, demand, stale):
+                if tokens is not None and _may_satisfy(tokens, demand, stale):
                     login.adopt(tokens)
             await self.clock.sleep(LOOK_SECONDS)
 
 
-def _may_do(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
+def _may_satisfy(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
     """Whether these tokens may satisfy the demand: they differ from the stale ones, or were asked for other scopes."""
     if stale is None or demand.want is not DemandKind.SCOPES:
         return stale is None or tokens.access_token != stale.access_token

@@ -14,11 +14,11 @@ class NativeElicitation:
     which answers the question, and later the server may report that the user has finished there.
     """
 
-    __slots__ = ("_asked", "_askers", "_links", "_most_links")
+    __slots__ = ("_asker_of", "_askers", "_links", "_most_links")
 
     def __init__(self, *, most_links: int) -> None:
         self._askers: list[Asker] = []
-        self._asked: dict[str, Asker] = {}  # the caller that was asked, by question id
+        self._asker_of: dict[str, Asker] = {}  # the caller that was asked, by question id
         self._links: dict[tuple[str, str], tuple[Asker, str]] = {}  # by server and the server's elicitation id
         self._most_links = most_links
 
@@ -28,7 +28,7 @@ class NativeElicitation:
     def remove(self, asker: Asker) -> None:
         """Remove a caller whose connection has closed. Tools can still answer its questions."""
         self._askers = [other for other in self._askers if other is not asker]
-        self._asked = {key: other for key, other in self._asked.items() if other is not asker}
+        self._asker_of = {key: other for key, other in self._asker_of.items() if other is not asker}
         self._links = {key: link for key, link in self._links.items() if link[0] is not asker}
 
     def ask(self, question: Question, calls: Sequence[Call]) -> Asker | None:
@@ -45,27 +45,27 @@ class NativeElicitation:
         """Ask this caller. Return False if it does not support the question or cannot be reached now."""
         if question.kind is not QuestionKind.ELICITATION or not asker.ask(question, call):
             return False
-        self._asked[question.request_id] = asker
+        self._asker_of[question.request_id] = asker
         self._remember_link(question, asker)
         return True
 
     def _remember_link(self, question: Question, asker: Asker) -> None:
-        given = question.params.get("elicitationId")
-        if question.params.get("mode") == "url" and isinstance(given, str):
-            self._links[question.server, given] = asker, question.request_id
+        elicitation_id = question.params.get("elicitationId")
+        if question.params.get("mode") == "url" and isinstance(elicitation_id, str):
+            self._links[question.server, elicitation_id] = asker, question.request_id
             if len(self._links) > self._most_links:
                 del self._links[next(iter(self._links))]
 
     def is_asked(self, question: Question) -> bool:
-        return question.request_id in self._asked
+        return question.request_id in self._asker_of
 
     def give_up(self, request_id: str) -> None:
         """Stop waiting for the native answer after an unusable one. From now on only tools can answer."""
-        self._asked.pop(request_id, None)
+        self._asker_of.pop(request_id, None)
 
     def on_closed(self, question: Question) -> None:
         """Forget a closed question, and withdraw it from the caller that was asked."""
-        asker = self._asked.pop(question.request_id, None)
+        asker = self._asker_of.pop(question.request_id, None)
         if asker is None:
             return
         asker.withdraw(question)

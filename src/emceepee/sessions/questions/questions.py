@@ -52,11 +52,8 @@ class Questions:
     """The open questions of one session."""
 
     def __init__(self, context: SessionContext) -> None:
-        self._activity, self._wake_by, self._notify_change = (
-            context.activity,
-            context.schedule_by,
-            context.notify_change,
-        )
+        self._activity, self._schedule_by = context.activity, context.schedule_by
+        self._notify_change = context.notify_change
         self._clock, self._ids, self._limits = context.clock, context.ids, context.limits
         self._unsaved, self._why_foreign = context.unsaved, context.why_foreign
         self._open: dict[str, _Open] = {}
@@ -174,7 +171,7 @@ class Questions:
         self._activity.emit(kind.asked_event, server, **data)
         self._open[question.request_id] = _Open(question, size, asyncio.get_running_loop().create_future(), origins)
         self._unsaved.mark(RecordKind.QUESTION, question.request_id)
-        self._wake_by(question.expires_at)
+        self._schedule_by(question.expires_at)
         log.info(kind.value + "_received", requestId=question.request_id, server=server)
         return question
 

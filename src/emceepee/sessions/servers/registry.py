@@ -150,7 +150,7 @@ class ServerRegistry:
         """
         await self.trials.wait_for_change(principal, name)
         if self.is_disabled(principal, name):
-            self._take_disabled(principal, name)
+            self._remove_disabled(principal, name)
             await self._remove_from_store(principal, name)
             self._notify_disabled(principal)
             return
@@ -223,7 +223,7 @@ class ServerRegistry:
 
     async def change(self, principal: str, spec: BackendSpec, *, by: Watcher | None = None) -> None:
         """Replace the settings of a server and enable it. Notify the principal's sessions except `by`."""
-        self._take_disabled(principal, spec.name)
+        self._remove_disabled(principal, spec.name)
         self._put(principal, spec)
         await self._notify_configured(principal, spec, by=by)
 
@@ -256,10 +256,10 @@ class ServerRegistry:
         if name in self._operators:  # its sessions use the operator's server under that name
             await self.change(principal, spec)
         else:
-            self._take_disabled(principal, name)
+            self._remove_disabled(principal, name)
             self.add(principal, spec)
 
-    def _take_disabled(self, principal: str, name: str) -> BackendSpec | None:
+    def _remove_disabled(self, principal: str, name: str) -> BackendSpec | None:
         disabled = self._disabled.get(principal, {})
         spec = disabled.pop(name, None)
         self._changes += spec is not None
@@ -360,7 +360,7 @@ class ServerRegistry:
         if self._repository is None:
             return
         await self._repository.write_unsaved()
-        are_all = [await self._take_over(self._repository, principal) for principal in list(self._loaded)]
+        are_all = [await self._reconcile(self._repository, principal) for principal in list(self._loaded)]
         if not all(are_all):
             raise BeingChanged("Servers that other processes have changed are being changed here.")
 
@@ -369,11 +369,11 @@ class ServerRegistry:
         if self._repository is None or principal not in self._loaded:
             return
         try:
-            await self._take_over(self._repository, principal)
+            await self._reconcile(self._repository, principal)
         except StoreError as error:
             log.warning("servers_not_loaded", error=str(error))
 
-    async def _take_over(self, repository: ServerRepository, principal: str) -> bool:
+    async def _reconcile(self, repository: ServerRepository, principal: str) -> bool:
         """Reconcile with the store and notify sessions, as for local changes.
 
         Servers that are being changed here stay as they are. Return False if the store has other changes for them.
@@ -382,11 +382,11 @@ class ServerRegistry:
         enabled, disabled = read_specs(stored), read_specs(stored, are_disabled=True)
         busy = repository.unsaved_of(principal) | self.trials.names_of(principal)
         known = self._added.get(principal, {})
-        wanted = _unless_busy(enabled, known, busy)
-        wanted_disabled = _unless_busy(disabled, self._disabled.get(principal, {}), busy)
-        self._take_over_disabled(principal, wanted_disabled)
-        await self._take_over_enabled(principal, compare_servers(known.values(), wanted.values()))
-        return (wanted, wanted_disabled) == (enabled, disabled)
+        next_enabled = _unless_busy(enabled, known, busy)
+        next_disabled = _unless_busy(disabled, self._disabled.get(principal, {}), busy)
+        self._set_disabled(principal, next_disabled)
+        await self._change_enabled(principal, compare_servers(known.values(), next_enabled.values()))
+        return (next_enabled, next_disabled) == (enabled, disabled)
 
     async def _read(self, repository: ServerRepository, principal: str) -> Sequence[ServerConfiguration]:
         """Read again if a local change happened during the read (race): the result may predate it."""
@@ -396,7 +396,7 @@ class ServerRegistry:
             if self._changes == before:
                 return stored
 
-    def _take_over_disabled(self, principal: str, disabled: Specs) -> None:
+    def _set_disabled(self, principal: str, disabled: Specs) -> None:
         if disabled != self._disabled.get(principal, {}):
             self._changes += 1
             self._disabled.pop(principal, None)
@@ -404,20 +404,20 @@ class ServerRegistry:
                 self._disabled[principal] = disabled
             self._notify_disabled(principal)
 
-    async def _take_over_enabled(self, principal: str, changes: ServerChanges) -> None:
+    async def _change_enabled(self, principal: str, changes: ServerChanges) -> None:
         """Change the registry before waiting for any session: callers make more changes during the wait."""
-        telling = []
+        notifications = []
         for name in changes.removed:
             self._forget(principal, name)
-            telling.append(self._notify_removed(principal, name))
+            notifications.append(self._notify_removed(principal, name))
         in_place_of_operators = [spec for spec in changes.added if spec.name in self._operators]
         for spec in (*changes.changed, *changes.reworded, *in_place_of_operators):
             self._put(principal, spec)
-            telling.append(self._notify_configured(principal, spec))
+            notifications.append(self._notify_configured(principal, spec))
         for spec in changes.added:
             if spec.name not in self._operators:
                 self.add(principal, spec)
-        await asyncio.gather(*telling)
+        await asyncio.gather(*notifications)
 
 
 def _unless_busy(stored: Specs, here: Specs, busy: set[str]) -> Specs:

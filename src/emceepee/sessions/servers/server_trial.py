@@ -15,7 +15,7 @@ class Trial:
 
     spec: BackendSpec
     replaces: bool = False  # whether it replaces an existing server
-    is_called_off: bool = False  # cancelled, but its connection is still closing
+    is_cancelled: bool = False  # its connection is still closing
     outcome: "asyncio.Future[None]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def end(self, error: BaseException | None) -> None:
@@ -40,7 +40,7 @@ class Trials:
     def find_same(self, principal: str, spec: BackendSpec) -> Trial | None:
         """Return a trial to wait for: one with the same settings, or a cancelled one that will free the name."""
         trial = self.find(principal, spec.name)
-        return trial if trial is not None and (trial.is_called_off or trial.spec == spec) else None
+        return trial if trial is not None and (trial.is_cancelled or trial.spec == spec) else None
 
     def names_of(self, principal: str) -> set[str]:
         return {name for owner, name in self._by_key if owner == principal}
