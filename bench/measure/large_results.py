@@ -11,8 +11,8 @@ from bench.results import Results
 from bench.settings import Settings, progress
 from emceepee.bounds.budget import Budget
 from emceepee.clock import SystemClock
-from emceepee.sessions.results.kept_results import KeptResults, ResultStorage
 from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.results.stored_results import ResultStorage, StoredResults
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.limits import Limits
 from emceepee.state.regex import LineRegex
@@ -57,7 +57,7 @@ async def _times() -> dict[str, float]:
         head = SessionHead(session_id="s", principal="bench", keys=keys, expires_at=until)
         await store.commit([Commit(head=head, lease=Lease(0, 0))])
         storage = ResultStorage(ResultBudget(1 << 30, 1 << 30), store)
-        results = KeptResults(
+        results = StoredResults(
             "s",
             storage,
             clock=clock,

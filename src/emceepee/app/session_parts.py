@@ -17,8 +17,8 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS, TaskOwner
 from emceepee.paths import KEYRING
 from emceepee.sessions.logins.server_logins import FixedCallback, ServerLogins
 from emceepee.sessions.parts import SessionParts
-from emceepee.sessions.results.kept_results import ResultStorage
 from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.results.stored_results import ResultStorage
 from emceepee.sessions.sealing_key import Sealing
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.sessions.session import Session

@@ -55,7 +55,7 @@ class CodeMode:
             span=spans.current(),
             patience=patience,
             # a private script has no record, so no other process can continue it
-            kept_as=RecordKind.BACKEND_TASK if is_private else RecordKind.SCRIPT,
+            stored_as=RecordKind.BACKEND_TASK if is_private else RecordKind.SCRIPT,
         )
 
     async def store(self, call: Call) -> None:

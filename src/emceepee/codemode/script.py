@@ -162,11 +162,11 @@ class Script:
         If the script is computing, wait for its next pause, but at most `STORE_SECONDS`. A script that has made no
         calls needs no snapshot: it can start again.
         """
-        if self._call is None or self._call.is_kept or not self._can_be_stored:
+        if self._call is None or self._call.is_stored or not self._can_be_stored:
             return
         if not self._has_begun_calls:
             self._kept = self._as_kept(b"")
-            await self._session.calls.keep_at_once(self._call)
+            await self._session.calls.store_with_key(self._call)
             return
         self.calls.interrupt_wait()
         with suppress(TimeoutError):
@@ -174,7 +174,7 @@ class Script:
 
     @property
     def _can_be_stored(self) -> bool:
-        return self._call is not None and self._call.can_be_kept and self._session.unsaved.is_followed
+        return self._call is not None and self._call.can_be_stored and self._session.unsaved.is_followed
 
     @property
     def is_waiting(self) -> bool:
@@ -241,8 +241,8 @@ class Script:
     async def _wait(self, snapshot: "AsyncFutureSnapshot") -> "AsyncFutureSnapshot":
         """Wait until one of its calls has an answer. Return the snapshot to resume: after parking, a new one."""
         asked, at_work, call = snapshot.pending_call_ids, self.calls, self._call
-        if call is not None and (call.is_kept or call.state.stage is CallStage.PROMOTED):
-            if not call.is_kept:
+        if call is not None and (call.is_stored or call.state.stage is CallStage.PROMOTED):
+            if not call.is_stored:
                 await self._store_waiting(snapshot)
             elif self._queue:
                 await self._take_snapshot(snapshot)
@@ -252,7 +252,7 @@ class Script:
         at_work.begin(self._queue.take())
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, RECORD_SECONDS)
-        if not at_work.has_answer(asked) and call is not None and not call.is_kept:
+        if not at_work.has_answer(asked) and call is not None and not call.is_stored:
             await self._store_waiting(snapshot)  # now, because it needs a newer record once it continues
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, PARK_SECONDS)
@@ -264,7 +264,7 @@ class Script:
         if self._can_be_stored:
             await self._take_snapshot(snapshot)
             if self._call is not None:
-                await self._session.calls.keep_at_once(self._call)
+                await self._session.calls.store_with_key(self._call)
         resolve(self._was_stored, None)
 
     async def _park(self, snapshot: "AsyncFutureSnapshot", asked: list[int]) -> "AsyncFutureSnapshot":
@@ -305,8 +305,8 @@ class Script:
         )
 
     def _mark(self) -> None:
-        if self._call is not None and self._call.is_kept and self._call.call_id is not None:
-            self._session.unsaved.mark(self._call.kept_as, self._call.call_id)
+        if self._call is not None and self._call.is_stored and self._call.call_id is not None:
+            self._session.unsaved.mark(self._call.stored_as, self._call.call_id)
 
     async def _close(self) -> None:
         await self._execution.let_worker_go()

@@ -73,8 +73,8 @@ class Call:
     backend_task: BackendTask | None = None  # the task that the backend runs for the call
     is_unsent: bool = False  # stored as not sent, until a link sends it
     is_resumed: bool = False  # another process started it
-    is_kept: bool = False  # another process could resume it
-    kept_as: RecordKind = RecordKind.BACKEND_TASK  # the kind of its stored record
+    is_stored: bool = False  # another process could resume it
+    stored_as: RecordKind = RecordKind.BACKEND_TASK  # the kind of its stored record
 
     def __repr__(self) -> str:
         task = f" task={self.call_id}" if self.state.has_task else ""
@@ -90,15 +90,15 @@ class Call:
         return self.patience < IMPATIENT_SECONDS
 
     @property
-    def can_be_kept(self) -> bool:
+    def can_be_stored(self) -> bool:
         """Whether there is anything to resume from."""
-        return self.kept_as is not RecordKind.BACKEND_TASK or self.backend_task is not None or self.is_unsent
+        return self.stored_as is not RecordKind.BACKEND_TASK or self.backend_task is not None or self.is_unsent
 
     @property
     def server(self) -> str:
         return self.connection.spec.name
 
-    def let_go(self) -> None:
+    def release_memory(self) -> None:
         """Drop the runner and the large data of an ended call, which would form a reference cycle.
 
         The arguments of an undelivered result stay: an unread reply becomes a task with them.

@@ -48,7 +48,7 @@ from emceepee.wire.json_types import JsonObject
 log = EventLog("calls")
 PROGRESS_BYTES = 4 << 10
 RECORD_SECONDS = 0.1  # a call in flight for longer is stored
-_PROMISES = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # these answer a waiting caller with a task
+_PROMOTIONS = (BareEvent.PATIENCE_OVER, BareEvent.QUESTION_ASKED)  # these answer a waiting caller with a task
 
 
 class Calls:
@@ -120,7 +120,7 @@ class Calls:
         """Return the call that runs as this task."""
         return self._promoted.get(task_id)
 
-    def keep_undelivered(self, call: Call) -> None:
+    def store_undelivered(self, call: Call) -> None:
         """Keep the outcome as a finished task, because no client read the reply."""
         self._apply(call, BareEvent.REPLY_UNREAD)
 
@@ -134,39 +134,39 @@ class Calls:
             if task.is_kept_as(before):
                 return
         if task.outlives_link:
-            self.keep(call)
+            self.store(call)
 
-    def keep(self, call: Call) -> None:
+    def store(self, call: Call) -> None:
         """Store the call, if possible, so that another process can resume it if this one ends."""
         if not self._unsaved.is_followed:
             return
         if not self._sealing.is_loaded:
-            self._runners.spawn(self.keep_at_once(call), name="key")
-        elif self._sealing.sealer is not None and not call.state.has_ended and call.can_be_kept:
+            self._runners.spawn(self.store_with_key(call), name="key")
+        elif self._sealing.sealer is not None and not call.state.has_ended and call.can_be_stored:
             call_id = self.identify(call)
-            call.is_kept = True
+            call.is_stored = True
             if call.state.stage is CallStage.WAITING:
                 self._record(call_id, call)
-            self._unsaved.mark(call.kept_as, call_id)
+            self._unsaved.mark(call.stored_as, call_id)
 
-    async def keep_at_once(self, call: Call) -> None:
-        """Like `keep`, but load the sealing key first, so that the record is marked before the caller continues."""
+    async def store_with_key(self, call: Call) -> None:
+        """Like `store`, but load the sealing key first, so that the record is marked before the caller continues."""
         if self._unsaved.is_followed:
             await self._sealing.load()
             if self._sealing.is_loaded:  # if loading failed, store nothing: a later record could be outdated
-                self.keep(call)
+                self.store(call)
 
     async def store_before_send(self, call: Call) -> None:
         """Store a call that waits before it is sent, so that another process can send it."""
         call.is_unsent = True
-        await self.keep_at_once(call)
+        await self.store_with_key(call)
 
     async def mark_sent(self, call: Call) -> None:
         """Wait until the store records that the call may have been sent."""
         call.is_unsent = False
-        if call.is_kept and call.call_id is not None:
-            call.is_kept = False
-            self._unsaved.mark(call.kept_as, call.call_id)
+        if call.is_stored and call.call_id is not None:
+            call.is_stored = False
+            self._unsaved.mark(call.stored_as, call.call_id)
             await self._unsaved.save()
 
     def followed(self, server: str | None = None) -> list[Call]:
@@ -221,7 +221,7 @@ class Calls:
         for task_id in self._tasks.overdue(now):
             self._apply(self._promoted[task_id], BareEvent.TASK_EXPIRED)
 
-    def promise_no_tasks(self) -> None:
+    def end_promotion(self) -> None:
         """Stop promoting calls on timeouts and questions: the process and its tasks will stop soon.
 
         Waiting callers keep waiting until then.
@@ -240,21 +240,21 @@ class Calls:
     def detach_stored(self) -> None:
         """Stop following stored calls, which another process can continue."""
         for call in list(self._in_flight):
-            if call.is_kept:
+            if call.is_stored:
                 self._apply(call, BareEvent.CLIENT_GONE)
                 self._apply(call, BareEvent.LEFT_BEHIND)
 
     # Storage.
 
     @property
-    def has_kept(self) -> bool:
+    def has_stored(self) -> bool:
         """Whether another process could resume any of the calls."""
-        return any(call.is_kept for calls in (self._promoted, self._recorded) for call in calls.values())
+        return any(call.is_stored for calls in (self._promoted, self._recorded) for call in calls.values())
 
-    def kept(self, call_id: str) -> Call | None:
+    def find_stored(self, call_id: str) -> Call | None:
         """Return the call with that id if another process could resume it."""
         call = self._promoted.get(call_id) or self._recorded.get(call_id)
-        return call if call is not None and call.is_kept else None
+        return call if call is not None and call.is_stored else None
 
     def resume(
         self,
@@ -263,7 +263,7 @@ class Calls:
         *,
         params: JsonObject | None = None,
         backend_task: BackendTask | None = None,
-        kept_as: RecordKind = RecordKind.BACKEND_TASK,
+        stored_as: RecordKind = RecordKind.BACKEND_TASK,
     ) -> Call:
         """Resume a call that another process started. With `params`, the call was not sent yet."""
         call = Call(
@@ -278,13 +278,13 @@ class Calls:
             finished=asyncio.get_running_loop().create_future(),
             backend_task=backend_task,
             is_resumed=True,
-            is_kept=True,
-            kept_as=kept_as,
+            is_stored=True,
+            stored_as=stored_as,
             is_unsent=params is not None,
         )
         self._in_flight[call] = None
         self._promoted[task.task_id] = call
-        self._unsaved.mark(kept_as, task.task_id)
+        self._unsaved.mark(stored_as, task.task_id)
         call.runner = self._runners.spawn(self._run(call), name=f"resumed {task.method}")
         return call
 
@@ -315,7 +315,7 @@ class Calls:
 
     def _apply(self, call: Call, event: CallEvent) -> None:
         """Apply an event to a call. No other code changes a call's state."""
-        if self._is_stopping and event in _PROMISES:
+        if self._is_stopping and event in _PROMOTIONS:
             return
         call.state, effects = step(call.state, event)
         for effect in effects:
@@ -374,14 +374,14 @@ class Calls:
         if call.call_id is not None:
             self._forget_record(call)
             self._promoted.pop(call.call_id, None)
-            if call.is_kept:
-                self._unsaved.mark(call.kept_as, call.call_id)
+            if call.is_stored:
+                self._unsaved.mark(call.stored_as, call.call_id)
             self._questions.withdraw_of_call(call.call_id)
         if self._questions.is_any_open and isinstance(call.state.outcome, dict):
             self._questions.rule_out(call)
         if call.finished is not None:
             resolve(call.finished, None)
-        call.let_go()
+        call.release_memory()
 
     def _change_task(self, call: Call, event: CallEvent, effect: CallEffect) -> None:
         task_id = self.identify(call)

@@ -9,8 +9,8 @@ from emceepee.backends.dialer import Dialer
 from emceepee.clock import Clock
 from emceepee.sessions.call import Call, Callee
 from emceepee.sessions.logins.server_logins import ServerLogins
-from emceepee.sessions.results.kept_results import ResultStorage
 from emceepee.sessions.results.result_budget import ResultBudget
+from emceepee.sessions.results.stored_results import ResultStorage
 from emceepee.sessions.sealing_key import Sealing
 from emceepee.sessions.servers.registry import ServerRegistry
 from emceepee.state.events import EventBudget

@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from emceepee.state.events import Event, EventType, OutboxMark
-from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import Question, QuestionKind
+from emceepee.state.stored_result import StoredResult
 from emceepee.state.task import Task, TaskStatus
 from emceepee.state.timer import Timer, TimerStatus
 from emceepee.wire.codec import decode, encode
@@ -225,7 +225,7 @@ def read_timer(data: bytes) -> Timer:
     )
 
 
-def write_result(kept: KeptResult) -> bytes:
+def write_result(kept: StoredResult) -> bytes:
     return write(
         handle=kept.handle,
         size=kept.size,
@@ -235,9 +235,9 @@ def write_result(kept: KeptResult) -> bytes:
     )
 
 
-def read_result(data: bytes) -> KeptResult:
+def read_result(data: bytes) -> StoredResult:
     fields = read(data)
-    return KeptResult(
+    return StoredResult(
         handle=fields["handle"],
         size=fields["size"],
         chunks=fields["chunks"],

@@ -20,19 +20,19 @@ from emceepee.sessions.events.activity import Activity
 from emceepee.sessions.events.buffers import BufferBudget, ServerBuffers
 from emceepee.sessions.events.change_signal import ChangeSignal
 from emceepee.sessions.foreign_ids import why_foreign
-from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.parts import SessionParts
 from emceepee.sessions.questions.questions import Questions
 from emceepee.sessions.records import RecordKind, SessionProfile
-from emceepee.sessions.results.kept_results import KeptResults
+from emceepee.sessions.results.stored_results import StoredResults
 from emceepee.sessions.session_servers import SessionServers
+from emceepee.sessions.stored_task import StoredTask
 from emceepee.sessions.tasks import Tasks
 from emceepee.sessions.timers import Timers
 from emceepee.sessions.unsaved import Unsaved
 from emceepee.state.call_step import WAITING, WAITING_FOR_ANSWERS
 from emceepee.state.events import EventType
-from emceepee.state.kept_result import KeptResult
 from emceepee.state.session_key import SessionKey
+from emceepee.state.stored_result import StoredResult
 from emceepee.state.task import Task
 from emceepee.telemetry import spans
 from emceepee.telemetry.journal import NO_OWNER, Journal, SpanOwner
@@ -108,7 +108,7 @@ class Session:
         self.keys: frozenset[SessionKey] = frozenset()  # that lead to this session
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
-        self._results: KeptResults | None = None  # created with the first large result
+        self._results: StoredResults | None = None  # created with the first large result
         self.is_open = False  # whether its servers are known
         self.is_awake = False
         self.open_streams = 0  # streams that a caller is reading now
@@ -147,10 +147,10 @@ class Session:
         self.timers = Timers(context)
 
     @property
-    def results(self) -> KeptResults:
+    def results(self) -> StoredResults:
         """Large results, which callers read in parts."""
         if self._results is None:
-            self._results = KeptResults(
+            self._results = StoredResults(
                 self.session_id,
                 self._parts.large_results,
                 clock=self.clock,
@@ -164,7 +164,7 @@ class Session:
     def why_foreign(self, item_id: str) -> str | None:
         return why_foreign(item_id, self.profile)
 
-    def kept_result(self, handle: str) -> KeptResult | None:
+    def stored_result(self, handle: str) -> StoredResult | None:
         return None if self._results is None else self._results.find(handle)
 
     def __repr__(self) -> str:
@@ -204,7 +204,7 @@ class Session:
 
     def begin_stop(self) -> None:
         """Give running calls time to finish. Timeouts and questions no longer turn them into tasks."""
-        self.calls.promise_no_tasks()
+        self.calls.end_promotion()
 
     def stop(self) -> None:
         """Fail calls and tasks now, so that waiting callers get an answer."""
@@ -412,11 +412,11 @@ class Session:
     @property
     def due_at(self) -> datetime | None:
         """Return when the session needs work even if no caller asks, or None."""
-        if self.calls.has_kept:
+        if self.calls.has_stored:
             return self.profile.opened_at  # in the past: if this process ends, another must resume the calls at once
         return self.timers.next_firing
 
-    def resume_call(self, task: Task, kept: KeptTask) -> "asyncio.Future[None] | None":
+    def resume_call(self, task: Task, kept: StoredTask) -> "asyncio.Future[None] | None":
         """Resume a call that another process started. Return None if the server is gone or has another URL."""
         connection = self._connections.get(task.server)
         if connection is None or not kept.is_of(connection.spec):
@@ -428,4 +428,4 @@ class Session:
     def resume_script(self, task: Task, record: bytes) -> "asyncio.Future[None] | None":
         """Resume a script that another process started. Return None if that is not possible here."""
         script = None if self.scripts is None else self.scripts.restore(self, task, record)
-        return None if script is None else self.calls.resume(task, script, kept_as=RecordKind.SCRIPT).finished
+        return None if script is None else self.calls.resume(task, script, stored_as=RecordKind.SCRIPT).finished

@@ -254,7 +254,7 @@ class RequestContext:
         self.take_back_events()
         if self.call is not None:
             session, call = self.call
-            session.calls.keep_undelivered(call)
+            session.calls.store_undelivered(call)
 
     def cancel(self) -> None:
         """End the request, and its call with it, also if that is becoming a task in this very moment."""

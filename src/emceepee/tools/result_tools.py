@@ -10,7 +10,7 @@ from emceepee.codemode.values import excess
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.results.long_work import Now
 from emceepee.sessions.session import Session
-from emceepee.state.kept_result import KeptResult
+from emceepee.state.stored_result import StoredResult
 from emceepee.tools.declaration.declaration import Params, tool
 from emceepee.tools.declaration.hints import READS_RECORDS, found_by
 from emceepee.tools.excerpts.grep import LineSearch
@@ -86,7 +86,7 @@ async def read_result(params: ReadResult, session: Session) -> ResultPart:
     return cast(ResultPart, part | await _bytes(kept, offset, room, session))
 
 
-async def _bytes(kept: KeptResult, offset: int, room: int, session: Session) -> JsonObject:
+async def _bytes(kept: StoredResult, offset: int, room: int, session: Session) -> JsonObject:
     """From the beginning of the character at `offset` to the end of one."""
     first = max(min(offset, kept.size) - LONGEST_CHARACTER, 0)
     data = await session.results.read(kept, first, min(offset, kept.size) - first + room + LONGEST_CHARACTER)
@@ -99,14 +99,14 @@ async def _bytes(kept: KeptResult, offset: int, room: int, session: Session) -> 
     return shown | ({"nextOffset": first + end} if first + end < kept.size else {})
 
 
-async def _lines(pattern: str, kept: KeptResult, offset: int, room: int, session: Session) -> JsonObject:
+async def _lines(pattern: str, kept: StoredResult, offset: int, room: int, session: Session) -> JsonObject:
     regex = compile_line_pattern("grep", pattern)
     search = LineSearch(regex, start=offset, room=room, clock=session.clock)
     outcome = await search.run(session.results.parts(kept))
     return {"lines": outcome.matches} | ({} if outcome.next_offset is None else {"nextOffset": outcome.next_offset})
 
 
-async def _values(path: str, kept: KeptResult, offset: int, room: int, session: Session) -> JsonObject:
+async def _values(path: str, kept: StoredResult, offset: int, room: int, session: Session) -> JsonObject:
     steps = parse_path(path)
     if not kept.is_json:
         raise InvalidArguments("jsonpath: this result is no JSON object or list; use grep, or offset and limit.")

@@ -69,8 +69,8 @@ async def test_the_outcome_of_an_unread_reply_is_kept_as_a_finished_task() -> No
         calls, call = scene.session.calls, a_call(scene)
         calls.start(call)
         await calls.wait(call, 1)
-        calls.keep_undelivered(call)
-        calls.keep_undelivered(call)
+        calls.store_undelivered(call)
+        calls.store_undelivered(call)
         [task] = scene.session.tasks.all()
         assert (task.task_id, str(task.status), task.result) == (call.call_id, "completed", {"content": []})
         assert (await scene.session.tasks.wait_until_finished(task.task_id, 1)) is task

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from emceepee.sessions.results.kept_results import CHUNK_BYTES
+from emceepee.sessions.results.stored_results import CHUNK_BYTES
 from emceepee.state.limits import Limits
 from emceepee.tools import result_tools as results
 from emceepee.tools.excerpts import large_results
@@ -274,7 +274,7 @@ async def test_the_bytes_of_a_session_are_bounded() -> None:
     size = len(LINES.encode())
     async with a_scene(limits=Limits(result_bytes_per_session=2 * size + 10), one=ScriptedBackend()) as scene:
         handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(4)]
-        assert [scene.session.kept_result(handle) is not None for handle in handles] == [False, False, True, True]
+        assert [scene.session.stored_result(handle) is not None for handle in handles] == [False, False, True, True]
 
 
 async def test_handles_outlive_the_process_with_durable_state() -> None:
@@ -288,7 +288,7 @@ async def test_handles_outlive_the_process_with_durable_state() -> None:
         )
         (await place.backend.next_asked()).reply(content=[text(LINES)])
         handle = info(await calling)["handle"]
-        kept = session.kept_result(handle)
+        kept = session.stored_result(handle)
         assert kept is not None
         assert kept.is_stored
         assert kept.chunks == -(-kept.size // CHUNK_BYTES)

@@ -28,15 +28,15 @@ from emceepee.server.http.connection_records import (
     write_message,
 )
 from emceepee.sessions import records
-from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.records import ONLY, RecordKind, ServerRecord, SessionProfile, event_record_id
-from emceepee.sessions.results.kept_results import CHUNK_BYTES
+from emceepee.sessions.results.stored_results import CHUNK_BYTES
 from emceepee.sessions.secret_records import TOKENS, ServerKey
 from emceepee.sessions.servers.stored_configuration import write_configuration
+from emceepee.sessions.stored_task import StoredTask
 from emceepee.state.events import Event, EventType, OutboxMark
-from emceepee.state.kept_result import KeptResult
 from emceepee.state.question import ElicitationStatus, Question, QuestionKind
 from emceepee.state.session_key import KeyKind, SessionKey
+from emceepee.state.stored_result import StoredResult
 from emceepee.state.task import Task
 from emceepee.state.timer import Timer
 from emceepee.store.redis.connection.redis_address import parse_address
@@ -81,7 +81,7 @@ SCRIPT = KeptScript(
     computed=0.5,
     began_at=WRITTEN.isoformat(),
 )
-BACKEND_TASK = KeptTask(
+BACKEND_TASK = StoredTask(
     task=BackendTask(task_id="there", is_modern=True, token="t1"),
     url="https://example.org/mcp",
     session={"id": "there"},
@@ -167,7 +167,7 @@ def newer_records(sealer: Sealer) -> dict[RecordKey, bytes]:
     (working,) = (data for key, data in golden_records().items() if key.record_id == WORKING_ID)
     task = records.read_task(working)
     script = replace(task, task_id=SCRIPT_ID, server="emceepee", tool="codemode_execute", arguments={})
-    result = KeptResult(
+    result = StoredResult(
         handle=HANDLE, size=len(TEXT), chunks=len(CHUNKS), is_json=False, is_stored=True, created_at=WRITTEN
     )
 

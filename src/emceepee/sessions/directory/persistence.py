@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from emceepee.sessions import records
-from emceepee.sessions.kept_task import KeptTask
 from emceepee.sessions.records import RecordKind, SessionProfile, UnreadableRecord
 from emceepee.sessions.session import Session
+from emceepee.sessions.stored_task import StoredTask
 from emceepee.state.events import OutboxMark
 from emceepee.state.task import Task
 from emceepee.store.store import RecordKey
@@ -44,7 +44,7 @@ def write_record(session: Session, key: RecordKey, write_other: WriteOther) -> b
         case RecordKind.TIMER:
             return _written(records.write_timer, session.timers.find(record_id))
         case RecordKind.RESULT:
-            kept = session.kept_result(record_id)
+            kept = session.stored_result(record_id)
             return records.write_result(kept) if kept is not None and kept.is_stored else None
         case RecordKind.QUESTION:
             return _written(records.write_question, session.questions.find(record_id))
@@ -59,15 +59,15 @@ def _written(write: Callable[[T], bytes], value: T | None) -> bytes | None:
 
 
 def _sealed_task(session: Session, call_id: str) -> bytes | None:
-    call, sealer = session.calls.kept(call_id), session.sealing.sealer
-    kept = None if call is None else KeptTask.of(call)
+    call, sealer = session.calls.find_stored(call_id), session.sealing.sealer
+    kept = None if call is None else StoredTask.of(call)
     if kept is None or sealer is None:
         return None
     return sealer.seal(kept.to_bytes(), place=_place(session, RecordKind.BACKEND_TASK, call_id))
 
 
 def _sealed_script(session: Session, call_id: str) -> bytes | None:
-    call, sealer = session.calls.kept(call_id), session.sealing.sealer
+    call, sealer = session.calls.find_stored(call_id), session.sealing.sealer
     record = None if call is None or session.scripts is None else session.scripts.record(call)
     if record is None or sealer is None:
         return None
@@ -118,9 +118,9 @@ def restore(session: Session, stored: Mapping[RecordKey, bytes]) -> dict[RecordK
     return {key: data for key, data in stored.items() if key.kind in _OF_CONNECTIONS}
 
 
-def _kept_tasks(session: Session, stored: Mapping[str, bytes]) -> dict[str, KeptTask]:
+def _kept_tasks(session: Session, stored: Mapping[str, bytes]) -> dict[str, StoredTask]:
     """Return the tasks that can be resumed. The next commit deletes the others."""
-    return _read_all(KeptTask.from_bytes, _opened(session, RecordKind.BACKEND_TASK, stored))
+    return _read_all(StoredTask.from_bytes, _opened(session, RecordKind.BACKEND_TASK, stored))
 
 
 def _opened(session: Session, kind: RecordKind, stored: Mapping[str, bytes]) -> dict[str, bytes]:

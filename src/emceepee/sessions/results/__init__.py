@@ -1,5 +1,5 @@
 """Results that a session stores: those of finished tasks, and large ones behind a handle.
 
-May import the modules of `sessions`. `result_budget.py` is the budget of stored results, `kept_results.py` stores large
-results, and `long_work.py` runs conversions that take long in a thread.
+May import the modules of `sessions`. `result_budget.py` is the budget of stored results, `stored_results.py` has the
+large results, and `long_work.py` runs long conversions in a thread.
 """

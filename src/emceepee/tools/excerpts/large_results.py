@@ -13,7 +13,7 @@ import msgspec
 
 from emceepee.sessions.results.long_work import Now
 from emceepee.sessions.session import Session
-from emceepee.state.kept_result import KeptResult
+from emceepee.state.stored_result import StoredResult
 from emceepee.surface import call_to
 from emceepee.tools.content import LARGE_RESULT, MEDIA, CallResult, result_of, text_block
 from emceepee.tools.declaration.declaration import NO_MENTIONS, Mentions, OwnResult
@@ -152,7 +152,7 @@ def _lines(text: bytes) -> str:
     return f"text, {text.count(10) + 1} lines"
 
 
-def _next(kept: KeptResult, end: int | None) -> str:
+def _next(kept: StoredResult, end: int | None) -> str:
     if end is None:
         ways = 'jsonpath="$…" or grep="…" finds a part, offset and limit read bytes'
     else:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptResult:
+class StoredResult:
     """The metadata of a result; its text is in the store, or in memory if it is not stored."""
 
     handle: str

@@ -14,7 +14,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class KeptTask:
+class StoredTask:
     """The record is secret in full: its holder can impersonate emceepee at the backend."""
 
     task: BackendTask | None = None  # the backend's own task
@@ -23,7 +23,7 @@ class KeptTask:
     session: JsonObject | None  # emceepee's session at the backend
 
     @classmethod
-    def of(cls, call: Call) -> "KeptTask | None":
+    def of(cls, call: Call) -> "StoredTask | None":
         connection = call.connection
         target = connection.spec.target if isinstance(connection, Connection) else None
         if not isinstance(connection, Connection) or not isinstance(target, HttpTarget):
@@ -41,7 +41,7 @@ class KeptTask:
         return write(task=task, url=self.url, session=self.session, **unsent)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "KeptTask":
+    def from_bytes(cls, data: bytes) -> "StoredTask":
         """Raises: UnreadableRecord, KeyError, TypeError, ValueError."""
         fields = read(data)
         params = fields.get("params")

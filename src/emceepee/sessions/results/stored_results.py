@@ -13,8 +13,8 @@ from emceepee.sessions.records import RecordKind
 from emceepee.sessions.results.long_work import LongWork
 from emceepee.sessions.results.result_budget import ResultBudget
 from emceepee.sessions.unsaved import Unsaved
-from emceepee.state.kept_result import KeptResult
 from emceepee.state.limits import Limits
+from emceepee.state.stored_result import StoredResult
 from emceepee.store.memory_store import MemoryStore
 from emceepee.store.store import Store, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
@@ -31,7 +31,7 @@ class ResultStorage:
     budget: ResultBudget
     durable: Store | None = None
     memory: Store = field(default_factory=MemoryStore)
-    unwanted: list[tuple[str, KeptResult]] = field(default_factory=list)  # dropped results by session, to delete
+    unwanted: list[tuple[str, StoredResult]] = field(default_factory=list)  # dropped results by session, to delete
     parsing: LongWork = field(default_factory=LongWork)  # one whole text in memory at a time
     outlining: LongWork = field(default_factory=LongWork)
 
@@ -46,7 +46,7 @@ class ResultStorage:
         await _write(self.memory, session_id, handle, text)
         return False
 
-    def store_of(self, kept: KeptResult) -> Store:
+    def store_of(self, kept: StoredResult) -> Store:
         return self.durable if kept.is_stored and self.durable is not None else self.memory
 
     async def drop_unwanted(self) -> None:
@@ -54,7 +54,7 @@ class ResultStorage:
         for session_id, kept in unwanted:
             await self.drop(session_id, kept)
 
-    async def drop(self, session_id: str, kept: KeptResult) -> None:
+    async def drop(self, session_id: str, kept: StoredResult) -> None:
         try:
             await self.store_of(kept).drop_chunks(session_id, kept.handle, kept.chunks)
         except StoreUnavailable as error:  # it is deleted with its session
@@ -71,7 +71,7 @@ async def _write(store: Store, session_id: str, handle: str, text: bytes) -> boo
     return True
 
 
-class KeptResults:
+class StoredResults:
     """The large results of one session."""
 
     def __init__(
@@ -88,16 +88,16 @@ class KeptResults:
         self._why_foreign = why_foreign
         self._session_id, self._storage, self._unsaved, self._new_id = session_id, storage, unsaved, new_id
         self._clock, self._limits = clock, limits
-        self._kept: dict[str, KeptResult] = {}
+        self._kept: dict[str, StoredResult] = {}
         self.parsing, self.outlining = storage.parsing, storage.outlining
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def find(self, handle: str) -> KeptResult | None:
+    def find(self, handle: str) -> StoredResult | None:
         return self._kept.get(handle)
 
-    def get(self, handle: str) -> KeptResult:
+    def get(self, handle: str) -> StoredResult:
         """Raises: EmceepeeError."""
         kept = self._kept.get(handle)
         if kept is None:
@@ -111,13 +111,13 @@ class KeptResults:
             )
         return kept
 
-    async def keep(self, text: bytes, *, is_json: bool) -> KeptResult:
+    async def keep(self, text: bytes, *, is_json: bool) -> StoredResult:
         """Store the text, and return when it is written. Older results may be dropped to make room."""
         handle = self._new_id()
         if self._unsaved:
             await self._unsaved.save()  # a new session must be in the store before its chunks
         is_stored = await self._storage.write(self._session_id, handle, text, is_followed=self._unsaved.is_followed)
-        kept = KeptResult(
+        kept = StoredResult(
             handle=handle,
             size=len(text),
             chunks=-(-len(text) // CHUNK_BYTES),
@@ -134,7 +134,7 @@ class KeptResults:
         await self._storage.drop_unwanted()
         return kept
 
-    def _add(self, kept: KeptResult) -> None:
+    def _add(self, kept: StoredResult) -> None:
         self._kept[kept.handle] = kept
         self._storage.budget.keep(self, kept.handle, kept.size)
 
@@ -144,20 +144,20 @@ class KeptResults:
             self._unsaved.mark(RecordKind.RESULT, result_id)
             self._storage.unwanted.append((self._session_id, kept))
 
-    def restore(self, results: "list[KeptResult]") -> None:
+    def restore(self, results: "list[StoredResult]") -> None:
         for kept in sorted(results, key=lambda each: each.handle):
             self._add(kept)
 
     # Reading.
 
-    async def read(self, kept: KeptResult, offset: int, length: int) -> bytes:
+    async def read(self, kept: StoredResult, offset: int, length: int) -> bytes:
         """Raises: EmceepeeError."""
         first, skipped = divmod(offset, CHUNK_BYTES)
         last = -(-(offset + length) // CHUNK_BYTES)
         found = b"".join([part async for part in self.parts(kept, first, last)])
         return found[skipped : skipped + length]
 
-    async def read_whole(self, kept: KeptResult) -> bytearray:
+    async def read_whole(self, kept: StoredResult) -> bytearray:
         """Return the whole text without a second copy in memory. Raises: EmceepeeError."""
         whole, position = bytearray(kept.size), 0
         async for part in self.parts(kept):
@@ -165,7 +165,7 @@ class KeptResults:
             position += len(part)
         return whole
 
-    async def parts(self, kept: KeptResult, first: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+    async def parts(self, kept: StoredResult, first: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
         """Yield the text of the chunks from `first` to `end`, several chunks at a time. Raises: EmceepeeError."""
         store = self._storage.store_of(kept)
         end = kept.chunks if end is None else min(end, kept.chunks)
