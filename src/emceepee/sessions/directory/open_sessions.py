@@ -5,7 +5,7 @@ wait, and a reserved place makes it count toward the limits.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Protocol, Self
@@ -48,22 +48,21 @@ class KeyClaim:
     """
 
     def __init__(self, claims: "dict[SessionKey, KeyClaim]", keys: Iterable[SessionKey]) -> None:
-        self._claims, self._keys = claims, set[SessionKey]()
+        self._claims, self._keys = claims, set(keys)
         self._ended = asyncio.Event()
-        self.extend(keys)
+        claims.update(dict.fromkeys(self._keys, self))
 
-    def extend(self, keys: Iterable[SessionKey]) -> None:
+    def extend(self, keys: Collection[SessionKey]) -> None:
         """Claim more keys: those of the session that a claimed key led to."""
-        for key in keys:
-            self._keys.add(key)
-            self._claims[key] = self
+        self._keys.update(keys)
+        self._claims.update(dict.fromkeys(keys, self))
 
     def holds(self, key: SessionKey) -> bool:
         return self._claims.get(key) is self
 
     def end(self) -> None:
         for key in self._keys:
-            if self.holds(key):
+            if self._claims.get(key) is self:
                 del self._claims[key]
         self._keys.clear()
         self._ended.set()
@@ -197,8 +196,7 @@ class OpenSessions:
 
     def count_of(self, principal: str) -> int:
         """Return the number of the principal's sessions, including arriving ones."""
-        arriving = sum(owner == principal for owner in self._places.values())
-        return len(self._of_principals.get(principal, ())) + arriving
+        return len(self._of_principals.get(principal, ())) + list(self._places.values()).count(principal)
 
     def most_idle(self, principal: str) -> Session | None:
         """Return an unused session if there is one, otherwise the one idle longest. None if all are busy."""

@@ -29,6 +29,7 @@ log = EventLog("sessions")
 UNSAVED_RECORDS = 10_000  # of all sessions: while the store fails, unsaved changes must not fill the memory
 MOST_DUE = 100  # due sessions to load at once
 ASK_AGAIN_SECONDS = 0.5
+_SEALED = frozenset[str]({RecordKind.BACKEND_TASK, RecordKind.SCRIPT})  # their records are encrypted
 _UNREADABLE = "Stored sessions cannot be read just now. Try again later."
 
 
@@ -51,6 +52,8 @@ class SessionStorage:
     """Whether a session that is not open here may be stored."""
     is_shared = False
     """Whether other replicas may serve the same callers."""
+    is_sure = True
+    """Whether no other process can have taken over the sessions open here. If False, call `confirm`."""
     creates_atomically = False
     """Whether a new session exists only once the store confirms that its keys are free."""
 
@@ -143,11 +146,6 @@ class SessionStorage:
         """Delete expired sessions. A process without other replicas stores at most `most` sessions."""
 
     # Leases.
-
-    @property
-    def is_sure(self) -> bool:
-        """Whether no other process can have taken over the sessions open here. If False, call `confirm`."""
-        return True
 
     @property
     def is_in_doubt(self) -> bool:
@@ -287,7 +285,7 @@ class DurableStorage(SessionStorage):
     # Lease checks.
 
     @property
-    def is_sure(self) -> bool:
+    def is_sure(self) -> bool:  # type: ignore[override]  # every call reads it, so it is a constant without a store
         return self._store.is_sure
 
     @property
@@ -324,7 +322,7 @@ class DurableStorage(SessionStorage):
             return None  # the next sweep asks again
 
     async def restore(self, session: Session, stored: StoredSession) -> dict[RecordKey, bytes]:
-        if any(key.kind in (RecordKind.BACKEND_TASK, RecordKind.SCRIPT) for key in stored.records):
+        if not _SEALED.isdisjoint({key.kind for key in stored.records}):
             await session.sealing.load()
         self._saver.follow(session, stored)
         return restore(session, stored.records)
