@@ -70,7 +70,7 @@ class BackendLists:
             link,
             self._clock,
             tasks=self._tasks,
-            is_told_of_changes=self._subscriptions.is_told_of_changes,
+            receives_changes=self._subscriptions.receives_changes,
         )
 
     def compare_soon(self) -> None:

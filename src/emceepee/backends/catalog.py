@@ -48,17 +48,17 @@ class Catalog:
         clock: Clock,
         *,
         tasks: TaskOwner,
-        is_told_of_changes: Callable[[str], bool] = lambda _: False,
+        receives_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`is_told_of_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
+        """`receives_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
         self._link, self._clock, self._tasks = link, clock, tasks
-        self._is_told_of_changes = is_told_of_changes
-        self._kept: dict[ListKind, _Listing] = {}
+        self._is_told_of_changes = receives_changes
+        self._listings: dict[ListKind, _Listing] = {}
         self._fetches: dict[ListKind, asyncio.Future[_Listing]] = {}
 
     def known(self, kind: ListKind) -> list[JsonObject] | None:
         """Return the cached entries without asking the backend, or None."""
-        kept = self._kept.get(kind)
+        kept = self._listings.get(kind)
         return kept.items if kept else None
 
     async def entries(self, kind: ListKind) -> list[JsonObject]:
@@ -67,7 +67,7 @@ class Catalog:
         Raises:
             RpcError, LinkError
         """
-        kept = self._kept.get(kind)
+        kept = self._listings.get(kind)
         return kept.items if kept is not None and self._is_good(kind, kept) else (await self._listing(kind)).items
 
     async def _listing(self, kind: ListKind) -> _Listing:
@@ -86,12 +86,12 @@ class Catalog:
         """Drop the lists that a change notification names. A fetch in progress is not cached."""
         for kind in ListKind:
             if kind.changed == method:
-                self._kept.pop(kind, None)
+                self._listings.pop(kind, None)
                 self._fetches.pop(kind, None)
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
         """Return the headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
-        listing = self._kept.get(ListKind.TOOLS) or await self._listing(ListKind.TOOLS)
+        listing = self._listings.get(ListKind.TOOLS) or await self._listing(ListKind.TOOLS)
         header_map = listing.header_maps.get(tool)
         return param_headers(header_map, arguments) if header_map else {}
 
@@ -109,7 +109,7 @@ class Catalog:
         else:
             coming.set_result(listing)
             if self._fetches.get(kind) is coming:
-                self._kept[kind] = listing
+                self._listings[kind] = listing
         finally:
             if self._fetches.get(kind) is coming:
                 del self._fetches[kind]

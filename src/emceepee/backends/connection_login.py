@@ -27,16 +27,16 @@ class ConnectionLogin:
     @property
     def url(self) -> str | None:
         """The URL that a person is asked to open, if the server currently needs a login."""
-        return None if self._asked is None else self._asked.opens
+        return None if self._prompt is None else self._prompt.opens
 
     @property
     def issuer(self) -> str | None:
         """The authorization server that the login is for."""
-        return None if self._asked is None else self._asked.issuer
+        return None if self._prompt is None else self._prompt.issuer
 
     @property
-    def _asked(self) -> AskPerson | None:
-        return None if self.authorizer is None else self.authorizer.asked_person
+    def _prompt(self) -> AskPerson | None:
+        return None if self.authorizer is None else self.authorizer.login_prompt
 
     @property
     def trouble(self) -> str | None:

@@ -197,7 +197,7 @@ class Dialer:
         if known is not None:
             try:
                 link = await self._dial(spec, listener, NegotiationTerms(known, capabilities), caller, resumption)
-                return self._observed(spec, link)
+                return self._add_observer(spec, link)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
                 if not is_no_verdict or known != "legacy":  # an older server may end because of the probe
@@ -213,9 +213,9 @@ class Dialer:
                 raise end from None  # it is no older server: its first error explains more
         if spec.mode == "auto":
             self.eras.learn(spec.target, link.facts)
-        return self._observed(spec, link)
+        return self._add_observer(spec, link)
 
-    def _observed(self, spec: BackendSpec, link: Link) -> Link:
+    def _add_observer(self, spec: BackendSpec, link: Link) -> Link:
         if self._observer is None:
             return link
         return ObservedLink(link, callee_of(spec), self._observer, self._clock)
@@ -308,7 +308,7 @@ class Dialer:
         """Return a client for one link only, because headers and cookies belong to one caller. Raises: LinkError."""
         access = None
         if caller.access is not None:
-            access = TokenAccess(caller.access, self._clock, is_asking_on_get=is_sse)
+            access = TokenAccess(caller.access, self._clock, logs_in_on_get=is_sse)
         headers = AGENT | target.headers
         try:
             return HttpClient(
@@ -345,7 +345,9 @@ class _Caller(NamedTuple):
 
 
 def _with_caller(target: HttpTarget, caller: _Caller) -> HttpTarget:
-    caller_headers = {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.tells_session else {}
+    caller_headers = (
+        {CALLER_HEADER: caller.caller_id} if caller.caller_id is not None and target.sends_session_id else {}
+    )
     return replace(target, owner=caller.principal, headers=target.headers | caller_headers)
 
 

@@ -72,7 +72,7 @@ class HttpTarget:
     url: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
-    tells_session: bool = True  # whether the server gets the Emceepee-Session-Id header
+    sends_session_id: bool = True  # whether the server gets the Emceepee-Session-Id header
     tls: TlsSettings | None = None
     is_public: bool = field(default=False, compare=False)  # connect only to public internet addresses
     is_guarded: bool = field(default=False, compare=False)  # the operator's policy applies, also to logins
@@ -291,7 +291,7 @@ class ServerEntry(BaseModel):
             sends_header = self.sessionHeader is not False
             oauth = None if self.oauth is None else self.oauth.settings()
             return HttpTarget(
-                url=self.url, headers=self.headers or {}, kind=kind, tells_session=sends_header, oauth=oauth
+                url=self.url, headers=self.headers or {}, kind=kind, sends_session_id=sends_header, oauth=oauth
             )
         assert self.command is not None  # _one_target guarantees it
         return StdioTarget(
@@ -309,7 +309,7 @@ def entry_of(spec: BackendSpec) -> ServerEntry:
     if isinstance(target, HttpTarget):
         where: JsonObject = {"url": target.url, "headers": target.headers or None}
         where |= {"type": None if target.kind == "any" else target.kind}
-        where |= {"sessionHeader": None if target.tells_session else False}
+        where |= {"sessionHeader": None if target.sends_session_id else False}
         where |= {"oauth": None if target.oauth is None else oauth_entry_of(target.oauth)}
     else:
         assert isinstance(target, StdioTarget)  # an unusable one exists only in a file, and is never written

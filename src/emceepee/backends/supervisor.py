@@ -350,7 +350,7 @@ class Supervisor:
             wants_login = isinstance(error, NoAccess) and error.wants_person
             self._dial_failed(
                 self._words(error),
-                is_final=self._is_hopeless(error),
+                is_final=self._is_permanent(error),
                 wants_login=wants_login,
                 tries_on_use=isinstance(error, NoRoom),
             )
@@ -407,7 +407,7 @@ class Supervisor:
         finally:
             self._last_process = link.process()
 
-    def _is_hopeless(self, error: Exception) -> bool:
+    def _is_permanent(self, error: Exception) -> bool:
         """Return whether a retry is pointless: a missing program will still be missing a second later."""
         is_unreachable = isinstance(error, LinkError) and error.failure is LinkFailure.UNREACHABLE
         return is_unreachable and isinstance(self._spec.target, StdioTarget)

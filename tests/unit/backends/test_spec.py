@@ -139,6 +139,6 @@ def test_an_address_whose_host_or_port_cannot_be_read_is_refused(url: str) -> No
 
 
 def test_a_spec_says_whether_its_server_is_told_the_caller() -> None:
-    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test", tells_session=False))
+    spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test", sends_session_id=False))
     assert isinstance(spec.target, HttpTarget)
-    assert not spec.target.tells_session
+    assert not spec.target.sends_session_id

@@ -32,7 +32,7 @@ from emceepee.backends.links.client_messages import (
     outcome,
     request_message,
 )
-from emceepee.backends.links.inbound import Inbound
+from emceepee.backends.links.inbound_messages import InboundMessages
 from emceepee.backends.negotiation import Envelopes, NegotiationTerms, envelope, has_ended, negotiate
 from emceepee.backends.tasks.task_messages import TASK_METHODS
 from emceepee.clock import Clock
@@ -66,7 +66,7 @@ class HttpLink(LinkLifetime):
         super().__init__()
         self._tasks = TaskOwner("http-link")
         self._wire = HttpWire(http, clock=clock, largest=largest)
-        self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
+        self._inbound = InboundMessages(listener, self._tasks, self._reply, most=most_requests)
         self._envelopes: Envelopes | None = None  # the 2026-07-28 era's `_meta`; None in the handshake era
         self._numbers = request_numbers()
         self._in_flight: dict[asyncio.Task[Any], bool] = {}  # requests; True: cancelled by the close

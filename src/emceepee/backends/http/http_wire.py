@@ -141,7 +141,7 @@ class HttpWire:
                         if number:
                             await let_others_run()
                         for event in parser.feed(part):
-                            if isinstance(message := _decoded(event.data), dict):
+                            if isinstance(message := _decode_event(event.data), dict):
                                 yield message
             except ResponseTooLarge as error:
                 stream.close()
@@ -215,7 +215,7 @@ class HttpWire:
                 if number:
                     await let_others_run()
                 for event in parser.feed(part):
-                    if isinstance(message := _decoded(event.data), dict):
+                    if isinstance(message := _decode_event(event.data), dict):
                         yield message
 
     def _is_trouble(self, response: HttpResponse) -> bool:
@@ -248,7 +248,7 @@ class HttpWire:
             if response.status == 200:
                 backoff.mark_opened()
                 return response
-            raise _not_taken_up(await self._refusal(response))
+            raise _resume_error(await self._refusal(response))
         raise LinkError(LinkFailure.UNREACHABLE, "the stream was cut and could not be taken up again")
 
     async def _open_beside(self, cursor: Cursor) -> HttpResponse | None:
@@ -289,14 +289,14 @@ class HttpWire:
         if self.session_id and is_whole and status_says_session_lost(status, words, message):
             return session_lost(status)
         if status == UNAUTHORIZED:
-            return refused(status, (words + through_proxy(self._http)).strip())
+            return refused(status, (words + proxy_note(self._http)).strip())
         if message is not None and answered is not None:
             key = message.get("id")
             if number is not None and not names_request(key, number) and not names_none(key):
                 return misdirected(key)
             return RpcError(answered, status=status)
         reason = redirect_words(self.url, response) if 300 <= status < 400 else words
-        return refused(status, (reason + through_proxy(self._http)).strip())
+        return refused(status, (reason + proxy_note(self._http)).strip())
 
 
 def broken(url: str, error: HttpFailure) -> LinkError:
@@ -313,7 +313,7 @@ def refused(status: int, reason: str) -> LinkError:
     return LinkError(LinkFailure.REFUSED, words, status=status)
 
 
-def through_proxy(http: HttpClient) -> str:
+def proxy_note(http: HttpClient) -> str:
     """Return a note about a forwarding proxy, whose refusals look like the server's."""
     proxy = http.forwarding_proxy
     return "" if proxy is None else f" (through the proxy {proxy}, whose answer this may be)"
@@ -332,7 +332,7 @@ def session_lost(status: int = 200) -> LinkError:
     return LinkError(LinkFailure.SESSION_LOST, words, status=status, may_have_run=False)
 
 
-def _not_taken_up(refusal: RpcError | LinkError) -> LinkError:
+def _resume_error(refusal: RpcError | LinkError) -> LinkError:
     """Return the error for a request whose stream cannot be resumed. The request may have run despite the refusal."""
     is_lost = isinstance(refusal, LinkError) and refusal.failure is LinkFailure.SESSION_LOST
     failure = LinkFailure.SESSION_LOST if is_lost else LinkFailure.UNREACHABLE
@@ -354,7 +354,7 @@ async def best_effort(work: Awaitable[Any], *, what: str, within: float = BEST_E
         logger.debug("%s failed: %s", what, error)
 
 
-def _decoded(data: bytes) -> Any:
+def _decode_event(data: bytes) -> Any:
     try:
         return decode(data)
     except ValueError as error:
@@ -364,7 +364,7 @@ def _decoded(data: bytes) -> Any:
 
 def _rpc_message(body: bytes) -> JsonObject | None:
     """Return the JSON-RPC message in the body of an error response, or None if the body is anything else."""
-    message = _decoded(body) if body.lstrip().startswith(b"{") else None
+    message = _decode_event(body) if body.lstrip().startswith(b"{") else None
     if not isinstance(message, dict):
         return None
     return message if "jsonrpc" in message or _rpc_error(message) is not None else None

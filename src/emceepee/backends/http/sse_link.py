@@ -4,7 +4,7 @@ import asyncio
 from contextlib import closing
 
 from emceepee.backends.http.event_stream import Cursor, EventParser, turns
-from emceepee.backends.http.http_wire import BEST_EFFORT_SECONDS, best_effort, broken, refused, through_proxy
+from emceepee.backends.http.http_wire import BEST_EFFORT_SECONDS, best_effort, broken, proxy_note, refused
 from emceepee.backends.http.redirects import redirect_words, send
 from emceepee.backends.http1.http_client import HttpClient
 from emceepee.backends.http1.http_failures import HttpFailure
@@ -49,7 +49,7 @@ class SseLink(DuplexLink):
                     is_elsewhere = 300 <= response.status < 400
                     kind = f"{response.content_type} is no event stream"
                     reason = redirect_words(self._http.url, response, "GET") if is_elsewhere else kind
-                    refusal = refused(response.status, reason + through_proxy(self._http))
+                    refusal = refused(response.status, reason + proxy_note(self._http))
                     self.end(_lost(str(refusal)), refusal)
                     return
                 parser = EventParser(Cursor(), largest=self._largest)

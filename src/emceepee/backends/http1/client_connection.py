@@ -25,7 +25,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from emceepee.backends.http1.connect_errors import MAY_WANT_CERTIFICATE, alert_words
 from emceepee.backends.http1.http_failures import HttpFailure, NoResponse, NotConnected, ResponseTooLarge
-from emceepee.backends.http1.inflate import inflater_for
+from emceepee.backends.http1.inflater import inflater_for
 from emceepee.backends.http1.response import UNREAD_BYTES, HttpResponse
 from emceepee.clock import Handle
 

@@ -13,9 +13,9 @@ WAIT_SECONDS = 10.0
 
 
 class SlotHolder(Protocol):
-    """The connections to one origin. `taken` is the number of slots that they occupy."""
+    """The connections to one origin. `occupied` is the number of slots that they occupy."""
 
-    taken: int
+    occupied: int
 
 
 H = TypeVar("H", bound=SlotHolder)
@@ -34,7 +34,7 @@ class ConnectionSlots(Generic[H, C]):
     def __init__(self, clock: Clock, *, per_origin: int, in_all: int, make_room: Callable[[], None]) -> None:
         self._clock, self._per_origin, self._in_all, self._make_room = clock, per_origin, in_all, make_room
         self._waiting: deque[_Waiting[H, C]] = deque()
-        self.taken = 0
+        self.occupied = 0
 
     async def take(self, holder: H, put_back: Callable[[C], None]) -> C | None:
         """Reserve a slot, or return a connection that became free during the wait. Raises: NotConnected.
@@ -45,7 +45,7 @@ class ConnectionSlots(Generic[H, C]):
         if self._has_room(holder):
             self._occupy(holder)
             return None
-        if holder.taken < self._per_origin:
+        if holder.occupied < self._per_origin:
             self._make_room()
         waiting: _Waiting[H, C] = _Waiting(holder, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
@@ -65,8 +65,8 @@ class ConnectionSlots(Generic[H, C]):
 
     def leave(self, holder: H) -> None:
         """Free the slot of a connection that has closed or failed to open."""
-        holder.taken -= 1
-        self.taken -= 1
+        holder.occupied -= 1
+        self.occupied -= 1
         for waiting in self._waiting:
             if self._has_room(waiting.holder):
                 self._waiting.remove(waiting)
@@ -86,16 +86,16 @@ class ConnectionSlots(Generic[H, C]):
     @property
     def is_wanted(self) -> bool:
         """Whether closing a connection to any origin would help a waiting caller."""
-        return any(waiting.holder.taken < self._per_origin for waiting in self._waiting)
+        return any(waiting.holder.occupied < self._per_origin for waiting in self._waiting)
 
     def _has_room(self, holder: H) -> bool:
-        return holder.taken < self._per_origin and self.taken < self._in_all
+        return holder.occupied < self._per_origin and self.occupied < self._in_all
 
     def _occupy(self, holder: H) -> None:
-        holder.taken += 1
-        self.taken += 1
+        holder.occupied += 1
+        self.occupied += 1
 
     def _reason(self, holder: H) -> str:
-        if holder.taken >= self._per_origin:
-            return f"{holder.taken} connections to it are in use, which is the limit (connections_per_origin)"
-        return f"{self.taken} connections to servers are in use, which is the limit (connections_in_all)"
+        if holder.occupied >= self._per_origin:
+            return f"{holder.occupied} connections to it are in use, which is the limit (connections_per_origin)"
+        return f"{self.occupied} connections to servers are in use, which is the limit (connections_in_all)"

@@ -96,7 +96,7 @@ class HttpClient:
         self._fields |= {name.lower(): value for name, value in headers.items() if name.lower() not in HOP_BY_HOP}
         if proxy is not None and proxy.credentials is not None:
             self._fields["proxy-authorization"] = proxy.credentials
-        encoded(self._fields)
+        encode_headers(self._fields)
         self._heads: dict[str, bytes] = {}  # by method: the request line and the constant headers
 
     def at(self, url: str) -> "HttpClient":
@@ -126,7 +126,7 @@ class HttpClient:
         if value is None:
             self._fields.pop(name, None)
         else:
-            encoded({name: value})
+            encode_headers({name: value})
             self._fields[name] = value
         self._heads.clear()
 
@@ -191,14 +191,14 @@ class HttpClient:
         # A forwarding proxy needs the absolute URL in the request line to find the host.
         whole = f"http://{self._address.authority}" if self.forwarding_proxy is not None else ""
         line = f"{method} {whole}{self._address.target} HTTP/1.1\r\n".encode("ascii")
-        head = self._heads[method] = line + encoded(self._fields)
+        head = self._heads[method] = line + encode_headers(self._fields)
         return head
 
     def _head_with(self, head: bytes, headers: Mapping[str, str]) -> bytes:
         if self._fields.keys().isdisjoint(headers):
-            return head + encoded(headers)
+            return head + encode_headers(headers)
         line, _, _ = head.partition(b"\r\n")
-        return line + b"\r\n" + encoded(self._fields | dict(headers))
+        return line + b"\r\n" + encode_headers(self._fields | dict(headers))
 
     def _with_cookies(self, headers: Mapping[str, str]) -> dict[str, str]:
         configured = headers.get("cookie") or self._fields.get("cookie")
@@ -207,7 +207,7 @@ class HttpClient:
         return {**headers, "cookie": both} if both else dict(headers)
 
 
-def encoded(fields: Mapping[str, str]) -> bytes:
+def encode_headers(fields: Mapping[str, str]) -> bytes:
     """Return the encoded lines of a header block.
 
     Raises:

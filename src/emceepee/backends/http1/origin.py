@@ -44,7 +44,9 @@ class Address:
         if is_unix_url(url):
             path, target = _unix_parts(url)
             origin = HttpOrigin.of_socket(path)
-            return cls(origin=origin, authority=_UNIX_HOST, target=_quoted(urlsplit(_HERE + target)), credentials=None)
+            return cls(
+                origin=origin, authority=_UNIX_HOST, target=_quoted_target(urlsplit(_HERE + target)), credentials=None
+            )
         parts = urlsplit(url)
         if parts.scheme not in _PORTS or not parts.hostname:
             raise ValueError("the address has no host, or is not one of http or https")
@@ -56,7 +58,7 @@ class Address:
         return cls(
             origin=HttpOrigin(parts.scheme == "https", host, port),
             authority=authority(host, port if port != _PORTS[parts.scheme] else None),
-            target=_quoted(parts),
+            target=_quoted_target(parts),
             credentials=basic_credentials(parts),
         )
 
@@ -95,7 +97,7 @@ def _unix_parts(url: str) -> tuple[str, str]:
     return path, target
 
 
-def _quoted(parts: SplitResult) -> str:
+def _quoted_target(parts: SplitResult) -> str:
     target = quote(parts.path or "/", safe=_SENT_AS_THEY_ARE)
     return f"{target}?{quote(parts.query, safe=_SENT_AS_THEY_ARE)}" if parts.query else target
 

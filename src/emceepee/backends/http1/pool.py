@@ -141,7 +141,7 @@ class OriginPool:
 
     def __init__(self, pool: ConnectionPool, key: PoolKey) -> None:
         self._pool, self._key = pool, key
-        self.taken = 0  # occupied slots
+        self.occupied = 0
         self._idle: list[ClientConnection] = []
 
     @property

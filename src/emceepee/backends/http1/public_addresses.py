@@ -26,7 +26,7 @@ def is_public(address: str) -> bool:
         found = ip_address(address.partition("%")[0])
     except ValueError:
         return False
-    inner = _embedded(found) if isinstance(found, IPv6Address) else None
+    inner = _embedded_address(found) if isinstance(found, IPv6Address) else None
     if inner is not None:
         return _is_public(inner)
     return _is_public(found)
@@ -38,7 +38,7 @@ def _is_public(address: IPv4Address | IPv6Address) -> bool:
     return not any(address in network for network in _SPECIAL if network.version == address.version)
 
 
-def _embedded(address: IPv6Address) -> IPv4Address | None:
+def _embedded_address(address: IPv6Address) -> IPv4Address | None:
     number = int(address)
     if address in _MAPPED or address in _TRANSLATED:
         return IPv4Address(number & 0xFFFF_FFFF)

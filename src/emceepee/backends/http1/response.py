@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
-from emceepee.backends.http1.inflate import Inflater
+from emceepee.backends.http1.inflater import Inflater
 from emceepee.clock import Handle
 
 UNREAD_BYTES = 256 << 10  # buffer limit for an unread body; beyond it, backpressure pauses the server

@@ -20,7 +20,7 @@ from emceepee.backends.links.client_messages import (
     request_message,
     unreadable,
 )
-from emceepee.backends.links.inbound import Inbound
+from emceepee.backends.links.inbound_messages import InboundMessages
 from emceepee.backends.negotiation import Envelopes, NegotiationTerms, envelope, negotiate
 from emceepee.futures import reject
 from emceepee.ids import request_numbers
@@ -49,7 +49,7 @@ class DuplexLink(LinkLifetime, ABC):
         super().__init__()
         self._listener = listener
         self._tasks = TaskOwner(name)
-        self._inbound = Inbound(listener, self._tasks, self._reply, most=most_requests)
+        self._inbound = InboundMessages(listener, self._tasks, self._reply, most=most_requests)
         self._numbers = request_numbers()
         self._waiting: dict[int, _Waiting] = {}
         self._ended: LinkError | None = None

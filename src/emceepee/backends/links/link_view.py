@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from emceepee.backends.link import Link, LinkError, LinkFailure, LinkLifetime, Listener, ServerFacts
-from emceepee.backends.links.shared_access import ASKING
+from emceepee.backends.links.shared_access import CURRENT_SOURCE
 from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.tasks.own_tasks import OwnTasks
 from emceepee.state.connection.connection_state import CLOSED, LinkEnd, LinkEndKind
@@ -112,7 +112,7 @@ class LinkView(LinkLifetime):
     async def _request(
         self, method: str, params: JsonObject | None, origin: object | None, headers: Mapping[str, str] | None
     ) -> JsonObject:
-        ASKING.set(self.access)
+        CURRENT_SOURCE.set(self.access)
         answer = await self._shared.ask(self, method, params or {})
         if answer is not None:
             return answer

@@ -14,7 +14,7 @@ from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.oauth.tokens import TokenSet, TokenSlot
 
 # The session whose request the current task serves. If a login is required, this session gets to log in.
-ASKING: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
+CURRENT_SOURCE: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
 
 
 class LinkUser(Protocol):
@@ -29,30 +29,30 @@ class SharedAccess:
 
     def __init__(self, users: Iterable[LinkUser]) -> None:
         self._users = users
-        self.last_out: TokenSource | None = None  # its token ends the server's session after all have left
+        self.last_source: TokenSource | None = None  # its token ends the server's session after all have left
 
     @property
     def slot(self) -> TokenSlot:
         """The principal's tokens: every session has the same slot."""
-        found = next(iter(self._present()), self.last_out)
+        found = next(iter(self._sources()), self.last_source)
         return TokenSlot() if found is None else found.slot
 
     def renew_soon(self, stale: TokenSet) -> None:
-        self._asking().renew_soon(stale)
+        self._current_source().renew_soon(stale)
 
     async def renew(self, stale: TokenSet) -> Renewal:
-        return await self._asking().renew(stale)
+        return await self._current_source().renew(stale)
 
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
-        await self._asking().log_in(demand, stale)
+        await self._current_source().log_in(demand, stale)
 
-    def _present(self) -> Iterable[TokenSource]:
+    def _sources(self) -> Iterable[TokenSource]:
         return (user.access for user in self._users if user.access is not None)
 
-    def _asking(self) -> TokenSource:
+    def _current_source(self) -> TokenSource:
         """Return the requesting session. For the link's own requests, return any session. Raises: NoAccess."""
-        present, asking = list(self._present()), ASKING.get()
-        found = asking if asking in present else next(iter(present), self.last_out)
+        present, asking = list(self._sources()), CURRENT_SOURCE.get()
+        found = asking if asking in present else next(iter(present), self.last_source)
         if found is None:
             raise NoAccess("it wants a login, and nobody is here to log in")
         return found

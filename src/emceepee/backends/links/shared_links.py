@@ -14,7 +14,7 @@ from contextlib import suppress
 from emceepee.backends.backend_task import BackendTask
 from emceepee.backends.link import Link, LinkError, LinkFailure, Listener, NoAccess, RpcError
 from emceepee.backends.links.link_view import CallOrigin, LinkView
-from emceepee.backends.links.shared_access import ASKING, SharedAccess
+from emceepee.backends.links.shared_access import CURRENT_SOURCE, SharedAccess
 from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.spec import BackendSpec
 from emceepee.backends.tasks.own_tasks import PROGRESS, OwnTasks, named_task
@@ -63,7 +63,7 @@ class SharedLinks:
     def _find(self, spec: BackendSpec, principal: str, open_link: Open) -> "SharedLink":
         key = (principal, spec.name)
         shared = self._known.get(key)
-        if shared is None or shared.is_over or shared.spec != spec:
+        if shared is None or shared.is_retired or shared.spec != spec:
             shared = self._known[key] = SharedLink(spec, open_link, lambda gone: self._forget(key, gone))
         return shared
 
@@ -92,10 +92,10 @@ class SharedLink:
         self._changing = asyncio.Lock()  # serializes requests on behalf of all
         self._level: str | None = None  # as last sent to the server
         self._link: Link | None = None
-        self.is_over = False
+        self.is_retired = False
 
     def __repr__(self) -> str:
-        return f"<SharedLink {self.spec.name} views={len(self._views)}{' over' if self.is_over else ''}>"
+        return f"<SharedLink {self.spec.name} views={len(self._views)}{' over' if self.is_retired else ''}>"
 
     # Users.
 
@@ -118,16 +118,16 @@ class SharedLink:
         if failure is not None:
             raise failure
         view.facts = self.live.facts
-        if self.is_over:
+        if self.is_retired:
             raise LinkError(LinkFailure.CLOSED, "the connection was lost", may_have_run=False)
 
     async def _open(self, access: TokenSource | None) -> Exception | None:
         """Open the link. Return the error if that fails."""
-        ASKING.set(access)
+        CURRENT_SOURCE.set(access)
         try:
             link = self._link = await self._open_link(self, self._access)
         except (RpcError, LinkError) as error:
-            self._be_over()
+            self._retire()
             return error
         link.closed.add_done_callback(lambda closed: self._end_views(closed.result()))
         return None
@@ -138,11 +138,11 @@ class SharedLink:
             return
         del self._views[view]
         if self._views:
-            if not self.is_over and (view.uris or view.level):
-                self._tasks.spawn(self._let_go(view.uris), name="let go")
+            if not self.is_retired and (view.uris or view.level):
+                self._tasks.spawn(self._undo_settings(view.uris), name="let go")
             return
-        self._access.last_out = view.access
-        self._be_over()
+        self._access.last_source = view.access
+        self._retire()
         if self._opening is not None and not self._opening.done():
             self._opening.cancel()
             await asyncio.wait({self._opening})
@@ -151,18 +151,18 @@ class SharedLink:
         await self._tasks.close(within=CLOSE_LINK_SECONDS)
 
     def replace(self, end: LinkEnd) -> None:
-        self._be_over()
+        self._retire()
         if self._link is not None:
             self._link.end(end)
 
     def _end_views(self, end: LinkEnd) -> None:
-        self._be_over()
+        self._retire()
         for view in list(self._views):
             view.end(end)
 
-    def _be_over(self) -> None:
+    def _retire(self) -> None:
         """Retire this link: new users get another one."""
-        self.is_over = True
+        self.is_retired = True
         self._on_over(self)
 
     # Requests on behalf of all.
@@ -173,7 +173,7 @@ class SharedLink:
         async with self._changing:
             if method == SET_LEVEL:
                 view.level = str(params.get("level"))
-                await self._tell_level()
+                await self._send_level()
                 return {}
             uri = str(params.get("uri"))
             is_needed = self._is_followed(uri)
@@ -185,11 +185,11 @@ class SharedLink:
             view.uris.add(uri)
             return answer
 
-    async def _let_go(self, uris: set[str]) -> None:
+    async def _undo_settings(self, uris: set[str]) -> None:
         """Undo the settings of a session that has left, unless others need them."""
         with suppress(RpcError, LinkError):
             async with self._changing:
-                await self._tell_level()
+                await self._send_level()
                 for uri in uris:
                     if not self._is_followed(uri):
                         await self.live.request(UNSUBSCRIBE, {"uri": uri})
@@ -202,7 +202,7 @@ class SharedLink:
         if (level := self._lowest()) is not None:
             self.live.set_log_level(level)
 
-    async def _tell_level(self) -> None:
+    async def _send_level(self) -> None:
         level = self._lowest()
         if level is None or level == self._level:
             return
@@ -234,10 +234,10 @@ class SharedLink:
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
         whose = origin if isinstance(origin, CallOrigin) else None
-        for view in self._concerned(method, params, whose):
+        for view in self._recipients(method, params, whose):
             view.listener.handle_notification(method, params, _call_of(whose, view))
 
-    def _concerned(self, method: str, params: JsonObject, origin: CallOrigin | None) -> list[LinkView]:
+    def _recipients(self, method: str, params: JsonObject, origin: CallOrigin | None) -> list[LinkView]:
         # Before 2026-07-28, a change may be reported on the stream of any session's call.
         if origin is None or not self.live.facts.is_modern:
             if method.endswith("/list_changed"):

@@ -63,7 +63,7 @@ class Subscriptions:
         self._wants_lists = False
         self.uris: set[str] = set()
 
-    def is_told_of_changes(self, capability: str) -> bool:
+    def receives_changes(self, capability: str) -> bool:
         """Return whether a 2026-07-28 backend currently reports changes to the lists of a capability."""
         flag = _LIST_FLAGS.get(capability)
         return self._listen is not None and flag is not None and bool(self._listen.filters.get(flag))

@@ -24,7 +24,7 @@ from emceepee.backends.oauth.metadata.metadata import (
     read_resource_metadata,
     read_server_metadata,
 )
-from emceepee.backends.oauth.metadata.scopes import join, scopes_to_ask, with_offline_access
+from emceepee.backends.oauth.metadata.scopes import join, scopes_to_request, with_offline_access
 from emceepee.backends.oauth.metadata.well_known import (
     canonical_resource,
     covers,
@@ -138,7 +138,7 @@ def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: Se
         return fail(objection)
     needs_person = terms.settings.grant.needs_person
     offered = resource.scopes_supported if resource is not None else None
-    scopes = scopes_to_ask(
+    scopes = scopes_to_request(
         challenged=terms.demand.scopes,
         configured=terms.settings.scopes,
         offered=offered,
@@ -211,7 +211,7 @@ def _objection(terms: LoginTerms, server: ServerMetadata) -> str | None:
 def _wants_dpop(terms: LoginTerms, resource: ResourceMetadata | None) -> bool:
     demand = terms.demand
     is_required = resource is not None and resource.requires_dpop
-    return terms.settings.wants_dpop or is_required or (demand.takes_dpop and not demand.takes_bearer)
+    return terms.settings.wants_dpop or is_required or (demand.accepts_dpop and not demand.accepts_bearer)
 
 
 def handle_registration(state: Registering, answer: HttpAnswer) -> Step:

@@ -42,7 +42,7 @@ class LoginReach:
     trusted: tuple[str, ...] = ()
     is_listed: Callable[[str], bool] = list_nothing
 
-    def words_for(self, failure: HttpFailure) -> str:
+    def describe_failure(self, failure: HttpFailure) -> str:
         """Return why a request of a login failed."""
         words = str(failure)
         if words != PRIVATE:

@@ -100,7 +100,7 @@ def identify(
     registration, and a new dynamic registration. `by_hand` is the redirect URI for clients that are registered by hand.
     """
     if settings.client_id is not None:
-        return _configured(settings, settings.client_id, server)
+        return _configured_client(settings, settings.client_id, server)
     if server.accepts_client_documents:
         if settings.client_metadata_url is not None:
             return OAuthClient(client_id=settings.client_metadata_url)
@@ -166,7 +166,7 @@ def client_document(url: str, redirect_uris: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
-def _configured(settings: OAuthSettings, client_id: str, server: ServerMetadata) -> OAuthClient:
+def _configured_client(settings: OAuthSettings, client_id: str, server: ServerMetadata) -> OAuthClient:
     if settings.private_key is not None:
         method = AuthMethod.PRIVATE_KEY_JWT
     else:

@@ -37,7 +37,7 @@ class OAuthSender:
         except TimeoutError:
             return ExchangeUnanswered(f"no answer within {EXCHANGE_SECONDS:g} s")
         except HttpFailure as error:
-            return ExchangeUnanswered(self.reach.words_for(error))
+            return ExchangeUnanswered(self.reach.describe_failure(error))
         except BadKey as error:
             return ExchangeUnanswered(str(error))
         except ValueError:  # the text may contain the invalid header, which may be a secret

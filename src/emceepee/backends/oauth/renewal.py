@@ -15,7 +15,7 @@ from emceepee.backends.oauth.tokens import (
     TokenSet,
     read_token_answer,
     refresh_request,
-    renewed,
+    renewed_tokens,
     revocation_requests,
 )
 
@@ -51,6 +51,6 @@ async def revoke(tokens: TokenSet, sender: Sender) -> bool:
 
 def _renewal(tokens: TokenSet, outcome: TokenOutcome, now: datetime) -> Renewal:
     if isinstance(outcome, TokenGrant):
-        return renewed(tokens, outcome, now)
+        return renewed_tokens(tokens, outcome, now)
     assert not isinstance(outcome, NonceRequired)  # `refresh` retries with the nonce
     return outcome

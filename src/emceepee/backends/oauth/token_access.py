@@ -15,7 +15,7 @@ from emceepee.backends.http1.response import HttpResponse
 from emceepee.backends.link import NoAccess
 from emceepee.backends.oauth.flow import AskPerson
 from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind, demand_of
-from emceepee.backends.oauth.metadata.scopes import is_worth_asking
+from emceepee.backends.oauth.metadata.scopes import can_login_help
 from emceepee.backends.oauth.proofs import BadKey, dpop_proof
 from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.tokens import IssuerUnavailable, TokenSet, TokenSlot, TokenType
@@ -64,7 +64,7 @@ class Authorizer(TokenSource, Protocol):
         ...
 
     @property
-    def asked_person(self) -> AskPerson | None:
+    def login_prompt(self) -> AskPerson | None:
         """The current request to a person to open an address, or None if this session made none."""
         ...
 
@@ -75,11 +75,11 @@ class Authorizer(TokenSource, Protocol):
 
 
 class TokenAccess:
-    """Gives one link's HTTP client access. `is_asking_on_get`: a rejected GET starts a login, as a POST does."""
+    """Gives one link's HTTP client access. `logs_in_on_get`: a rejected GET starts a login, as a POST does."""
 
-    def __init__(self, source: TokenSource, clock: Clock, *, is_asking_on_get: bool = False) -> None:
+    def __init__(self, source: TokenSource, clock: Clock, *, logs_in_on_get: bool = False) -> None:
         self._source, self._clock, self.slot = source, clock, source.slot
-        self._login_methods = ("POST", "GET") if is_asking_on_get else ("POST",)
+        self._login_methods = ("POST", "GET") if logs_in_on_get else ("POST",)
         self._nonce: str | None = None
         self._timed: TokenSet | None = None  # the tokens that `_refresh_at` was computed for
         self._refresh_at: datetime | None = None
@@ -128,12 +128,12 @@ class TokenAccess:
         if demand is None or attempts.count >= MOST_ATTEMPTS:
             return False
         sent = attempts.credential if isinstance(attempts.credential, TokenSet) else None
-        if demand.want is DemandKind.NONCE and sent is not None:
+        if demand.kind is DemandKind.NONCE and sent is not None:
             is_new, self._nonce = demand.nonce != self._nonce, demand.nonce
             if is_new:
                 response.discard()
             return is_new
-        if demand.want is DemandKind.SCOPES and not is_worth_asking(
+        if demand.kind is DemandKind.SCOPES and not can_login_help(
             demand.scopes, asked=() if sent is None else sent.asked, logins=0
         ):
             return False
@@ -151,7 +151,7 @@ class TokenAccess:
         current = self.slot.current
         if current is not None and (sent is None or current.access_token != sent.access_token):
             return True
-        if sent is None or sent.refresh_token is None or demand.want is DemandKind.SCOPES:
+        if sent is None or sent.refresh_token is None or demand.kind is DemandKind.SCOPES:
             return False
         renewal = await self._source.renew(sent)
         if isinstance(renewal, IssuerUnavailable):

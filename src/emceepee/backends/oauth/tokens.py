@@ -162,7 +162,7 @@ def revocation_requests(tokens: TokenSet) -> tuple[OAuthRequest, ...]:
     )
 
 
-def renewed(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenSet:
+def renewed_tokens(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenSet:
     """Return the renewed tokens. If the server does not rotate refresh tokens, the old refresh token stays in use."""
     return replace(
         tokens,

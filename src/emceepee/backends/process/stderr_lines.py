@@ -45,7 +45,7 @@ class StderrLines:
 
 def stderr_excerpt(lines: Sequence[str], *, most: int = LINES_SHOWN, before: int = 0) -> list[str]:
     """Return at most `most` of the lines, in order. `before` counts earlier lines that are no longer stored."""
-    shown = _selected(lines, most, has_start=before == 0)
+    shown = _selected_lines(lines, most, has_start=before == 0)
     excerpt: list[str] = []
     left_out = before
     for number, line in enumerate(lines):
@@ -59,7 +59,7 @@ def stderr_excerpt(lines: Sequence[str], *, most: int = LINES_SHOWN, before: int
     return excerpt
 
 
-def _selected(lines: Sequence[str], most: int, *, has_start: bool) -> set[int]:
+def _selected_lines(lines: Sequence[str], most: int, *, has_start: bool) -> set[int]:
     """Return the numbers of the lines to show."""
     if len(lines) <= most:
         return set(range(len(lines)))

@@ -33,16 +33,17 @@ class RecordedConversation:
 
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
         self._recorder, self._listener = recorder, listener
+        self.handle_output = listener.handle_output
         self._under_way: dict[int, str] = {}  # our requests, and their methods
         self._open_questions: dict[int | str, str] = {}  # questions that are answered on any link
 
     # Outgoing messages.
 
-    def opened(self, link: Link) -> None:
+    def record_opening(self, link: Link) -> None:
         self._recorder.write(EntryKind.OPENED, lambda: {"server": _introduction(link.facts)})
-        link.closed.add_done_callback(lambda closed: self._closed(closed.result()))
+        link.closed.add_done_callback(lambda closed: self._record_end(closed.result()))
 
-    def _closed(self, end: LinkEnd) -> None:
+    def _record_end(self, end: LinkEnd) -> None:
         self._recorder.write(EntryKind.CLOSED, lambda: {"reason": _short(end.reason)})
 
     def begin(self, method: str, params: JsonObject | None) -> int:
@@ -57,7 +58,7 @@ class RecordedConversation:
         self._under_way.pop(number, None)
         self._recorder.write(kind, lambda: {"id": number, **facts()})
 
-    def answered(self, message: JsonObject) -> None:
+    def record_answer(self, message: JsonObject) -> None:
         """Record the answer to a question that `take_request` accepted."""
         number = self._open_questions.pop(message.get("id", ""), None)
         if number is not None:
@@ -81,9 +82,6 @@ class RecordedConversation:
         if method != ACKNOWLEDGED:  # a replay sends acknowledgments itself
             self._recorder.write(EntryKind.NOTIFICATION, lambda: self._message(method, params, origin))
         self._listener.handle_notification(method, params, _call_of(origin))
-
-    def handle_output(self, line: str, source: str) -> None:
-        self._listener.handle_output(line, source)
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
         task = self._listener.take_request(key, method, params)
@@ -122,7 +120,7 @@ class RecordedLink(WrappedLink):
     def __init__(self, link: Link, conversation: RecordedConversation) -> None:
         super().__init__(link)
         self._conversation = conversation
-        conversation.opened(link)
+        conversation.record_opening(link)
 
     async def request(
         self,
@@ -153,7 +151,7 @@ class RecordedLink(WrappedLink):
 
     async def send_answer(self, message: JsonObject) -> None:
         await super().send_answer(message)
-        self._conversation.answered(message)
+        self._conversation.record_answer(message)
 
 
 async def dial_recorded(

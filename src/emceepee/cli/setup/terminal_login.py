@@ -81,7 +81,7 @@ class TerminalLogin:
         return self.login is not None and not self.login.is_over
 
     @property
-    def asked_person(self) -> AskPerson | None:
+    def login_prompt(self) -> AskPerson | None:
         return None
 
     # The interface for the login.

@@ -78,7 +78,7 @@ class ToolCaller:
         """Open a separate session at a running `emceepee serve`. Raises: CallFailed."""
         clock = SystemClock()
         headers = CONNECT_ON_USE | ({} if token is None else {"Authorization": f"Bearer {bare_token(token)}"})
-        target = HttpTarget(url=mcp_url(url), headers=headers, kind="http", tells_session=False)
+        target = HttpTarget(url=mcp_url(url), headers=headers, kind="http", sends_session_id=False)
         spec = BackendSpec(name="emceepee", target=target, mode="legacy")
         async with Dialer.running(clock, config.limits, egress=config.egress) as dialer:
             try:

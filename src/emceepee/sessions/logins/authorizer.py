@@ -102,7 +102,7 @@ class SessionAuthorizer:
         return self._running is not None
 
     @property
-    def asked_person(self) -> AskPerson | None:
+    def login_prompt(self) -> AskPerson | None:
         """Return the question if it was asked here. A session that waits for no login is not told of its end."""
         login = self._running if self._is_asked else None
         return login.asked if login is not None else None

@@ -425,6 +425,6 @@ class ServerLogins:
 
 def _may_satisfy(tokens: TokenSet, demand: Demand, stale: TokenSet | None) -> bool:
     """Whether these tokens may satisfy the demand: they differ from the stale ones, or were asked for other scopes."""
-    if stale is None or demand.want is not DemandKind.SCOPES:
+    if stale is None or demand.kind is not DemandKind.SCOPES:
         return stale is None or tokens.access_token != stale.access_token
     return tokens.asked != stale.asked

@@ -352,7 +352,7 @@ async def test_an_address_that_is_private_is_refused_in_words(pool: ConnectionPo
 async def small(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
     async with ConnectionPool.running(clock, UNTRUSTING, per_origin=2, in_all=3) as running:
         yield running
-    assert (running.open, running.slots.taken) == (set(), 0)
+    assert (running.open, running.slots.occupied) == (set(), 0)
 
 
 async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets_it(
@@ -376,7 +376,7 @@ async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPo
     first.abort()
     third = await asyncio.wait_for(waiting, 5)
     assert third not in (first, second)
-    assert small.slots.taken == 2
+    assert small.slots.occupied == 2
 
 
 async def test_whoever_waits_in_vain_is_told_which_limit_it_is(
@@ -425,7 +425,7 @@ async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
     waiting.cancel()
     await settle()
     assert waiting.cancelled()
-    assert small.slots.taken == (2 if comes_from == "an idle one" else 1)
+    assert small.slots.occupied == (2 if comes_from == "an idle one" else 1)
     if comes_from == "an idle one":
         assert connections.take() is first
     else:
@@ -438,7 +438,7 @@ async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> Non
     for _ in range(5):
         with pytest.raises(NotConnected, match="Connection refused"):
             await small.of(HttpOrigin(False, "127.0.0.1", port)).connect()
-    assert small.slots.taken == 0
+    assert small.slots.occupied == 0
 
 
 async def test_there_are_never_more_connections_than_half_of_the_descriptors(

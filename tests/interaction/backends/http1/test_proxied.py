@@ -53,7 +53,7 @@ async def pool_through(
     tls = ssl.create_default_context(cafile=authority.file)
     async with ConnectionPool.running(clock or FakeClock(), tls, proxies=rules) as pool:
         yield pool
-    assert (pool.open, pool.slots.taken) == (set(), 0)
+    assert (pool.open, pool.slots.occupied) == (set(), 0)
 
 
 def client_of(pool: ConnectionPool, server: RawServer, *, is_public: bool = False) -> HttpClient:

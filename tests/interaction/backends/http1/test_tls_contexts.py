@@ -29,7 +29,7 @@ async def pool() -> AsyncIterator[ConnectionPool]:
     contexts = TlsContexts()
     async with ConnectionPool.running(FakeClock(), contexts.of(None), contexts=contexts) as running:
         yield running
-    assert (running.open, running.slots.taken) == (set(), 0)
+    assert (running.open, running.slots.occupied) == (set(), 0)
 
 
 @asynccontextmanager

@@ -151,7 +151,7 @@ async def test_a_token_is_bound_to_a_key_and_a_nonce_is_taken_up(
 ) -> None:
     server.nonce = "the-nonce"
     settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me")
-    demand = Demand(takes_bearer=False, takes_dpop=True)
+    demand = Demand(accepts_bearer=False, accepts_dpop=True)
     tokens = await Login(Host(), sender, SystemClock()).run(terms(server, settings, demand))
     assert tokens.token_type is TokenType.DPOP
     assert tokens.dpop_key is not None

@@ -470,7 +470,7 @@ def test_what_answers_nothing_that_was_asked_changes_nothing(login: ScriptedLogi
 
 def test_a_step_up_asks_for_the_union(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(scopes_supported=["profile"])
-    login.begin(terms(demand=Demand(want=DemandKind.SCOPES, scopes=("write",)), asked_before=("read",)))
+    login.begin(terms(demand=Demand(kind=DemandKind.SCOPES, scopes=("write",)), asked_before=("read",)))
     assert login.asked["scope"] == "read write"
 
 
@@ -506,7 +506,7 @@ def test_a_token_endpoint_in_trouble_may_be_tried_again(login: ScriptedLogin, tr
 
 def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/token"] = reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce")
-    waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
+    waiting = login.begin(terms(demand=Demand(accepts_bearer=False, accepts_dpop=True)))
     failed = login.come_back(waiting, code="c", state="the%20state")
     assert isinstance(failed, FlowFailed)
     assert [request.nonce for request in login.sent if request.url.endswith("/token")] == [None, "n"]
@@ -518,7 +518,7 @@ def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: Script
         return reply(access_token="a", token_type="DPoP")
 
     login.replies[f"{ISSUER}/token"] = give
-    waiting = login.begin(terms(demand=Demand(takes_bearer=False, takes_dpop=True)))
+    waiting = login.begin(terms(demand=Demand(accepts_bearer=False, accepts_dpop=True)))
     done = login.come_back(waiting, code="c", state="the%20state")
     assert isinstance(done, FlowGranted)
     assert done.tokens.token_type is TokenType.DPOP

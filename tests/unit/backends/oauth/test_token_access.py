@@ -71,10 +71,10 @@ class Keeper:
 
 
 class Scene:
-    def __init__(self, tokens: TokenSet | None = None, *, is_asking_on_get: bool = False) -> None:
+    def __init__(self, tokens: TokenSet | None = None, *, logs_in_on_get: bool = False) -> None:
         self.clock = FakeClock()
         self.keeper = Keeper(TokenSlot(tokens))
-        self.access = TokenAccess(self.keeper, self.clock, is_asking_on_get=is_asking_on_get)
+        self.access = TokenAccess(self.keeper, self.clock, logs_in_on_get=logs_in_on_get)
         self.attempts = RequestAttempts()
 
     async def send(self, method: str = "POST") -> dict[str, str]:
@@ -171,7 +171,7 @@ async def test_the_first_refusal_leads_to_a_login() -> None:
 
 async def test_a_stream_of_its_own_accord_asks_nobody_to_log_in() -> None:
     assert not await Scene().refuse(method="GET")
-    assert await Scene(is_asking_on_get=True).refuse(method="GET")
+    assert await Scene(logs_in_on_get=True).refuse(method="GET")
 
 
 @pytest.mark.parametrize(

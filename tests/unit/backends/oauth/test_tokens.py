@@ -19,7 +19,7 @@ from emceepee.backends.oauth.tokens import (
     TokenType,
     read_token_answer,
     refresh_request,
-    renewed,
+    renewed_tokens,
     revocation_requests,
 )
 from support.backends.scripted_login import reply
@@ -76,10 +76,10 @@ def test_a_token_that_is_bound_to_a_key_is_refreshed_with_a_proof() -> None:
 def test_a_rotated_refresh_token_takes_the_place_of_the_old_one() -> None:
     later = START + timedelta(hours=2)
     grant = TokenGrant(access_token="new", token_type=TokenType.BEARER, lives=timedelta(seconds=60))
-    kept = renewed(TOKENS, grant, later)
+    kept = renewed_tokens(TOKENS, grant, later)
     assert (kept.access_token, kept.refresh_token, kept.scopes) == ("new", "refresh-1", ("a",))
     assert (kept.issued_at, kept.expires_at) == (later, later + timedelta(seconds=60))
-    rotated = renewed(TOKENS, replace(grant, refresh_token="refresh-2", scopes=("x",), lives=None), later)
+    rotated = renewed_tokens(TOKENS, replace(grant, refresh_token="refresh-2", scopes=("x",), lives=None), later)
     assert (rotated.refresh_token, rotated.scopes, rotated.expires_at) == ("refresh-2", ("x",), None)
 
 

@@ -42,11 +42,11 @@ class DemandKind(StrEnum):
 class Demand:
     """Why the server rejected a request. The request had no effect."""
 
-    want: DemandKind = DemandKind.TOKEN
+    kind: DemandKind = DemandKind.TOKEN
     scopes: Scopes | None = None
     resource_metadata: str | None = None
-    takes_bearer: bool = True
-    takes_dpop: bool = False
+    accepts_bearer: bool = True
+    accepts_dpop: bool = False
     nonce: str | None = None
 
 
@@ -68,17 +68,17 @@ def demand_of(status: int, headers: Iterable[str], *, nonce: str | None = None) 
     return _demand(ours, DemandKind.TOKEN if status == UNAUTHORIZED else DemandKind.SCOPES, nonce)
 
 
-def _demand(challenges: list[Challenge], want: DemandKind, nonce: str | None) -> Demand:
+def _demand(challenges: list[Challenge], kind: DemandKind, nonce: str | None) -> Demand:
     if nonce and any(each.parameters.get("error") == "use_dpop_nonce" for each in challenges):
-        want = DemandKind.NONCE
+        kind = DemandKind.NONCE
     schemes = {each.scheme for each in challenges}
     scope = _first(challenges, "scope")
     return Demand(
-        want=want,
+        kind=kind,
         scopes=None if scope is None else parse_scopes(scope),
         resource_metadata=_first(challenges, "resource_metadata"),
-        takes_bearer="bearer" in schemes or not schemes,
-        takes_dpop="dpop" in schemes,
+        accepts_bearer="bearer" in schemes or not schemes,
+        accepts_dpop="dpop" in schemes,
         nonce=nonce,
     )
 

@@ -20,7 +20,7 @@ def join(*parts: Iterable[str] | None) -> Scopes:
     return tuple(dict.fromkeys(scope for part in parts for scope in part or ()))[:MOST_SCOPES]
 
 
-def scopes_to_ask(
+def scopes_to_request(
     *, challenged: Scopes | None, configured: Scopes | None, offered: Scopes | None, asked_before: Scopes = ()
 ) -> Scopes:
     """Return the scopes to request: those of the challenge, else those in the server's metadata, else none.
@@ -39,7 +39,7 @@ def with_offline_access(scopes: Scopes, supported: Scopes | None) -> Scopes:
     return join(scopes, (OFFLINE,)) if scopes and OFFLINE in (supported or ()) else scopes
 
 
-def is_worth_asking(demanded: Scopes | None, *, asked: Scopes, logins: int) -> bool:
+def can_login_help(demanded: Scopes | None, *, asked: Scopes, logins: int) -> bool:
     """Return whether another login can help a call that was rejected for insufficient scopes.
 
     `logins` is the number of logins for the same call so far. If the server demands only scopes that were already

@@ -77,17 +77,17 @@ def test_a_403_for_lack_of_scope_wants_more_scopes() -> None:
     found = demand_of(
         403, ['Bearer error="insufficient_scope", scope="write admin write", resource_metadata="https://a/b"']
     )
-    assert found == Demand(want=DemandKind.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
+    assert found == Demand(kind=DemandKind.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
 
 
 def test_which_kinds_of_token_are_taken_is_told_by_the_schemes() -> None:
-    assert demand_of(401, ["DPoP"]) == Demand(takes_bearer=False, takes_dpop=True)
-    assert demand_of(401, ["Bearer, DPoP"]) == Demand(takes_bearer=True, takes_dpop=True)
+    assert demand_of(401, ["DPoP"]) == Demand(accepts_bearer=False, accepts_dpop=True)
+    assert demand_of(401, ["Bearer, DPoP"]) == Demand(accepts_bearer=True, accepts_dpop=True)
 
 
 def test_a_nonce_is_wanted_only_where_one_is_given() -> None:
     header = ['DPoP error="use_dpop_nonce"']
     assert demand_of(401, header, nonce="n") == Demand(
-        want=DemandKind.NONCE, takes_bearer=False, takes_dpop=True, nonce="n"
+        kind=DemandKind.NONCE, accepts_bearer=False, accepts_dpop=True, nonce="n"
     )
-    assert demand_of(401, header) == Demand(takes_bearer=False, takes_dpop=True)
+    assert demand_of(401, header) == Demand(accepts_bearer=False, accepts_dpop=True)

@@ -2,33 +2,33 @@
 
 from emceepee.backends.oauth.metadata.scopes import (
     LOGINS_PER_CALL,
-    is_worth_asking,
+    can_login_help,
     join,
     parse_scopes,
-    scopes_to_ask,
+    scopes_to_request,
     with_offline_access,
 )
 
 
 def test_the_challenge_decides() -> None:
-    assert scopes_to_ask(challenged=("a",), configured=None, offered=("b", "c")) == ("a",)
+    assert scopes_to_request(challenged=("a",), configured=None, offered=("b", "c")) == ("a",)
 
 
 def test_without_a_challenge_all_that_the_server_offers_is_asked_for() -> None:
-    assert scopes_to_ask(challenged=None, configured=None, offered=("b", "c")) == ("b", "c")
+    assert scopes_to_request(challenged=None, configured=None, offered=("b", "c")) == ("b", "c")
 
 
 def test_without_either_none_are_named() -> None:
-    assert scopes_to_ask(challenged=None, configured=None, offered=None) == ()
+    assert scopes_to_request(challenged=None, configured=None, offered=None) == ()
 
 
 def test_configured_ones_stand_for_what_is_offered_and_beside_what_is_challenged() -> None:
-    assert scopes_to_ask(challenged=None, configured=("x",), offered=("b",)) == ("x",)
-    assert scopes_to_ask(challenged=("a",), configured=("x",), offered=("b",)) == ("x", "a")
+    assert scopes_to_request(challenged=None, configured=("x",), offered=("b",)) == ("x",)
+    assert scopes_to_request(challenged=("a",), configured=("x",), offered=("b",)) == ("x", "a")
 
 
 def test_a_step_up_asks_for_what_was_asked_before_as_well() -> None:
-    found = scopes_to_ask(challenged=("write",), configured=None, offered=("b",), asked_before=("read", "write"))
+    found = scopes_to_request(challenged=("write",), configured=None, offered=("b",), asked_before=("read", "write"))
     assert found == ("read", "write")
 
 
@@ -45,11 +45,11 @@ def test_each_scope_is_named_once() -> None:
 
 
 def test_a_server_that_wants_what_was_asked_for_already_is_not_asked_again() -> None:
-    assert is_worth_asking(("write",), asked=("read",), logins=0)
-    assert not is_worth_asking(("write",), asked=("read", "write"), logins=0)
-    assert not is_worth_asking(None, asked=("read",), logins=0)
+    assert can_login_help(("write",), asked=("read",), logins=0)
+    assert not can_login_help(("write",), asked=("read", "write"), logins=0)
+    assert not can_login_help(None, asked=("read",), logins=0)
 
 
 def test_a_server_that_always_wants_something_else_is_asked_a_few_times_per_call() -> None:
-    allowed = [is_worth_asking((f"scope-{n}",), asked=("read",), logins=n) for n in range(LOGINS_PER_CALL + 2)]
+    allowed = [can_login_help((f"scope-{n}",), asked=("read",), logins=n) for n in range(LOGINS_PER_CALL + 2)]
     assert allowed == [True] * LOGINS_PER_CALL + [False, False]

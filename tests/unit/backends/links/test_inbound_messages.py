@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from emceepee.backends.link import LinkError, LinkFailure, RpcError
-from emceepee.backends.links.inbound import Inbound
+from emceepee.backends.links.inbound_messages import InboundMessages
 from emceepee.lifecycle import TaskOwner
 from emceepee.wire.json_types import JsonObject
 from support.backends.scripted_listener import ScriptedListener
@@ -23,7 +23,7 @@ class Line:
         self.readable: asyncio.Future[None] | None = None  # set while the backend does not read
         self.tasks = TaskOwner("test")
         self.listener = ScriptedListener(**answers)
-        self.inbound = Inbound(self.listener, self.tasks, self._reply, most=MOST)
+        self.inbound = InboundMessages(self.listener, self.tasks, self._reply, most=MOST)
 
     async def _reply(self, message: JsonObject) -> None:
         if self.is_broken:

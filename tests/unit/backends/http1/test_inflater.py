@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from emceepee.backends.http1.http_failures import HttpFailure, ResponseTooLarge
-from emceepee.backends.http1.inflate import INPUT_BYTES, Inflater, inflater_for
+from emceepee.backends.http1.inflater import INPUT_BYTES, Inflater, inflater_for
 
 TEXT = b"hello, " * 1000
 PACKED = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.backends.recording.on_demand import OnDemandRecording
+from emceepee.backends.recording.on_demand_recording import OnDemandRecording
 from emceepee.backends.recording.recordings import MemoryRecording, Recordings
 from emceepee.backends.spec import BackendSpec, StdioTarget
 from emceepee.errors import BackendDisconnected, InvalidArguments

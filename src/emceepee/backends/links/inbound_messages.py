@@ -20,7 +20,7 @@ LONGEST_ID = 1000  # characters; longer ids are treated as invalid
 Reply = Callable[[JsonObject], Awaitable[None]]
 
 
-class Inbound:
+class InboundMessages:
     """Serves the backend's requests, each in its own task, and cancels the withdrawn ones.
 
     At most `most` requests are served at once. Further ones are refused, one after the other. Backpressure: while
