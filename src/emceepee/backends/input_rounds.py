@@ -21,11 +21,12 @@ from emceepee.wire.protocol import METHOD_NOT_FOUND
 QUESTION_ROUNDS = 50  # per call
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
 
-SendRequest = Callable[[JsonObject], Awaitable[JsonObject]]
+INPUT_REQUIRED = "input_required"  # the result type
+SendAgain = Callable[[JsonObject], Awaitable[JsonObject]]
 
 
 def wants_input(result: JsonObject) -> bool:
-    return result.get("resultType") == "input_required"
+    return result.get("resultType") == INPUT_REQUIRED
 
 
 class InputRounds:
@@ -35,7 +36,7 @@ class InputRounds:
         self._server, self._listener, self._clock, self._limits = server, listener, clock, limits
 
     async def finish(
-        self, result: JsonObject, params: JsonObject, send: SendRequest, origin: object | None
+        self, result: JsonObject, params: JsonObject, send: SendAgain, origin: object | None
     ) -> JsonObject:
         """Send `params` again with answers to the questions in `result`, until a result asks nothing more.
 
