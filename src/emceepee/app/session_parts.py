@@ -31,8 +31,8 @@ from emceepee.store.shared_changes import SharedChanges
 from emceepee.store.store import Store
 from emceepee.telemetry.journal import NO_OBSERVERS, Observers, SpanBudget
 from emceepee.tools.catalogue import CODE_MODE, TOOLS
+from emceepee.tools.declaration.argument_limits import fit_tools
 from emceepee.tools.declaration.declaration import Tool
-from emceepee.tools.declaration.limited import fit_tools
 from emceepee.tools.tools_for_scripts import ToolsForScripts
 from emceepee.web.callback import CLIENT_PATH, CallbackOutcome, LoopbackCallback
 

@@ -29,13 +29,13 @@ MOST_KEPT = 10_000  # unconfirmed responses per sender; beyond it the oldest cou
 class HopExchange:
     """A forwarded request, as the connection of its caller."""
 
-    __slots__ = ("_below", "_is_abandoned", "_is_written", "_when_written", "is_served", "line", "reports")
+    __slots__ = ("_below", "_is_abandoned", "_is_written", "_unread_reports", "_when_written", "is_served", "line")
 
     def __init__(self, below: CallerConnection) -> None:
         self._below = below
         self._is_abandoned = self._is_written = False
         self._when_written: list[Callable[[], None]] = []
-        self.reports: list[Callable[[], None]] = []
+        self._unread_reports: list[Callable[[], None]] = []
         self.is_served = False
         self.line = ClientLine()  # until the caller's own line is known
 
@@ -56,13 +56,18 @@ class HopExchange:
 
     def if_unread(self, report: Callable[[], None], *, if_read: Callable[[], None] | None = None) -> None:
         assert if_read is None, "a request is passed on once"
-        self.reports.append(report)
+        self._unread_reports.append(report)
 
     def when_written(self, report: Callable[[], None]) -> None:
         if self._is_written or self._is_abandoned:  # then another connection took over what this one began
             report()
         else:
             self._when_written.append(report)
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether a callback waits for the news that the response was not read."""
+        return bool(self._unread_reports)
 
     @property
     def is_on_the_way(self) -> bool:
@@ -79,7 +84,7 @@ class HopExchange:
         """Report the response as unread. The caller is gone, although the socket may not show it yet."""
         self._is_abandoned = True
         self._when_written = []
-        reports, self.reports = self.reports, []
+        reports, self._unread_reports = self._unread_reports, []
         for report in reports:
             report()
 
@@ -146,7 +151,7 @@ class InboundHops:
     def finish(self, hop: Hop, exchange: HopExchange) -> None:
         """Mark the request as served. Reports about its response may arrive later."""
         exchange.is_served = True
-        if not exchange.reports and (sender := self._known.get(hop.instance)) is not None:
+        if not exchange.has_reports and (sender := self._known.get(hop.instance)) is not None:
             sender.exchanges.pop(hop.number, None)
         self._end_wait()
 

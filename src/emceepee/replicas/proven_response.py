@@ -180,4 +180,4 @@ class ProvenAnswer:
 
 
 def _is_checked(exchange: HopExchange | None) -> bool:
-    return exchange is not None and bool(exchange.reports)
+    return exchange is not None and exchange.has_reports

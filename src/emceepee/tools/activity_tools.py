@@ -9,9 +9,9 @@ from emceepee.clock import within
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import EventView, PendingQuestion, TaskSummary, task_summary
 from emceepee.state.events import Delivery, Event, EventType
+from emceepee.tools.declaration.argument_limits import LimitedBy
 from emceepee.tools.declaration.declaration import Brief, Params, tool
 from emceepee.tools.declaration.hints import CORE, READS_RECORDS
-from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.replies.heartbeat import heartbeat
 from emceepee.tools.replies.notices import (
     DETAILS_BYTES,

@@ -13,6 +13,7 @@ from emceepee.sessions.session import Session
 from emceepee.sessions.views import Described
 from emceepee.state.task import Task
 from emceepee.surface import call_to
+from emceepee.tools.declaration.argument_limits import LimitedBy
 from emceepee.tools.declaration.declaration import (
     BackendResult,
     Brief,
@@ -23,7 +24,6 @@ from emceepee.tools.declaration.declaration import (
     tool,
 )
 from emceepee.tools.declaration.hints import CORE, READS, Load, ToolEffect
-from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.entry_pages import Detail, Entries, ListedEntry, Page, Paged, described, page
 from emceepee.tools.excerpts.large_results import limited_result
 from emceepee.tools.excerpts.patterns import compile_pattern

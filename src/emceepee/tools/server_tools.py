@@ -24,9 +24,9 @@ from emceepee.sessions.views import (
 )
 from emceepee.state.connection.connection_state import ConnectionStatus
 from emceepee.tools.content import text_block
+from emceepee.tools.declaration.argument_limits import LimitedBy
 from emceepee.tools.declaration.declaration import Brief, Mentions, OwnResult, Params, ServerName, tool
 from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, found_by
-from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.entry_pages import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.request_context import RequestContext
 from emceepee.tools.server_tags import TAG, with_tag

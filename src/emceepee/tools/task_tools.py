@@ -9,9 +9,9 @@ from emceepee.sessions.views import Described, ElicitationView, TaskView, questi
 from emceepee.state.question import QuestionKind
 from emceepee.state.task import Task, TaskStatus
 from emceepee.tools.content import CallResult
+from emceepee.tools.declaration.argument_limits import LimitedBy
 from emceepee.tools.declaration.declaration import AnyServer, Brief, Params, tool
 from emceepee.tools.declaration.hints import CORE, READS_RECORDS, ToolEffect, found_by
-from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.entry_pages import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.tools.execution_tools import Bounded, seconds
 from emceepee.tools.replies.heartbeat import heartbeat

@@ -8,9 +8,9 @@ from pydantic import Field
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import TimerView, timer_view
+from emceepee.tools.declaration.argument_limits import LimitedBy
 from emceepee.tools.declaration.declaration import Params, tool
 from emceepee.tools.declaration.hints import READS_RECORDS, ToolEffect, found_by
-from emceepee.tools.declaration.limited import LimitedBy
 from emceepee.tools.entry_pages import PAGING, Detailed, Entries, Rest, fields, page
 from emceepee.wire.json_types import JsonObject
 

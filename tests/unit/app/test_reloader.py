@@ -19,7 +19,7 @@ from emceepee.state.limits import LIVE, Limits
 from emceepee.surface import Surface
 from emceepee.telemetry import logs
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration.limited import fit_tools
+from emceepee.tools.declaration.argument_limits import fit_tools
 from support.fakes.clock import FakeClock
 from support.sessions.operator_servers import operator_servers
 from support.sessions.scene import scripted_spec

@@ -22,7 +22,7 @@ from emceepee.server.dispatch import BadCall, Tools
 from emceepee.sessions.session import Session
 from emceepee.telemetry.redaction import public_url
 from emceepee.tools.catalogue import TOOLS
-from emceepee.tools.declaration.limited import fit_tools
+from emceepee.tools.declaration.argument_limits import fit_tools
 from emceepee.tools.replies.notices import EVENTS, MOVED, NOTICE_KEYS, PENDING, UNSAVED, read_notice
 from emceepee.tools.request_context import RequestContext
 from emceepee.wire.json_rpc import Request

@@ -7,8 +7,8 @@ import pytest
 from emceepee.errors import InvalidArguments
 from emceepee.state.limits import Limits
 from emceepee.tools.catalogue import TOOLS
+from emceepee.tools.declaration.argument_limits import fit_tools
 from emceepee.tools.declaration.declaration import Tool
-from emceepee.tools.declaration.limited import fit_tools
 from emceepee.wire.json_types import JsonObject
 
 REQUIRED: dict[str, JsonObject] = {
