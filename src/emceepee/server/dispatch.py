@@ -223,12 +223,12 @@ async def _is_kept(session: Session, context: RequestContext) -> bool:
     try:
         await session.unsaved.save()
     except BaseException:  # cancelled
-        context.take_back_events()
+        context.redeliver_events()
         raise
     if session.is_lost:
         return False
     if session.unsaved and session.unsaved.is_in_doubt:
-        context.take_back_events()
+        context.redeliver_events()
         return False
     return True
 

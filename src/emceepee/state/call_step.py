@@ -27,7 +27,7 @@ class CallStage(StrEnum):
     """The stage of a call."""
 
     WAITING = "waiting"
-    """Sent; the tool that called waits."""
+    """Sent; its tool waits."""
     PROMOTED = "promoted"
     """It goes on as a task; the tool has returned."""
     FINISHED = "finished"
@@ -154,9 +154,9 @@ class CallEffect(Enum):
     RELEASE_WAITER = auto()
     """Return from the waiting tool."""
     CREATE_TASK = auto()
-    """Keep a record that the caller can ask for."""
+    """Create a task record, which the caller can request."""
     FINISH_TASK = auto()
-    """Put the outcome into it."""
+    """Record the outcome in the task."""
     CANCEL_TASK = auto()
     EXPIRE_TASK = auto()
     CANCEL_RUNNER = auto()
@@ -164,11 +164,11 @@ class CallEffect(Enum):
     LEAVE_FLIGHT = auto()
     """Abandon the call: release the waiters of its task, and withdraw its questions."""
     FORWARD_PROGRESS = auto()
-    """Pass it on to the tool that waits."""
+    """Report the progress to the waiting tool."""
     RECORD_PROGRESS = auto()
-    """Put it into the task."""
+    """Record the progress in the task."""
     RECORD_STATUS = auto()
-    """Put it into the task."""
+    """Record the status in the task."""
     LEAVE_RUNNER = auto()
     """Stop polling without a message to the backend, and release the waiters of the task."""
 

@@ -98,7 +98,7 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class DeliveryReceipt:
     """The contents of a reply: the numbers of its events, and its count of lost events."""
 
     numbers: Sequence[int]
@@ -136,11 +136,11 @@ class Outbox:
         self.budget: EventBudget | None = None
         self.bytes = 0
         self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
-        self._first = 0  # the number of the oldest event kept
+        self._first = 0  # the number of the oldest stored event
         self._cursor = 0  # the number of the oldest event that no reply has carried yet
         self._returned: list[int] = []  # numbers before the cursor, of events whose reply was not read
         self._dropped = 0
-        self._unconfirmed: set[Taken] = set()  # what replies carry that are not written yet
+        self._unconfirmed: set[DeliveryReceipt] = set()  # of replies that are not written yet
         self._warned = False
 
     def __len__(self) -> int:
@@ -156,13 +156,13 @@ class Outbox:
 
     @property
     def delivered(self) -> int:
-        """How many of the oldest that are kept were delivered, and nobody wants them again."""
+        """Return the number of oldest stored events that were delivered and need no redelivery."""
         first_wanted = self._returned[0] if self._returned else self._cursor
         return max(first_wanted - self._first, 0)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether four fifths of its room are taken."""
+        """Whether the outbox is at least four fifths full."""
         return len(self._events) >= self._most * WARNING_SHARE
 
     def take_warning(self) -> bool:
@@ -171,7 +171,7 @@ class Outbox:
         return self._warned and not was_warned
 
     def append(self, event: Event) -> int:
-        """Keep it; returns how many old events had to go."""
+        """Add the event, and return the number of evicted ones."""
         self._events.append(event)
         self.bytes += event.size
         if self.budget is not None:
@@ -193,7 +193,7 @@ class Outbox:
         return count
 
     def expire(self, now: datetime) -> int:
-        """Let delivered events go that are older than the retention; undelivered ones stay."""
+        """Delete delivered events that are older than the retention. Undelivered ones stay."""
         count, delivered = 0, self.delivered
         while count < delivered and self._events[count].created_at + self._keep <= now:
             count += 1
@@ -201,20 +201,20 @@ class Outbox:
         return count
 
     def undelivered(self) -> Delivery:
-        """Everything not delivered yet. Looking changes nothing: see `deliver`."""
+        """Return the undelivered events. They stay undelivered until `deliver`."""
         return self._from(self._cursor)
 
     def after(self, event_id: str) -> Delivery:
-        """Everything after that event, delivered or not, and what was returned; everything kept, if it is not known."""
+        """Return the returned events and all events after that one, delivered or not. If it is unknown, return all."""
         for index, event in enumerate(self._events):
             if event.event_id == event_id:
                 return self._from(self._first + index + 1)
         return self._from(self._first, cursor_lost=True)
 
-    def deliver(self, found: Delivery, count: int) -> Taken:
-        """The first `count` of these events go out with a reply, and so does the number of lost ones.
+    def deliver(self, found: Delivery, count: int) -> DeliveryReceipt:
+        """Put the first `count` of the found events, and the number of lost ones, into a reply.
 
-        The others of these are undelivered from now on, also if a reply had carried them before.
+        The other found events count as undelivered, even if an earlier reply carried them.
         """
         again = found.returned[:count]
         fresh = range(found.start, found.start + count - len(again))
@@ -226,36 +226,36 @@ class Outbox:
             self._returned = [number for number in self._returned if number not in carried]
         self._cursor = max(self._cursor, fresh.stop)
         self._dropped -= found.dropped
-        taken = Taken((*again, *fresh) if again else fresh, found.dropped)
-        if taken:
-            self._unconfirmed.add(taken)
-        return taken
+        receipt = DeliveryReceipt((*again, *fresh) if again else fresh, found.dropped)
+        if receipt:
+            self._unconfirmed.add(receipt)
+        return receipt
 
-    def confirm(self, taken: Taken) -> bool:
-        """The reply was written. False if that was known."""
-        was_open = taken in self._unconfirmed
-        self._unconfirmed.discard(taken)
+    def confirm(self, receipt: DeliveryReceipt) -> bool:
+        """Record that the reply was written. Return False if that is known already."""
+        was_open = receipt in self._unconfirmed
+        self._unconfirmed.discard(receipt)
         return was_open
 
-    def take_back(self, taken: Taken) -> list[Event]:
+    def redeliver(self, receipt: DeliveryReceipt) -> list[Event]:
         """Make the events of an unread reply undelivered again. Return the events that are still stored."""
-        self._unconfirmed.discard(taken)
-        kept = [number for number in taken.numbers if number >= self._first]
-        self._dropped += taken.dropped + len(taken.numbers) - len(kept)
+        self._unconfirmed.discard(receipt)
+        kept = [number for number in receipt.numbers if number >= self._first]
+        self._dropped += receipt.dropped + len(receipt.numbers) - len(kept)
         self._returned = sorted({*self._returned, *kept})
         return [self._events[number - self._first] for number in kept]
 
     @property
     def is_on_the_way(self) -> bool:
-        """Whether a reply carries events, and it is not known yet that it was written."""
+        """Whether a reply carries events and has not been confirmed as written."""
         return bool(self._unconfirmed)
 
     # Stored state.
 
     @property
     def mark(self) -> OutboxMark:
-        on_the_way = {number for taken in self._unconfirmed for number in taken.numbers if number >= self._first}
-        dropped = self._dropped + sum(taken.dropped for taken in self._unconfirmed)
+        on_the_way = {number for receipt in self._unconfirmed for number in receipt.numbers if number >= self._first}
+        dropped = self._dropped + sum(receipt.dropped for receipt in self._unconfirmed)
         return OutboxMark(self._cursor, tuple(sorted({*self._returned, *on_the_way})), dropped)
 
     @property
@@ -266,7 +266,7 @@ class Outbox:
         return self._events[number - self._first] if number in self.numbers else None
 
     def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
-        """Fill a box that is empty. Numbers have no gaps: what stands before one that is missing is lost."""
+        """Fill an empty outbox. Numbers have no gaps: events before a missing one are lost."""
         first = end = max(max(events, default=-1) + 1, mark.cursor)  # what was delivered need not have been stored
         while first - 1 in events:
             first -= 1
@@ -276,7 +276,7 @@ class Outbox:
             self.append(events[number])
 
     def peek(self, number: int) -> tuple[list[Event], int]:
-        """The events kept that have this number or a later one, and the number of the next; delivers nothing."""
+        """Return the stored events from this number on, and the next number. Deliver nothing."""
         start = max(number - self._first, 0)
         return self._events[start:], self._first + len(self._events)
 
@@ -340,7 +340,7 @@ class EventBudget:
             self.used_bytes -= box.bytes
 
     def enforce(self) -> int:
-        """Returns how many events had to go."""
+        """Evict events above the limit, and return their number."""
         if not self._is_over():
             return 0
         evicted = self._evict_delivered()
@@ -353,7 +353,7 @@ class EventBudget:
         return self.used > self._most * share or self.used_bytes > self._most_bytes * share
 
     def _evict_delivered(self) -> int:
-        """A little more than must go, so that not every event that follows has to look through all boxes again."""
+        """Evict a little more than necessary, so that the next event need not search all outboxes again."""
         evicted = 0
         for box in sorted(self._boxes, key=lambda box: box.delivered, reverse=True):
             while box.delivered and self._is_over(1 - SPARED_SHARE):

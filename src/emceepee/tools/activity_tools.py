@@ -155,8 +155,8 @@ def _report(
     room = ACTIVITY_BYTES - len(encode(report)) - DETAILS_BYTES
     hidden = [question.request_id for question in others]
     digest = digest_events(found, room=room, event_room=None if whole else EVENT_NOTICE_BYTES, hidden=hidden)
-    taken = session.activity.deliver(found, digest.count)
-    caller.record_events(session, taken)
+    receipt = session.activity.deliver(found, digest.count)
+    caller.record_events(session, receipt)
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
         report["pending_client"] = pending_client(own, others=others, detailed=new, unread=unread)

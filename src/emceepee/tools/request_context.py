@@ -13,7 +13,7 @@ from emceepee.sessions.call import Call
 from emceepee.sessions.directory.directory import SessionDirectory
 from emceepee.sessions.directory.session_storage import SessionElsewhere
 from emceepee.sessions.session import Session
-from emceepee.state.events import Taken
+from emceepee.state.events import DeliveryReceipt
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.surface import Surface, call_to
 from emceepee.telemetry.journal import Journal, SpanOwner
@@ -101,7 +101,9 @@ class RequestContext:
     era: SpokenEra | None = field(default=None, init=False)
     task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
     call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
-    taken: tuple[Session, Taken] | None = field(default=None, init=False)  # the events that its reply carries
+    receipt: tuple[Session, DeliveryReceipt] | None = field(
+        default=None, init=False
+    )  # the events that its reply carries
     answers: InputRound | None = field(default=None, init=False)  # it is a call that asked, sent again
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
     is_cancelled: bool = field(default=False, init=False)  # a cancellation ended it, by the caller or by emceepee
@@ -163,10 +165,10 @@ class RequestContext:
         if self.conversation is not None:
             call.conversation = self.conversation
 
-    def record_events(self, session: Session, taken: Taken) -> None:
+    def record_events(self, session: Session, receipt: DeliveryReceipt) -> None:
         """They come again if nobody reads the reply."""
-        if taken:
-            self.taken = session, taken
+        if receipt:
+            self.receipt = session, receipt
 
     async def admit_server(self, entry: ServerEntry) -> BackendSpec:
         """The server as this caller may add it. Raises: NotAllowed, InvalidArguments."""
@@ -227,7 +229,7 @@ class RequestContext:
     @property
     def has_more_than_words(self) -> bool:
         """Whether something would be lost with its reply."""
-        return self.call is not None or self.taken is not None
+        return self.call is not None or self.receipt is not None
 
     def promote(self) -> bool:
         """Promote the call of this request to a task; False if it began none."""
@@ -239,19 +241,19 @@ class RequestContext:
 
     def confirm(self) -> None:
         """Its answer was written: the events that it carried are delivered, unless `keep` says otherwise."""
-        if self.taken is not None:
-            session, taken = self.taken
-            session.activity.confirm(taken)
+        if self.receipt is not None:
+            session, receipt = self.receipt
+            session.activity.confirm(receipt)
 
-    def take_back_events(self) -> None:
+    def redeliver_events(self) -> None:
         """Its answer will not be written, or was not read: the events in it come again."""
-        if self.taken is not None:
-            (session, taken), self.taken = self.taken, None
-            session.activity.take_back(taken)
+        if self.receipt is not None:
+            (session, receipt), self.receipt = self.receipt, None
+            session.activity.redeliver(receipt)
 
     def keep(self) -> None:
         """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
-        self.take_back_events()
+        self.redeliver_events()
         if self.call is not None:
             session, call = self.call
             session.calls.store_undelivered(call)

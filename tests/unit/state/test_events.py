@@ -193,14 +193,14 @@ def test_events_of_a_reply_that_nobody_read_come_again_before_what_is_newer() ->
     box = a_box(4)
     lost = box.deliver(box.undelivered(), 2)
     assert ids(take(box)) == ["e2", "e3"]
-    assert [event.event_id for event in box.take_back(lost)] == ["e0", "e1"]
+    assert [event.event_id for event in box.redeliver(lost)] == ["e0", "e1"]
     box.append(an_event(4))
     assert (box.has_news, ids(take(box)), box.has_news) == (True, ["e0", "e1", "e4"], False)
 
 
 def test_of_what_came_back_a_small_reply_takes_the_oldest_and_the_rest_waits() -> None:
     box = a_box(3)
-    box.take_back(box.deliver(box.undelivered(), 3))
+    box.redeliver(box.deliver(box.undelivered(), 3))
     assert [ids(take(box, most=1)) for _ in range(4)] == [["e0"], ["e1"], ["e2"], []]
 
 
@@ -210,7 +210,7 @@ def test_who_asks_for_what_came_after_an_event_gets_what_came_back_too() -> None
     lost = box.deliver(box.undelivered(), 1)
     box.append(an_event(1))
     take(box)
-    box.take_back(lost)
+    box.redeliver(lost)
     box.append(an_event(2))
     assert ids(take(box, after="e1")) == ["e0", "e2"]
     assert not box.has_news
@@ -228,7 +228,7 @@ def test_what_was_asked_for_again_and_did_not_fit_comes_with_the_next_reply() ->
 def test_what_came_back_is_kept_however_old_and_counted_if_it_must_go() -> None:
     box = a_box(2, most=5)
     lost = box.deliver(box.undelivered(), 2)
-    box.take_back(lost)
+    box.redeliver(lost)
     assert box.expire(NOW + KEEP) == 0
     box.evict()
     assert take(box) == Delivery([an_event(1)], dropped=1)
@@ -238,7 +238,7 @@ def test_what_was_let_go_while_its_reply_was_on_its_way_is_counted_as_lost() -> 
     box = a_box(2, most=5)
     lost = box.deliver(box.undelivered(), 2)
     box.evict()
-    box.take_back(lost)
+    box.redeliver(lost)
     assert take(box) == Delivery([an_event(1)], dropped=1)
 
 
@@ -246,7 +246,7 @@ def test_a_number_of_lost_events_that_nobody_read_is_told_again() -> None:
     box = a_box(1, most=5)
     box.evict()
     lost = box.deliver(box.undelivered(), 0)
-    box.take_back(lost)
+    box.redeliver(lost)
     assert take(box) == Delivery([], dropped=1)
 
 
@@ -270,7 +270,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         self.made = 0
         self.owed_drops = 0
         self.told_drops = 0
-        self.taken: list[str] = []
+        self.carried: list[str] = []
         self.passed_over: set[str] = set()
 
     def forget(self, count: int) -> None:
@@ -287,7 +287,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
             if not item.is_delivered and not item.was_carried:
                 self.passed_over.add(item.event.event_id)
                 item.is_delivered = True
-        self.taken += [item.event.event_id for item in expected if not item.is_delivered]
+        self.carried += [item.event.event_id for item in expected if not item.is_delivered]
         for item in expected:
             item.is_delivered = item.was_carried = True
 
@@ -317,7 +317,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
     def lose_a_reply(self, most: int) -> None:
         """It comes to nothing: all is as before, but what it carried is known not to be seen."""
         found = self.box.undelivered()
-        self.box.take_back(self.box.deliver(found, min(most, len(found.events))))
+        self.box.redeliver(self.box.deliver(found, min(most, len(found.events))))
         for item in [item for item in self.kept if not item.is_delivered][:most]:
             item.was_carried = True
 
@@ -333,7 +333,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         for item in wanted[most:]:  # asked for, and not in this reply: undelivered again, and known not to be seen
             if item.is_delivered:
                 item.is_delivered, item.was_carried = False, True
-                self.taken = [event_id for event_id in self.taken if event_id != item.event.event_id]
+                self.carried = [event_id for event_id in self.carried if event_id != item.event.event_id]
                 self.passed_over.discard(item.event.event_id)
 
     @rule()
@@ -368,9 +368,9 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
     @invariant()
     def accounts_for_every_event_once(self) -> None:
         waiting = [item.event.event_id for item in self.kept if not item.is_delivered]
-        assert len(set(self.taken)) == len(self.taken)
-        assert not set(self.taken) & (set(waiting) | self.passed_over)
-        accounted = len(self.taken) + len(self.passed_over) + len(waiting) + self.owed_drops + self.told_drops
+        assert len(set(self.carried)) == len(self.carried)
+        assert not set(self.carried) & (set(waiting) | self.passed_over)
+        accounted = len(self.carried) + len(self.passed_over) + len(waiting) + self.owed_drops + self.told_drops
         assert accounted == self.made
 
 

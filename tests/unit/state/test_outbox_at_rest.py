@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from emceepee.state.events import Event, EventType, Outbox, OutboxMark, Taken
+from emceepee.state.events import DeliveryReceipt, Event, EventType, Outbox, OutboxMark
 
 MOST = 20
 
@@ -32,23 +32,23 @@ def ids(box: Outbox) -> list[str]:
 @pytest.mark.parametrize("seed", range(60))
 def test_after_a_restart_it_delivers_what_was_not_surely_delivered(seed: int) -> None:
     chance, box = random.Random(seed), a_box()
-    taken: list[Taken] = []
+    receipts: list[DeliveryReceipt] = []
     for number in range(80):
         match chance.randrange(5):
             case 0 | 1:
                 box.append(an_event(number))
             case 2:
                 found = box.undelivered()
-                taken.append(box.deliver(found, chance.randint(0, len(found.events))))
-            case 3 if taken:
-                box.confirm(taken.pop(chance.randrange(len(taken))))
-            case 4 if taken:
-                box.take_back(taken.pop(chance.randrange(len(taken))))
+                receipts.append(box.deliver(found, chance.randint(0, len(found.events))))
+            case 3 if receipts:
+                box.confirm(receipts.pop(chance.randrange(len(receipts))))
+            case 4 if receipts:
+                box.redeliver(receipts.pop(chance.randrange(len(receipts))))
         again = restarted(box)
-        on_the_way = [box.event(each) for one in taken for each in one.numbers if each in box.numbers]
+        on_the_way = [box.event(each) for one in receipts for each in one.numbers if each in box.numbers]
         wanted = {event.event_id for event in [*box.undelivered().events, *on_the_way] if event is not None}
         assert ids(again) == sorted(wanted)
-        lost_on_the_way = sum(one.dropped for one in taken)
+        lost_on_the_way = sum(one.dropped for one in receipts)
         assert again.undelivered().dropped == box.undelivered().dropped + lost_on_the_way
         assert (again.numbers, again.last_id) == (box.numbers, box.last_id)
 

@@ -14,7 +14,7 @@ from emceepee.sessions.events.buffers import measured
 from emceepee.sessions.events.change_signal import ChangeSignal
 from emceepee.sessions.records import RecordKind, event_record_id
 from emceepee.sessions.unsaved import Unsaved
-from emceepee.state.events import Delivery, Event, EventBudget, EventType, Outbox, OutboxMark, Taken
+from emceepee.state.events import Delivery, DeliveryReceipt, Event, EventBudget, EventType, Outbox, OutboxMark
 from emceepee.state.limits import Limits
 from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
@@ -123,18 +123,18 @@ class Activity:
     def after(self, event_id: str) -> Delivery:
         return self._outbox.after(event_id)
 
-    def deliver(self, found: Delivery, count: int) -> Taken:
-        """Put the first `count` events of `found` into a reply. If nobody reads it, call `take_back`."""
+    def deliver(self, found: Delivery, count: int) -> DeliveryReceipt:
+        """Put the first `count` events of `found` into a reply. If nobody reads it, call `redeliver`."""
         return self._outbox.deliver(found, count)
 
-    def confirm(self, taken: Taken) -> None:
+    def confirm(self, receipt: DeliveryReceipt) -> None:
         """Record that the reply was written. Its events count as delivered, even after a restart."""
-        if self._outbox.confirm(taken):
+        if self._outbox.confirm(receipt):
             self._unsaved.mark(RecordKind.DELIVERY)
 
-    def take_back(self, taken: Taken) -> None:
+    def redeliver(self, receipt: DeliveryReceipt) -> None:
         """Redeliver the events of an unread reply to the next waiter or request."""
-        if events := self._outbox.take_back(taken):
+        if events := self._outbox.redeliver(receipt):
             self._unsaved.mark(RecordKind.DELIVERY)
             self._wake_waiters(*events)
 

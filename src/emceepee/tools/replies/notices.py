@@ -8,7 +8,7 @@ from typing import cast
 from emceepee.sessions.events.buffers import cut
 from emceepee.sessions.session import Session
 from emceepee.sessions.views import event_view, question_details, question_summary
-from emceepee.state.events import Delivery, Event, EventType, Taken
+from emceepee.state.events import Delivery, DeliveryReceipt, Event, EventType
 from emceepee.state.question import Question, QuestionKind
 from emceepee.surface import call_to
 from emceepee.tools.declaration.declaration import NO_MENTIONS, Mentions
@@ -54,7 +54,7 @@ class Notices:
 
     blocks: list[JsonObject]
     structured: JsonObject
-    taken: Taken  # the events in it, for the case that nobody reads the reply
+    receipt: DeliveryReceipt  # the events in it, for the case that nobody reads the reply
 
 
 def notice_text(notice: JsonObject) -> str:
@@ -81,7 +81,7 @@ def take_notices(session: Session, mentions: Mentions = NO_MENTIONS, *, conversa
     """
     found, room = session.activity.undelivered(), session.limits.notice_bytes
     digest = digest_events(found, room=room, event_room=EVENT_NOTICE_BYTES, mentions=mentions)
-    taken = session.activity.deliver(found, digest.count)
+    receipt = session.activity.deliver(found, digest.count)
     blocks: list[JsonObject] = []
     structured: JsonObject = {}
     if digest.entries or found.dropped:
@@ -97,7 +97,7 @@ def take_notices(session: Session, mentions: Mentions = NO_MENTIONS, *, conversa
         pending = pending_client(own, others=others, detailed=new, unread=unread)
         blocks.append({PENDING: pending})
         structured[PENDING] = pending
-    return Notices(blocks, structured, taken)
+    return Notices(blocks, structured, receipt)
 
 
 def digest_events(

@@ -61,7 +61,7 @@ def with_notices(
     if isinstance(outcome, InputRequired):
         return result  # it has no content; what is new comes with the answer to the next round
     notices = take_notices(session, _mentions_of(outcome), conversation=caller.conversation)
-    caller.record_events(session, notices.taken)
+    caller.record_events(session, notices.receipt)
     if not notices.structured:
         return result
     return _carrying(result, outcome, notices.blocks, notices.structured if _are_structured(session, caller) else None)
