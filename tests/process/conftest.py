@@ -10,6 +10,8 @@ import pytest
 
 from support.server_programs.real_servers import everything_on_a_port
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
+from support.system.certificates import Authority
+from support.system.forward_proxies import ForwardProxy, forward_proxy
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +32,19 @@ def everything_sse() -> Iterator[str]:
 async def server() -> AsyncIterator[AuthorizationServer]:
     """An authorization server, and the server that accepts only its tokens."""
     async with an_authorization_server() as running:
+        yield running
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    """A certificate authority that no system trusts."""
+    return Authority(tmp_path / "tls")
+
+
+@pytest.fixture
+async def beyond() -> AsyncIterator[ForwardProxy]:
+    """A proxy that stands for the internet behind the tested proxy."""
+    async with forward_proxy() as running:
         yield running
 
 

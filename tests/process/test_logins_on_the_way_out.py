@@ -15,21 +15,9 @@ from support.sessions.asking import task_id
 from support.sessions.replies import text_of
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 from support.system.certificates import Authority, server_context
-from support.system.forward_proxies import ForwardProxy, forward_proxy, tinyproxy
+from support.system.forward_proxies import ForwardProxy, tinyproxy
 
 HOST, LOGIN_HOST = "tracker.test", "login.test"  # which no resolver knows: only the proxy leads there
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "tls")
-
-
-@pytest.fixture
-async def beyond() -> AsyncIterator[ForwardProxy]:
-    """What stands for the internet."""
-    async with forward_proxy() as running:
-        yield running
 
 
 @pytest.fixture

@@ -14,24 +14,12 @@ from support.callers.emceepee_process import BOUND, EmceepeeProcess
 from support.sessions.replies import text_of
 from support.system.balancers import running_balancer
 from support.system.certificates import Authority, server_context, split
-from support.system.forward_proxies import PASSWORD, ForwardProxy, forward_proxy, tinyproxy
+from support.system.forward_proxies import PASSWORD, ForwardProxy, tinyproxy
 from support.system.ports import free_port
 from support.waiting import eventually
 
 HOST = "tracker.test"  # which no resolver knows: only the proxy leads there
 CALLS = 20
-
-
-@pytest.fixture
-def authority(tmp_path: Path) -> Authority:
-    return Authority(tmp_path / "tls")
-
-
-@pytest.fixture
-async def beyond() -> AsyncIterator[ForwardProxy]:
-    """What stands for the internet."""
-    async with forward_proxy() as running:
-        yield running
 
 
 @pytest.fixture

@@ -1,7 +1,10 @@
 """Secrets of principals, changed by whoever knows the last revision; and locks that outlive nobody for long."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -132,25 +135,21 @@ async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -
         assert sorted(await asyncio.gather(*asked)) == [False, False, False, True]
 
 
-async def test_a_lock_that_is_over_is_not_kept_for_ever(sqlite_store: SqliteStore) -> None:
+async def test_a_lock_that_is_over_is_not_kept_for_ever(sqlite_store: SqliteStore, path: Path) -> None:
     await sqlite_store.lock("x", "one", now=now(), until=now())
     await sqlite_store.forget_expired(now(), 10)
-    query = "SELECT count(*) FROM locks"
-    (count,) = await sqlite_store._run(lambda: sqlite_store._database.connection.execute(query).fetchone())
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM locks").fetchone()
     assert count == 0
 
 
-async def test_what_is_on_the_disk_tells_nothing_and_opens_nowhere_else(sqlite_store: SqliteStore) -> None:
+async def test_what_is_on_the_disk_tells_nothing_and_opens_nowhere_else(sqlite_store: SqliteStore, path: Path) -> None:
     await sqlite_store.put_secret("alice", "a", b"the canary sings", revision=0)
     await sqlite_store.put_secret("alice", "b", b"another", revision=0)
-    connection = sqlite_store._database.connection
-
-    def swap() -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute("SELECT data FROM secrets").fetchall()
         assert all(b"canary" not in data for (data,) in rows)
         connection.execute("UPDATE secrets SET data = (SELECT data FROM secrets WHERE name = 'a') WHERE name = 'b'")
-
-    await sqlite_store._run(swap)
     assert await held(sqlite_store, "alice", "a") == b"the canary sings"
     with pytest.raises(StoreUnavailable, match="damaged"):
         await sqlite_store.secret("alice", "b")

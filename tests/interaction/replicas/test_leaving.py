@@ -297,7 +297,7 @@ async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
-    replicas.listener.drop(replicas.forwarder._parts.own())
+    replicas.listener.drop(replicas.own)
     assert replicas.target.unread == ["1"]
 
 

@@ -35,7 +35,7 @@ async def test_what_a_replica_was_lost_with_was_not_written(replicas: Replicas) 
     caller = replicas.post(b"news")
     await caller.answer()
     replicas.forwarder.drop(replicas.holder)  # it tells nothing any more
-    replicas.listener.drop(replicas.forwarder._parts.own())
+    replicas.listener.drop(replicas.own)
     assert (replicas.target.written, replicas.target.unread) == ([], ["news"])
 
 

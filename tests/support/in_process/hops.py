@@ -93,6 +93,7 @@ class Replicas:
     url: str
     clock: FakeClock
     forwarder: Forwarder
+    own: Replica
     holder: Replica
     target: ScriptedHolder
     listener: HopListener
@@ -158,6 +159,7 @@ async def two_replicas(
             url=url_of("127.0.0.1", public),
             clock=clock,
             forwarder=forwarder,
+            own=own,
             holder=holder,
             target=target,
             listener=listener,
