@@ -145,12 +145,12 @@ WHOLE := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 checks: types lint imports page
 
-# The tests of a file share servers, so one worker runs them all. Files start in the order of their names: slow folders
-# come first, and tests/unit fills the gaps at the end. Tests often wait for a process, so a small machine gets one worker
-# more than it has cores.
+# The tests of a file share servers, so one worker runs them all. Files start in the order of their names: the last ones
+# are short. Tests often wait for a process, so a small machine gets one worker more than it has cores.
 WORKERS ?= 3
 PARALLEL := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 QUICK := tests/unit tests/contract tests/interaction
+SLOW := $(addprefix --ignore=,$(QUICK))
 
 unit: $(VENV)/.installed
 	@$(PARALLEL) -m "not alone and not matrix" tests/unit tests/contract
@@ -159,8 +159,10 @@ test: setup
 	@echo "== types, lint, import contracts and the console's page"
 	@$(MAKE) --no-print-directory -j 2 $(WHOLE) checks
 	@rm -f tests/output/figures.txt
-	@echo "== tests"
-	@$(PARALLEL) -m "not alone and not matrix"
+	@echo "== tests of rules and conversations"
+	@$(PARALLEL) -m "not alone and not matrix" $(QUICK)
+	@echo "== tests of processes, the console, the package, and the docs"
+	@$(PARALLEL) -m "not alone and not matrix" $(SLOW)
 	@echo "== tests that run alone"
 	@$(BIN)/pytest -q -m "alone and not matrix"
 
