@@ -21,6 +21,7 @@ from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey
 from emceepee.surface import call_to
 
+TAB_KEPT_SECONDS = 3600.0  # browser tabs close without notice
 Watcher = Callable[[Session], None]
 
 
@@ -28,9 +29,6 @@ class TooManySessions(EmceepeeError):
     """The limit of the principal or of the whole installation is reached."""
 
     code = ErrorCode.LIMIT_EXCEEDED
-
-
-TAB_KEPT_SECONDS = 3600.0  # browser tabs close without notice
 
 
 def kept_seconds(session: Session, limits: Limits) -> float:

@@ -10,7 +10,7 @@ from emceepee.state.replica import Replica
 from emceepee.state.session_key import SessionKey
 from emceepee.store.commit_statistics import CommitCounter, CommitStatistics
 from emceepee.store.redis.connection.change_listener import ChangeListener, gone_message
-from emceepee.store.redis.connection.commands import Commands, UnknownOutcome
+from emceepee.store.redis.connection.commands import Commands, UnknownOutcome, run_command
 from emceepee.store.redis.connection.redis_access import OPEN_SECONDS, RedisAccess, check_format, reach
 from emceepee.store.redis.connection.redis_address import RedisAddress
 from emceepee.store.redis.held_sessions import HeldSessions
@@ -170,10 +170,7 @@ class RedisStore:
         return [roster.alive[slot] for slot in sorted(roster.alive)]
 
     async def announce_gone(self, epochs: Collection[int]) -> None:
-        try:
-            await self._commands.execute("PUBLISH", self._names.channel, gone_message(epochs))
-        except UnknownOutcome as error:
-            raise error.because from None
+        await run_command(self._commands, "PUBLISH", self._names.channel, gone_message(epochs))
 
     async def replica_secret(self) -> bytes:
         try:

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
+from emceepee.store.redis.connection.commands import Commands, UnknownOutcome, run_command, run_script
 from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.keys import KeyNames
-from emceepee.store.redis.scripts.lua_script import LuaScript
 from emceepee.store.redis.scripts.secret_scripts import DROP_SECRET, LOCK, PUT_SECRET, UNLOCK
 from emceepee.store.redis.slot_lease import SlotLease
 from emceepee.store.redis.state_key import SharedKey
@@ -19,23 +17,25 @@ class Secrets:
         self._commands, self._names, self._key, self._lease = commands, names, key, lease
 
     async def secrets_of(self, principal: str) -> Sequence[StoredSecret]:
-        flat = await self._execute("HGETALL", self._names.secrets(principal))
+        flat = await run_command(self._commands, "HGETALL", self._names.secrets(principal))
         fields = list(zip(flat[::2], flat[1::2], strict=True)) if isinstance(flat, list) else list(flat.items())
         found = [self._read(principal, name.decode(), data) for name, data in fields]
         return sorted(found, key=lambda secret: secret.name)
 
     async def secret(self, principal: str, name: str) -> StoredSecret | None:
-        data = await self._execute("HGET", self._names.secrets(principal), name)
+        data = await run_command(self._commands, "HGET", self._names.secrets(principal), name)
         return None if data is None else self._read(principal, name, data)
 
     async def put(self, principal: str, name: str, data: bytes, revision: int) -> int | None:
         """Raises: NoKey."""
         sealed = self._key.sealed_secret(principal, name, data)
         keys = [self._names.secrets(principal), self._names.secret_revisions]
-        return int(await self._run(PUT_SECRET, keys, name, b"%d" % revision, sealed)) or None
+        return int(await run_script(self._commands, PUT_SECRET, keys, name, b"%d" % revision, sealed)) or None
 
     async def drop(self, principal: str, name: str, revision: int) -> bool:
-        return bool(await self._run(DROP_SECRET, [self._names.secrets(principal)], name, b"%d" % revision))
+        return bool(
+            await run_script(self._commands, DROP_SECRET, [self._names.secrets(principal)], name, b"%d" % revision)
+        )
 
     async def lock(self, name: str, holder: str, now: datetime, until: datetime) -> bool:
         """Try to acquire the lock. Redis measures its duration with its own clock."""
@@ -43,7 +43,7 @@ class Secrets:
         gone = ""
         while True:
             arguments: list[Word] = [holder, self._lease.owner, b"%d" % milliseconds, gone]
-            found = (await self._run(LOCK, [self._names.lock(name)], *arguments)).decode()
+            found = (await run_script(self._commands, LOCK, [self._names.lock(name)], *arguments)).decode()
             if not found or await self._is_held(found):
                 return not found
             gone = found
@@ -58,21 +58,8 @@ class Secrets:
             raise error.because from None
 
     async def unlock(self, name: str, holder: str) -> None:
-        await self._run(UNLOCK, [self._names.lock(name)], holder)
+        await run_script(self._commands, UNLOCK, [self._names.lock(name)], holder)
 
     def _read(self, principal: str, name: str, data: bytes) -> StoredSecret:
         revision, _, sealed = data.partition(b" ")
         return StoredSecret(name, self._key.opened_secret(principal, name, sealed), int(revision))
-
-    async def _run(self, script: LuaScript, keys: Sequence[str], *arguments: Word) -> Any:
-        try:
-            (reply,) = await self._commands.run_all([ScriptCall(script, keys, arguments)])
-        except UnknownOutcome as error:
-            raise error.because from None
-        return reply
-
-    async def _execute(self, *words: Word) -> Any:
-        try:
-            return await self._commands.execute(*words)
-        except UnknownOutcome as error:
-            raise error.because from None

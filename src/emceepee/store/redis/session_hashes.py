@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from emceepee.state.session_key import SessionKey
-from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
+from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome, run_command, run_script
 from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.held_sessions import HeldSessions
 from emceepee.store.redis.keys import KeyNames, chunks_name, digest, session_name
@@ -285,18 +285,14 @@ class Chunks:
         words: list[Word] = [
             word for number, chunk in enumerate(chunks, first) for word in (_field(name, number), chunk)
         ]
-        call = ScriptCall(PUT_CHUNKS, [session_name(tag, session_id), chunks_name(tag, session_id)], words)
-        try:
-            (is_put,) = await self._commands.run_all([call])
-        except UnknownOutcome as error:
-            raise error.because from None
-        return bool(is_put)
+        keys = [session_name(tag, session_id), chunks_name(tag, session_id)]
+        return bool(await run_script(self._commands, PUT_CHUNKS, keys, *words))
 
     async def read(self, session_id: str, name: str, first: int, count: int) -> Sequence[bytes]:
         if (tag := self._tag_of(session_id)) is None:
             return []
         fields = [_field(name, number) for number in range(first, first + count)]
-        found = await self._execute("HMGET", chunks_name(tag, session_id), *fields)
+        found = await run_command(self._commands, "HMGET", chunks_name(tag, session_id), *fields)
         return found[: found.index(None)] if None in found else list(found)
 
     async def drop(self, session_id: str, name: str, count: int) -> None:
@@ -304,16 +300,10 @@ class Chunks:
             return
         for first in range(0, count, DROPPED_AT_ONCE):
             fields = [_field(name, number) for number in range(first, min(first + DROPPED_AT_ONCE, count))]
-            await self._execute("HDEL", chunks_name(tag, session_id), *fields)
+            await run_command(self._commands, "HDEL", chunks_name(tag, session_id), *fields)
 
     def _tag_of(self, session_id: str) -> str | None:
         return self._held_sessions.tag_of(session_id) or (None if self._commands.is_spread else self._names.tags[0])
-
-    async def _execute(self, *words: Word) -> Any:
-        try:
-            return await self._commands.execute(*words)
-        except UnknownOutcome as error:
-            raise error.because from None
 
 
 def _field(name: str, number: int) -> str:

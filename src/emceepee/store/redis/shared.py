@@ -3,9 +3,8 @@
 import hmac
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
-from emceepee.store.redis.connection.commands import Commands, ScriptCall, UnknownOutcome
+from emceepee.store.redis.connection.commands import Commands, run_command, run_script
 from emceepee.store.redis.connection.redis_connection import Word
 from emceepee.store.redis.keys import KeyNames
 from emceepee.store.redis.scripts.replica_scripts import CHANGE_SHARED
@@ -28,10 +27,10 @@ class SharedState:
         self._commands, self._names, self._key, self._teller = commands, names, key, teller
 
     async def revision(self) -> int:
-        return int(await self._execute("GET", self._names.revision) or 0)
+        return int(await run_command(self._commands, "GET", self._names.revision) or 0)
 
     async def servers_of(self, principal: str) -> Sequence[ServerConfiguration]:
-        flat = await self._execute("HGETALL", self._names.servers(principal))
+        flat = await run_command(self._commands, "HGETALL", self._names.servers(principal))
         fields = list(zip(flat[::2], flat[1::2], strict=True)) if isinstance(flat, list) else list(flat.items())
         if self._key.box is not None:
             if plain := [name.decode(errors="replace") for name, data in fields if not is_sealed(data)]:
@@ -76,11 +75,11 @@ class SharedState:
         """Delete expired and refused logins. This notifies no process, because none accepts them."""
         found = await self._read_logins()
         if over := [digest for digest, login in found.items() if login is None or login.until <= now]:
-            await self._execute("HDEL", self._names.logins, *over)
+            await run_command(self._commands, "HDEL", self._names.logins, *over)
 
     async def announce(self) -> None:
-        await self._execute("INCR", self._names.revision)
-        await self._execute("PUBLISH", self._names.channel, self._teller)
+        await run_command(self._commands, "INCR", self._names.revision)
+        await run_command(self._commands, "PUBLISH", self._names.channel, self._teller)
 
     async def _change_server(self, how: str, server: ServerConfiguration) -> bool:
         data = self._key.sealed(server)
@@ -100,7 +99,7 @@ class SharedState:
 
     async def _read_logins(self) -> dict[bytes, StoredLogin | None]:
         """Return all logins by digest; None for a login that no process with the key has stored."""
-        flat = await self._execute("HGETALL", self._names.logins)
+        flat = await run_command(self._commands, "HGETALL", self._names.logins)
         fields = zip(flat[::2], flat[1::2], strict=True) if isinstance(flat, list) else flat.items()
         return {digest: self._read_login(digest, data) for digest, data in fields}
 
@@ -118,18 +117,8 @@ class SharedState:
     async def _change(self, hash_name: str, how: str, field: Word, value: Word = "", principal: str = "") -> bool:
         names = self._names
         keys = [hash_name, names.revision, names.positions, names.principals]
-        call = ScriptCall(CHANGE_SHARED, keys, [names.channel, self._teller, how, field, value, principal])
-        try:
-            (changed,) = await self._commands.run_all([call])
-        except UnknownOutcome as error:
-            raise error.because from None
-        return bool(changed)
-
-    async def _execute(self, *words: Word) -> Any:
-        try:
-            return await self._commands.execute(*words)
-        except UnknownOutcome as error:
-            raise error.because from None
+        arguments = [names.channel, self._teller, how, field, value, principal]
+        return bool(await run_script(self._commands, CHANGE_SHARED, keys, *arguments))
 
 
 def is_sealed(data: bytes) -> bool:

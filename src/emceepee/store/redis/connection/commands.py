@@ -43,3 +43,20 @@ class Commands(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+async def run_script(commands: Commands, script: LuaScript, keys: Sequence[str], *arguments: Word) -> Any:
+    """Run one script for a caller that need not know whether a failed call took effect. Raises: StoreUnavailable."""
+    try:
+        (reply,) = await commands.run_all([ScriptCall(script, keys, arguments)])
+    except UnknownOutcome as error:
+        raise error.because from None
+    return reply
+
+
+async def run_command(commands: Commands, *words: Word) -> Any:
+    """Run a plain command for a caller that need not know whether it took effect. Raises: StoreUnavailable."""
+    try:
+        return await commands.execute(*words)
+    except UnknownOutcome as error:
+        raise error.because from None
