@@ -85,8 +85,8 @@ class Execution:
             await worker.close()
 
     def failure_of(self, error: "MontyError") -> ScriptFailure:
-        seconds, renamed = self._limits.script_compute_seconds, self._queue.modules.renamed
-        return failure_of(error, before=PRELUDE.count("\n"), seconds=seconds, renamed=renamed)
+        seconds, hints = self._limits.script_compute_seconds, self._queue.modules.hints
+        return failure_of(error, before=PRELUDE.count("\n"), seconds=seconds, hints=hints)
 
     def line_of(self, stopped: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot") -> int | None:
         """Return the line of the script where it stopped, if known."""

@@ -32,7 +32,7 @@ class ScriptFailure(Exception):
 
 
 def failure_of(
-    error: "MontyError", *, before: int, seconds: float, renamed: Mapping[str, str] = MappingProxyType({})
+    error: "MontyError", *, before: int, seconds: float, hints: Mapping[str, str] = MappingProxyType({})
 ) -> ScriptFailure:
     """Convert a sandbox error for the caller.
 
@@ -42,7 +42,7 @@ def failure_of(
     from pydantic_monty import MontyCrashedError, MontySyntaxError, MontyTypingError
 
     if isinstance(error, MontyTypingError):
-        return _refusal(problems_of(error), before, renamed)
+        return _refusal(problems_of(error), before, hints)
     if isinstance(error, MontyCrashedError):
         if error.timed_out:
             return ScriptFailure("TimeoutError", f"The script computed for more than {seconds:g} s, so it was ended.")
@@ -98,7 +98,7 @@ def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
     return "\n".join(lines)
 
 
-def _refusal(problems: list[JsonObject], before: int, renamed: Mapping[str, str]) -> ScriptFailure:
+def _refusal(problems: list[JsonObject], before: int, hints: Mapping[str, str]) -> ScriptFailure:
     told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
     # If the source has a syntax error, imports are not resolved, and all imported names would be reported as missing.
     unread = [item for item in told if item.get("code") == "invalid-syntax"]
@@ -112,9 +112,9 @@ def _refusal(problems: list[JsonObject], before: int, renamed: Mapping[str, str]
     text = "; ".join(words[:MOST_PROBLEMS]) + (f"; and {rest} more" if rest > 0 else "")
     if any(_is_not_awaited(item) for item in told):
         text += ". Calls are coroutines: write await before each."
-    for server, module in renamed.items():
-        if any(item.get("code") in _NOT_IMPORTED and f"`{server}`" in str(item.get("message")) for item in told):
-            text += f". The module of the server {server} is {module}: from servers import {module}"
+    for name, hint in hints.items():
+        if any(item.get("code") in _NOT_IMPORTED and f"`{name}`" in str(item.get("message")) for item in told):
+            text += f". {hint}"
     return ScriptFailure(
         "SyntaxError" if unread else "TypeError", f"The script was not run. {text}", lines[0] if lines else None
     )

@@ -208,7 +208,7 @@ class Script:
         execution = self._execution
         try:
             if self._kept is None or not self._kept.snapshot:
-                self._queue.modules = await modules_for(self._code, self._session.connections)
+                self._queue.modules = await modules_for(self._code, self._session.servers)
                 snapshot = await execution.begin(self._code)
             else:
                 self.calls.restore(self._kept.pending)

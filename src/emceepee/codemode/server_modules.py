@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from emceepee.codemode.bindings import METHODS, MODULE, mcp_stub
 from emceepee.codemode.failures import ScriptFailure
 from emceepee.codemode.python_names import module_names, python_names
 from emceepee.codemode.stubs import parameters, stub, type_budget
-from emceepee.errors import EmceepeeError
+from emceepee.errors import DisabledBackend, EmceepeeError
 from emceepee.futures import let_others_run
+from emceepee.sessions.session_servers import SessionServers
 from emceepee.wire.json_types import JsonObject
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ServerModules:
 
     functions: dict[str, ModuleFunction] = field(default_factory=dict)
     stubs: dict[str, str] = field(default_factory=dict)  # by module; only a script that is checked needs them
-    renamed: dict[str, str] = field(default_factory=dict)  # named servers whose modules have other names
+    hints: dict[str, str] = field(default_factory=dict)  # by names that cannot be imported: what to do instead
 
     def find(self, dotted: str) -> ModuleFunction | None:
         return self.functions.get(dotted)
@@ -97,21 +98,33 @@ class ServerModules:
 def _never_called() -> None: ...
 
 
-async def modules_for(code: str, connections: Sequence[Connection]) -> ServerModules:
+async def modules_for(code: str, servers: SessionServers) -> ServerModules:
     """Build the modules of the servers that the code names. Raises: ScriptFailure."""
     words = set(_WORDS.findall(code))
     if PACKAGE not in words:
         return ServerModules()
+    connections = list(servers.connections.values())
     names = module_names(connection.spec.name for connection in connections)
     wanted = [connection for connection in connections if names[connection.spec.name] in words]
     modules = ServerModules(
-        renamed={name: module for name, module in names.items() if name != module and name in words}
+        hints={module: str(error) for module, error in _disabled_modules(servers).items() if module in words}
+        | {
+            name: f"The module of the server {name} is {module}: from servers import {module}"
+            for name, module in names.items()
+            if name != module and name in words
+        }
     )
     budget = type_budget()
     for connection, tools in zip(wanted, await asyncio.gather(*map(_tools_of, wanted)), strict=True):
         _add_module(modules, names[connection.spec.name], connection.spec.name, tools, words, budget)
         await let_others_run()
     return modules
+
+
+def _disabled_modules(servers: SessionServers) -> dict[str, DisabledBackend]:
+    """Return why each disabled server has no module, by the name of the module that it would have."""
+    errors = servers.disabled_errors()
+    return {module: errors[name] for name, module in module_names(errors).items()}
 
 
 async def _tools_of(connection: Connection) -> list[JsonObject]:

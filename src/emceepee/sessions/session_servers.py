@@ -100,13 +100,17 @@ class SessionServers:
         connection = self.connections.get(name)
         if connection is not None:
             return connection
-        if any(spec.name == name for spec in self.disabled):
-            remedy = f"A person can enable it in the console, or call {call_to('add_server')} with replace."
-            raise DisabledBackend(name, remedy=remedy)
-        if any(spec.name == name for spec in self.disabled_in_file):
-            remedy = 'Remove "disabled" from its entry in the configuration file to enable it.'
-            raise DisabledBackend(name, remedy=remedy)
+        if (error := self.disabled_errors().get(name)) is not None:
+            raise error
         raise UnknownBackend(name, known=self.connections, are_forgotten=self._registry.may_have_forgotten)
+
+    def disabled_errors(self) -> dict[str, DisabledBackend]:
+        """Return an error with a remedy for each disabled server, by its name."""
+        in_file = 'Remove "disabled" from its entry in the configuration file to enable it.'
+        added = f"A person can enable it in the console, or call {call_to('add_server')} with replace."
+        remedies = {spec.name: in_file for spec in self.disabled_in_file}
+        remedies |= {spec.name: added for spec in self.disabled}
+        return {name: DisabledBackend(name, remedy=remedy) for name, remedy in remedies.items()}
 
     # Requests from callers.
 

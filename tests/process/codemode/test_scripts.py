@@ -203,6 +203,14 @@ async def test_an_unknown_server_cannot_be_imported(scene: Scene) -> None:
     assert (error["line"], "trackr" in error["message"]) == (1, True)
 
 
+async def test_the_import_of_a_disabled_server_names_the_remedy(scene: Scene) -> None:
+    scene.session.servers._registry.set_disabled([scripted_spec("off-line")])
+    error = await failure_of(scene, "from servers import off_line\n1")
+    assert error["line"] == 1
+    assert error["message"].endswith('Remove "disabled" from its entry in the configuration file to enable it.')
+    assert "disabled" not in (await failure_of(scene, "from servers import other\noff_line = 1"))["message"]
+
+
 async def test_a_server_whose_tools_cannot_be_listed_is_named() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.CLOSED, "nobody is there")
