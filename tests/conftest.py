@@ -51,8 +51,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def logs_as_before() -> Iterator[None]:
     """A command that runs in the test's own process sets up its log as if the process were its own."""
     root, own = logging.getLogger(), logging.getLogger("emceepee")
-    levels, handlers = (root.level, own.level), list(root.handlers)
+    levels, handlers, disabled = (root.level, own.level), list(root.handlers), logging.root.manager.disable
     yield
+    logging.disable(disabled)  # `bench.simulate` logs nothing
     for handler in [handler for handler in root.handlers if handler not in handlers]:
         root.removeHandler(handler)
         handler.close()
