@@ -1,4 +1,4 @@
-"""What all tests have in common: the figures that they measure reach whoever runs them."""
+"""Fixtures of all tests: the measured figures appear at the end of the run."""
 
 import logging
 import os
@@ -26,7 +26,7 @@ TESTS_STATE = Path(tempfile.mkdtemp(prefix="emceepee-tests-"))
 TESTS_STATE.chmod(0o711)  # some tests serve as another user
 os.environ["XDG_STATE_HOME"] = str(TESTS_STATE)  # of every process that is started here
 os.environ[CONFIG_VARIABLE] = ""  # the user's own servers are not started
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of the many processes would compile all sources anew,
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # or each of the many processes would compile all sources again,
 sys.dont_write_bytecode = False  # and each worker all tests
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # by nohup; who is started here would ignore it, too
     signal.signal(signal.SIGHUP, lambda *_: None)
@@ -63,7 +63,7 @@ def logs_as_before() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def redis() -> Iterator[RedisServer]:
-    """One that all tests of a worker share, each with a prefix of its own. Whoever kills or pauses one has another."""
+    """A Redis that all tests of a worker share, each with its own prefix. A test that kills one starts another."""
     with redis_server() as running:
         yield running
 

@@ -42,7 +42,7 @@ async def dig(name: str) -> str:
 
 @server.tool(task=True)
 async def ask_and_dig(name: str, ctx: Context) -> str | InputRequiredResult:
-    """Ask where to dig, then dig as `dig` does. It runs anew when the answer is there."""
+    """Ask where to dig, then dig as `dig` does. It runs again from the start once it has the answer."""
     answer = (ctx.input_responses or {}).get("where")
     if answer is None:
         schema = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}

@@ -1,4 +1,4 @@
-"""LangChain's adapters, which connect anew for each call. Shown: the content of the message that a model would get."""
+"""LangChain's adapters, which open a connection for each call. Shown: the message that a model would get."""
 
 import asyncio
 

@@ -72,7 +72,7 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path) -> None:
-    """Every scenario runs. Those that cannot apply are in the file with their reasons; a warning is a failure."""
+    """Every scenario runs. The file lists inapplicable ones with their reasons; a warning is a failure."""
     expected = HERE / f"server-{version}.yml"
     options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
     async with http_process("--log-level", "warn", module=ENTRY) as endpoint:
@@ -114,7 +114,7 @@ async def test_as_a_client_it_logs_in_as_the_protocol_asks(
 
 
 async def test_every_scenario_is_run() -> None:
-    """A newer suite brings new scenarios: they must be looked at."""
+    """A newer suite brings new scenarios: they must be reviewed."""
     for version in VERSIONS:
         named = await _scenarios("--spec-version", version)
         assert named == set(AS_CLIENT[version]) | {f"auth/{name}" for name in LOGINS[version]}

@@ -30,7 +30,7 @@ async def judge(url: str, version: str, folder: Path) -> Verdicts:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def direct(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Verdicts]:
-    """What the suite says of one process, by version. It asks for no token, as the suite has none to give."""
+    """The suite's results for one process, by version. It requires no token, because the suite has none."""
     folder = tmp_path_factory.mktemp("direct")
     async with http_process("--log-level", "warn", module=ENTRY) as alone:
         return {version: await judge(alone.url, version, folder / version) for version in VERSIONS}

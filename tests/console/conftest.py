@@ -45,7 +45,7 @@ async def console(browser: Browser, servers: dict[str, Any]) -> AsyncIterator[Co
 
 @pytest.fixture(scope="module")
 def profile_options() -> dict[str, Any]:
-    """What is special about the module's browser profile."""
+    """The special settings of the module's browser profile."""
     return {}
 
 
@@ -60,7 +60,7 @@ async def watched_profile(
 
 @pytest_asyncio.fixture(loop_scope="package")
 async def callers() -> AsyncIterator[list[HttpCaller]]:
-    """Whose sessions end when the tabs are closed, so that no tab asks for what has just gone."""
+    """A console whose sessions end after its tabs are closed, because a tab must not query a stopped console."""
     callers: list[HttpCaller] = []
     yield callers
     for caller in callers:
@@ -71,8 +71,8 @@ async def callers() -> AsyncIterator[list[HttpCaller]]:
 async def context(
     watched_profile: tuple[BrowserContext, Watch], callers: list[HttpCaller]
 ) -> AsyncIterator[BrowserContext]:
-    """The browser of someone who has logged in. One for all tests of a module: what it has in its cache, it loads no
-    more. Whatever goes wrong in any tab fails the test."""
+    """The browser of a logged-in person. One for all tests of a module, so that later tests use its cache. Any error in
+    any tab fails the test."""
     context, watch = watched_profile
     before = set(context.pages)
     yield context

@@ -73,7 +73,7 @@ async def console(
         yield running
 
 
-async def test_a_reload_in_the_middle_of_a_call_still_ends_with_its_result(page: Page, backend: WebBackend) -> None:
+async def test_a_reload_during_a_call_still_ends_with_its_result(page: Page, backend: WebBackend) -> None:
     backend.calls.clear()
     row = await begin_call(page, "web", "wait")
     arrived = await backend.next_call()

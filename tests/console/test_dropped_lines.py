@@ -27,7 +27,7 @@ async def direct(browser: Browser, web_and_puppet: dict[str, Any]) -> AsyncItera
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def line(direct: Console) -> AsyncIterator[FaultProxy]:
-    """What lies between the browser and emceepee."""
+    """The proxy between the browser and emceepee."""
     port = urlsplit(direct.origin).port
     assert port is not None
     async with fault_proxy(port) as running:
@@ -36,7 +36,7 @@ async def line(direct: Console) -> AsyncIterator[FaultProxy]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def console(browser: Browser, direct: Console, line: FaultProxy) -> Console:
-    """The same console, at the other end of the line."""
+    """The console, at the other end of the proxy."""
     console = Console(direct.endpoint, f"http://127.0.0.1:{line.port}", links=direct.links)
     await console.log_in(browser)
     return console
@@ -115,5 +115,5 @@ async def mark(page: Page) -> None:
 
 
 async def same_page(page: Page) -> None:
-    """It was not loaded anew."""
+    """The page was not reloaded."""
     assert await page.evaluate("() => window.__mark") is True

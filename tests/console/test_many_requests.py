@@ -1,7 +1,7 @@
 """Ten thousand requests in the waterfall: the page stays small and quick.
 
-What is counted is the processor time of the page's own thread for each of its tasks, as the browser traces it: the
-time on the clock would count whatever else the machine does.
+The test counts the processor time of the page's own thread for each of its tasks, as the browser traces it: the
+time on the clock would include other work of the machine.
 """
 
 import asyncio

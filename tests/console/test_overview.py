@@ -56,7 +56,7 @@ async def test_figures_lists_and_what_waits_are_shown_and_stay_text(
     await expect(row(page, "speak")).to_be_visible()
 
 
-async def test_the_overview_goes_on_while_it_is_looked_at(page: Page, caller: HttpCaller) -> None:
+async def test_the_overview_continues_while_it_is_visible(page: Page, caller: HttpCaller) -> None:
     await show(page, "Overview")
     shown = plot(page, "requests").locator("strong")
     await expect(shown).to_have_text(re.compile(r"^\d+$"))

@@ -1,4 +1,4 @@
-"""What backends ask, and a person answers on the page. The backend is told exactly that, and only once."""
+"""Backends' questions, answered by a person on the page. The backend receives exactly that answer, and only once."""
 
 import asyncio
 import re
@@ -103,7 +103,7 @@ def completion(text: str) -> dict[str, Any]:
 
 
 class Asking:
-    """A call whose backend waits for an answer; `heard` is what it was told in the end."""
+    """A call whose backend waits for an answer; `heard` is the answer that it received."""
 
     def __init__(self, call: "asyncio.Task[dict[str, Any]]") -> None:
         self._call = call
@@ -220,7 +220,7 @@ async def test_a_question_can_be_turned_down(page: Page, caller: HttpCaller, but
 
 async def test_a_link_shows_its_host_and_opens_only_when_asked_to(page: Page, caller: HttpCaller) -> None:
     link = "https://accounts.example.com.evil.example/login?next=https://accounts.example.com"
-    params = {"mode": "url", "message": "Please log in.", "url": link, "elicitationId": "login-1"}
+    params = {"mode": "url", "message": "Log in.", "url": link, "elicitationId": "login-1"}
     async with asking(caller, {"method": "elicitation/create", "params": params}) as call:
         question = await the_question(page)
         await expect(question.get_by_test_id("question-host")).to_have_text("accounts.example.com.evil.example")
@@ -234,7 +234,7 @@ async def test_a_link_shows_its_host_and_opens_only_when_asked_to(page: Page, ca
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "nowhere"])
 async def test_a_link_that_is_no_web_address_cannot_be_opened(page: Page, caller: HttpCaller, link: str) -> None:
-    params = {"mode": "url", "message": "Please log in.", "url": link, "elicitationId": "login-2"}
+    params = {"mode": "url", "message": "Log in.", "url": link, "elicitationId": "login-2"}
     async with asking(caller, {"method": "elicitation/create", "params": params}) as call:
         question = await the_question(page)
         await expect(question.get_by_text(link)).to_be_visible()
@@ -309,7 +309,7 @@ async def test_when_the_person_answers_first_the_caller_hears_that_it_was_answer
 
 
 async def hear(caller: HttpCaller, *types: str) -> dict[str, Any]:
-    """What await_activity tells, until it has told all these: the last event of each type."""
+    """Return the events of await_activity until each of these types has come: the last event of each type."""
     heard: dict[str, Any] = {}
     while not set(types) <= heard.keys():
         told = await caller.value("await_activity", timeout_ms=20_000)
@@ -353,7 +353,7 @@ async def fill_in(question: Locator, values: dict[str, Any]) -> None:
                 await first.fill(str(value))
 
 
-async def test_a_problem_is_shown_at_its_field_whatever_the_field_is_called(
+async def test_a_problem_is_shown_at_its_field_for_any_name_of_the_field(
     page: Page, caller: HttpCaller, watch: Watch
 ) -> None:
     watch.allow(r"400 POST /console/answer|status of 400")

@@ -24,7 +24,7 @@ QUESTION = {"method": "elicitation/create", "params": {"message": "Who are you?"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="package")
 async def replicas(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[HttpProcess, HttpProcess]]:
-    """The one at whose page the person is, and the one that has the callers' sessions."""
+    """The person's replica, and the replica with the callers' sessions."""
     folder = tmp_path_factory.mktemp("replicas")
     env = configured({"curious": puppet(folder)}, replica_lease_seconds=1)
     async with AsyncExitStack() as stack:
@@ -59,7 +59,7 @@ async def servers(caller: HttpCaller) -> dict[str, dict[str, Any]]:
 
 
 async def hear(caller: HttpCaller, event: str, server: str) -> list[str]:
-    """What the caller is told of the server, until it is told of that."""
+    """Return the caller's events about the server, up to the expected one."""
     heard: list[str] = []
     while event not in heard:
         told = await caller.value("await_activity", timeout_ms=20_000)

@@ -1,4 +1,4 @@
-"""Finding a request again by whatever is known of it, and taking it elsewhere."""
+"""Finding a request by any part of it, and copying it."""
 
 import asyncio
 import json
@@ -104,7 +104,7 @@ def files_in(folder: Path) -> list[str]:
 
 
 async def run_in_shell(command: str, folder: Path, servers: dict[str, Any]) -> Any:
-    """What the server says that it was called with."""
+    """Return the arguments that the server reports."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = os.environ | configured(servers) | {"PATH": path, "HOME": str(folder)}
     process = await asyncio.create_subprocess_exec(

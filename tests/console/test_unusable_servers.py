@@ -44,7 +44,7 @@ async def test_a_server_whose_entry_has_a_mistake_shows_the_mistake_and_the_othe
     await expect(call).to_have_attribute("data-status", "done")
 
 
-async def test_the_address_of_a_server_that_does_not_exist_says_so_and_leads_to_those_that_do(
+async def test_the_address_of_an_unknown_server_says_so_and_leads_to_the_known_ones(
     page: Page, caller: HttpCaller
 ) -> None:
     await caller.value("list_servers")

@@ -1,4 +1,4 @@
-"""What the other views show: events, logs, tasks, timers and sessions, while they change."""
+"""The other views: events, logs, tasks, timers, and sessions, while they change."""
 
 import re
 from typing import Any
@@ -63,7 +63,7 @@ async def tasks_of(caller: HttpCaller) -> list[dict[str, Any]]:
     return list((await caller.value("list_tasks", include_completed=True))["tasks"])
 
 
-async def test_the_result_of_a_task_can_be_looked_at(page: Page, caller: HttpCaller) -> None:
+async def test_the_result_of_a_task_can_be_viewed(page: Page, caller: HttpCaller) -> None:
     result = {"content": [{"type": "text", "text": "kept for later"}]}
     await caller.call("execute_tool", server="puppet", tool="slow", args={"result": result}, timeout_ms=0)
     await show(page, "Tasks")
@@ -104,7 +104,7 @@ async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console
         assert response.status == 404
 
 
-async def test_a_server_is_connected_anew_when_the_person_says_so(page: Page, caller: HttpCaller) -> None:
+async def test_a_server_is_reconnected_when_the_person_asks_for_it(page: Page, caller: HttpCaller) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak")
     await show(page, "Servers")
     row = row_of_caller(page)

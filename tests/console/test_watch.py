@@ -1,4 +1,4 @@
-"""The watch over the pages: whatever a page must never do, it notes."""
+"""The monitor of the pages: it records everything that a page must never do."""
 
 from functools import partial
 

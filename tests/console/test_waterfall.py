@@ -1,4 +1,4 @@
-"""The waterfall while callers call: rows come, bars grow, and everything about a request can be looked at."""
+"""The waterfall during calls: rows appear, bars grow, and every detail of a request can be opened."""
 
 import asyncio
 import json
@@ -120,7 +120,7 @@ async def test_what_may_be_about_another_call_is_drawn_as_unsure_until_that_call
 
 
 async def test_the_calls_of_a_script_are_nested_below_it(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
-    # The names are put together: a search looks into a script, too.
+    # The names are composed, because a search also covers a script.
     code = """
 inner = "inner"
 await mcp.call_tool("puppet", f"{inner}-first", {"result": {"content": []}})
@@ -132,8 +132,8 @@ except LookupError:
 """
     running = asyncio.create_task(caller.call("codemode_execute", code=code))
     arrived = await backend.next_call()
-    await call(caller, "puppet", "meanwhile-outside", args={"result": {"content": []}})
-    script, outside = row(page, "codemode_execute"), row(page, "meanwhile-outside")
+    await call(caller, "puppet", "outside-call", args={"result": {"content": []}})
+    script, outside = row(page, "codemode_execute"), row(page, "outside-call")
     await expect(outside).to_be_visible()
     await expect(script).to_have_attribute("data-status", "pending")
     arrived.finish()
@@ -141,7 +141,7 @@ except LookupError:
     shown = page.get_by_test_id("waterfall-row")
     inner = ["inner-first", "wait", "inner-last"]
     await expect(row(page, "inner-last")).to_have_attribute("data-status", "error")
-    places = [await place_of(row(page, name)) for name in ("meanwhile-outside", "codemode_execute", *inner)]
+    places = [await place_of(row(page, name)) for name in ("outside-call", "codemode_execute", *inner)]
     assert places == sorted(places, key=operator.itemgetter(1)), "from above to below"
     lefts = [left for left, _ in places]
     assert (lefts[0], set(lefts[2:])) == (lefts[1], {lefts[2]})

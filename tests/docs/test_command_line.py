@@ -1,4 +1,4 @@
-"""What the page on the command line shows, run in order, as it stands there."""
+"""The examples of the page on the command line, run in order, as they stand there."""
 
 from pathlib import Path
 

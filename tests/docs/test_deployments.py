@@ -1,4 +1,4 @@
-"""What the pages give to systemd and Docker Compose. Neither runs here, so it is read as they would read it."""
+"""The files for systemd and Docker Compose in the pages. Neither runs here, so the test reads them as they would."""
 
 import configparser
 import json
@@ -39,7 +39,7 @@ def replicas_of_compose() -> dict[str, list[str]]:
     return {name: shlex.split(service["command"]) for name, service in services.items() if name.startswith("replica-")}
 
 
-def test_redis_of_the_compose_file_writes_what_it_is_told_and_forgets_nothing() -> None:
+def test_redis_of_the_compose_file_persists_writes_and_evicts_nothing() -> None:
     command = compose_services()["redis"]["command"]
     assert command == ["redis-server", "--appendonly", "yes", "--maxmemory-policy", "noeviction"]
     assert compose_services()["redis"]["volumes"] == ["redis:/data"]

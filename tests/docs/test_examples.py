@@ -45,7 +45,7 @@ def processes_with(variable: str) -> list[str]:
         try:
             if variable.encode() in (process / "environ").read_bytes().split(b"\0"):
                 found.append((process / "cmdline").read_text().replace("\0", " "))
-        except OSError:  # ended meanwhile, or someone else's
+        except OSError:  # it ended in between, or belongs to another user
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""What the pages say can be followed: links lead somewhere, configurations load, calls fit the tools."""
+"""The pages can be followed: links lead somewhere, configurations load, calls fit the tools."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def test_server_lists_load_without_a_warning(block: Block, references: Reference
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
 def test_a_server_list_starts_without_the_secrets_and_files_that_it_refers_to(block: Block, tmp_path: Path) -> None:
-    """Whoever tries a page has none of them; only the servers that need them are disabled."""
+    """A reader who tries a page has none of them; only the servers that need them are disabled."""
     references = References(environment={}, folder=tmp_path, ask_keyring=lambda *_: None)
     loaded = config_reading.parse(block.body, source=block.page, references=references)
     assert [problem for problem in loaded.problems if problem.server is None] == []

@@ -1,4 +1,4 @@
-"""What is installed is known before: every pin has hashes, and no range lets in a version with a known hole."""
+"""Installed packages are known in advance: every pin has hashes, and no range allows a vulnerable version."""
 
 import re
 import tomllib

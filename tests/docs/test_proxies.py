@@ -24,7 +24,7 @@ CALLS = 60
 
 @asynccontextmanager
 async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterator[HttpProcess]:
-    """The same emceepee, reached through the proxy."""
+    """An emceepee, reached through the proxy."""
     port, address = free_port(), endpoint.origin.removeprefix("http://")
     text = adapt_example(
         proxy, documented(ONE_PROCESS, proxy), folder, port=port, addresses={"127.0.0.1:8080": address}

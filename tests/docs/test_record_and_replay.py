@@ -1,4 +1,4 @@
-"""What the page on recording shows, run in order, as it stands there."""
+"""The examples of the page on recording, run in order, as they stand there."""
 
 import json
 import os

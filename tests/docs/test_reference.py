@@ -181,7 +181,7 @@ def test_the_generator_stops_at_a_value_without_a_docstring(
         generate.events()
 
 
-# What is said of events is what they hold.
+# The documented keys of events are their actual keys.
 
 
 async def let_servers_come_and_go(scene: Scene) -> None:

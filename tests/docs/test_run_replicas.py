@@ -81,7 +81,7 @@ async def balanced(name: str, rule: str, folder: Path, *, has_tls: bool = True) 
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_each_replica_has_its_turn_whatever_the_session(name: str, tmp_path: Path) -> None:
+async def test_each_replica_has_its_turn_for_any_session(name: str, tmp_path: Path) -> None:
     async with balanced(name, "plain", tmp_path) as service:
         for session_id in (None, f"{ULID}-01", f"{ULID}-02"):
             assert sorted(await service.answering(session_id, 4)) == ["first", "first", "second", "second"]

@@ -1,4 +1,4 @@
-"""Whoever writes a test finds what there is to stand on."""
+"""The index lists every helper for tests."""
 
 import re
 

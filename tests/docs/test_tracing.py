@@ -1,4 +1,4 @@
-"""What the page on OpenTelemetry says to run is run, and the collector gets the spans that it shows."""
+"""The commands of the page on OpenTelemetry run, and the collector gets the spans that it shows."""
 
 import json
 import sys

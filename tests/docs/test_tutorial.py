@@ -1,6 +1,6 @@
 """The tutorial, carried out: each call against a real emceepee, each reply compared with what is printed there.
 
-Ids are different each time. One that a reply shows stands, from there on, for the one that really came: it must be the
+Ids are different each time. An id in a shown reply represents, from there on, the actual id: it must be the
 same wherever the tutorial shows the same, and calls that name it are made with the real one.
 """
 
@@ -53,7 +53,7 @@ def compare(block: Block, result: dict[str, Any], ids: Ids) -> None:
 
 
 def notices(result: dict[str, Any]) -> dict[str, Any]:
-    """What the last blocks of a reply tell, as one object."""
+    """Return the notices in the last blocks of a reply, as one object."""
     told: dict[str, Any] = {}
     for block in result["content"][1:]:
         told |= said_in(block["text"])

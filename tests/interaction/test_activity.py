@@ -1,4 +1,4 @@
-"""What happened is told once, on the next reply or to whoever waits for it; what waits on the caller is told always."""
+"""Events are delivered once, on the next reply or to a waiting caller; open questions are always listed."""
 
 import asyncio
 import json
@@ -240,7 +240,7 @@ async def test_a_caller_that_asked_for_progress_hears_every_ten_seconds_that_it_
 # Lost replies, lost places, lost events.
 
 
-async def test_what_came_after_a_known_event_is_told_again_to_a_caller_that_lost_a_reply() -> None:
+async def test_events_after_a_known_one_are_delivered_again_to_a_caller_that_lost_a_reply() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -393,7 +393,7 @@ async def test_a_waiter_that_is_cancelled_takes_no_event_with_it() -> None:
             assert taken + left == [turns]
 
 
-async def test_of_ten_thousand_events_each_is_delivered_once_whoever_waits_and_whoever_leaves() -> None:
+async def test_of_ten_thousand_events_each_is_delivered_once_while_callers_wait_and_leave() -> None:
     chance = random.Random(3)
     received: list[int] = []
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -428,7 +428,7 @@ async def test_of_ten_thousand_events_each_is_delivered_once_whoever_waits_and_w
         assert await event_types(scene) == []
 
 
-# What is no event.
+# Changes without an event.
 
 
 async def test_log_and_progress_messages_are_never_events_and_wake_nobody() -> None:

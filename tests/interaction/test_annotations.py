@@ -1,4 +1,4 @@
-"""What tools say of their effect is true: read-only ones leave a session as it was, idempotent ones can be repeated."""
+"""Tools' declared effects are true: read-only ones leave a session unchanged, idempotent ones can be repeated."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

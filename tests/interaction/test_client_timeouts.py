@@ -27,7 +27,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[StdioClient]:
 
 
 async def result_of(client: StdioClient, tool: str, /, **arguments: Any) -> JsonObject:
-    """What the next reply says, which must be that of this call."""
+    """Return the next reply's message, which must be that of this call."""
     await client.call(tool, "look", **arguments)
     answer = await client.next()
     assert answer["id"] == "look"
@@ -92,7 +92,7 @@ async def a_cancelled_call(
 
 
 def given_up(client: StdioClient) -> list[Asked]:
-    """The calls that the server was told to end; a health check that nobody answered is none."""
+    """The calls that the server was asked to end; an unanswered health check is not one of them."""
     return [asked for asked in client.backend.cancelled if asked.method == "tools/call"]
 
 
@@ -119,7 +119,7 @@ async def test_at_any_other_time_it_is_a_persons_and_the_call_ends(seconds: floa
 
 
 def a_turn(trigger: Any) -> JsonObject:
-    """What Codex 0.169 says of a call besides."""
+    """The metadata that Codex 0.169 adds to a call."""
     return {"threadId": "t1", "x-codex-turn-metadata": {"turn_id": "u1", "turn_trigger": trigger}}
 
 
@@ -229,7 +229,7 @@ async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_
 async def test_a_call_that_is_cancelled_at_about_the_moment_when_its_wait_is_over_does_not_go_on(
     client: StdioClient, turns: int
 ) -> None:
-    """Either the task was told of, or there is none at work. Turns below zero: the wait ends after the cancellation."""
+    """Either the task was reported, or none is working. Turns below zero: the wait ends after the cancellation."""
     await client.call("execute_tool", 1, **SLOW)
     asked = await client.backend.next_asked()
     if turns < 0:
@@ -333,7 +333,7 @@ async def test_over_http_the_cancelled_request_ends_in_order_and_its_call_goes_o
 
 
 @pytest.mark.parametrize("turns", range(20))
-async def test_over_http_what_is_told_of_a_call_that_is_cancelled_when_its_wait_is_over_is_so(
+async def test_over_http_the_report_about_a_call_that_is_cancelled_at_its_timeout_is_true(
     caller: AsgiCaller, turns: int
 ) -> None:
     line = caller.start("execute_tool", server="one", tool="slow", timeout_ms=10_000, key=7)

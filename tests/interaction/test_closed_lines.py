@@ -1,4 +1,4 @@
-"""A caller's line is closed in the middle of a call, or before it has read the answer. Nothing is lost by it."""
+"""A caller's connection closes during a call, or before it has read the answer. Nothing is lost by it."""
 
 from collections.abc import AsyncIterator
 
@@ -122,7 +122,7 @@ async def test_events_wait_for_the_next_reply_if_the_caller_leaves_before_this_o
     assert numbers(events_in(await either.call("list_timers"))) == [1]
 
 
-async def test_events_that_come_again_wake_whoever_waits(either: AsgiCaller) -> None:
+async def test_events_that_come_again_wake_waiting_callers(either: AsgiCaller) -> None:
     happens(either, 1)
     lost = await either.start("list_timers").served()
     waiting = either.start("await_activity")
@@ -133,7 +133,7 @@ async def test_events_that_come_again_wake_whoever_waits(either: AsgiCaller) -> 
     assert [event["data"]["params"]["n"] for group in activity["events"] for event in group["events"]] == [1]
 
 
-async def test_of_two_replies_at_once_only_one_carries_an_event_and_only_the_lost_one_is_told_again(
+async def test_of_two_replies_at_once_only_one_carries_an_event_and_only_the_lost_one_is_repeated(
     either: AsgiCaller,
 ) -> None:
     happens(either, 1)

@@ -46,7 +46,7 @@ def open_questions(client: StdioClient) -> list[str]:
     return [question.request_id for question in client.scene.session.questions.open()]
 
 
-# What is asked.
+# Questions.
 
 
 async def test_a_form_is_put_to_the_caller_and_its_call_waits_for_the_answer(client: StdioClient) -> None:
@@ -86,7 +86,7 @@ async def test_defaults_are_filled_in_before_the_answer_leaves(client: StdioClie
     assert await waiting == {"action": "accept", "content": {"n": 42}}
 
 
-async def test_a_link_has_an_id_of_ours_and_its_end_is_told_by_that(client: StdioClient) -> None:
+async def test_a_link_has_our_own_id_and_its_end_is_reported_by_that(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client, **LINK)
     assert request["params"] == {
@@ -208,7 +208,7 @@ async def test_if_nobody_knows_which_call_asked_the_caller_is_asked_once_and_its
     assert {(await client.next())["id"], (await client.next())["id"]} == {1, 2}
 
 
-async def test_a_question_of_no_call_is_put_to_whoever_is_there(client: StdioClient) -> None:
+async def test_a_question_of_no_call_goes_to_any_connected_caller(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     waiting = elicit(client.backend)
     request = await client.next()
@@ -226,7 +226,7 @@ async def test_a_question_whose_answer_cannot_be_read_waits_for_a_tool_instead(c
     assert (client.heard, open_questions(client)) == ([], [request["id"]])
 
 
-# Races: the first answer counts, whoever gives it.
+# Races: the first answer counts, from any source.
 
 
 def cancelled(request: JsonObject) -> JsonObject:
@@ -255,7 +255,7 @@ async def test_an_answer_in_the_console_withdraws_the_request(client: StdioClien
     assert await waiting == {"action": "accept", "content": JO}
 
 
-async def test_a_tool_that_comes_after_the_response_is_told_that_nothing_waits(client: StdioClient) -> None:
+async def test_a_tool_that_comes_after_the_response_learns_that_nothing_waits(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client)
     await client.answer(request["id"], action="accept", content=JO)
@@ -532,7 +532,7 @@ async def test_over_http_a_question_of_no_call_is_on_the_stream_of_no_request(ca
     await listening.served()
 
 
-async def test_over_http_whoever_reads_no_stream_is_not_asked(caller: AsgiCaller) -> None:
+async def test_over_http_a_caller_that_reads_no_stream_is_not_asked(caller: AsgiCaller) -> None:
     unasked = elicit(caller.backend)
     plain = caller.post(
         "tools/call",

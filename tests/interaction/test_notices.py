@@ -1,4 +1,4 @@
-"""What a reply carries besides its result is said once, in few words, and where every client's model can see it."""
+"""Additions to a reply's result appear once, in few words, and where every client's model can see them."""
 
 import asyncio
 import json
@@ -134,7 +134,7 @@ async def test_any_other_client_has_notices_in_structured_content_too(name: str,
 
 
 async def introduce(client: StdioClient, name: str, *, is_modern: bool) -> None:
-    """Let a client of that name begin; then something happens."""
+    """Start a client of that name; then an event happens."""
     if is_modern:
         await client.open("2026-07-28")
         assert client.meta is not None
@@ -241,7 +241,7 @@ async def test_a_large_event_is_cut_with_a_mark_and_whole_for_who_asks() -> None
 # Questions.
 
 
-async def test_a_new_question_is_told_with_its_form_once_and_then_by_its_message() -> None:
+async def test_a_new_question_is_shown_with_its_form_once_and_then_by_its_message() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         elicit(scene.backends["one"])
@@ -318,7 +318,7 @@ async def test_questions_beyond_five_are_a_count_and_the_tool_that_lists_them() 
         assert pending["more"] == {"elicitations": "3 more: get_elicitations lists them"}
 
 
-async def test_forms_that_are_too_large_to_be_told_are_named() -> None:
+async def test_forms_that_are_too_large_to_be_shown_are_named() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         form = NAME_FORM | {"description": "x" * 5000}
         elicit(scene.backends["one"], requestedSchema=form)
@@ -365,7 +365,7 @@ async def test_the_reply_that_returns_a_tasks_result_does_not_tell_of_its_end_as
         assert events_in(await scene.call("get_task_result", task_id=name)) == []
 
 
-async def test_the_end_of_a_task_is_told_by_any_other_reply() -> None:
+async def test_the_end_of_a_task_is_reported_by_any_other_reply() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         await hush(scene)

@@ -34,7 +34,7 @@ async def waited(scene: Scene, tool: str, caller: RequestContext, seconds: float
 
 @pytest.mark.parametrize(("caller", "seconds"), [(RequestContext(), 50), (HEARS_OF_PROGRESS, 120)])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-async def test_a_call_waits_less_for_a_caller_that_hears_nothing_meanwhile(
+async def test_a_call_waits_less_for_a_caller_without_progress(
     tool: str, arguments: JsonObject, caller: RequestContext, seconds: float
 ) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -68,7 +68,7 @@ async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
             assert task_id(await waited(scene, "execute_tool", caller, seconds, server="one", tool="slow"))
 
 
-async def test_a_quiet_caller_of_get_task_result_is_told_in_time_that_the_task_goes_on() -> None:
+async def test_a_quiet_caller_of_get_task_result_learns_in_time_that_the_task_continues() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         reply = await waited(scene, "get_task_result", RequestContext(), 50, task_id=name)
@@ -107,7 +107,7 @@ async def test_no_call_becomes_a_task_while_the_process_stops(tool: str, argumen
         assert scene.session.tasks.all() == []
 
 
-async def test_whoever_waits_for_activity_is_answered_when_the_process_stops() -> None:
+async def test_a_caller_that_waits_for_activity_is_answered_when_the_process_stops() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()
         waiting = scene.start("await_activity", timeout_ms=60_000)

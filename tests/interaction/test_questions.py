@@ -1,4 +1,4 @@
-"""What backends ask reaches the caller, and each answer reaches the one who asked."""
+"""Backends' questions reach the caller, and each answer reaches its backend."""
 
 import asyncio
 import json
@@ -463,7 +463,7 @@ async def test_an_answer_after_the_expiry_is_refused() -> None:
         assert (error["code"], "expired" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
 
 
-async def test_beyond_those_that_may_wait_a_question_is_refused_and_nobody_hears_of_it() -> None:
+async def test_beyond_the_limit_a_question_is_refused_and_nobody_hears_of_it() -> None:
     limits = Limits(questions_per_server=2, questions_per_session=3)
     async with a_scene(limits=limits, one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         one, two = scene.backends["one"], scene.backends["two"]
@@ -494,7 +494,7 @@ async def test_questions_that_are_too_large_together_are_refused(monkeypatch: py
         assert len(await open_ids(scene, "sampling_requests")) == 2
 
 
-async def test_a_question_of_which_nobody_can_be_told_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_that_nobody_can_see_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
 
         def fail(*_: object, **__: object) -> None:
@@ -550,7 +550,7 @@ async def test_a_server_gets_its_roots_while_it_is_being_added(monkeypatch: pyte
         assert answers == [{"roots": [{"uri": "file:///home/jo"}]}]
 
 
-async def test_a_server_to_which_no_roots_were_declared_is_told_that_there_is_no_such_method() -> None:
+async def test_a_server_without_declared_roots_gets_method_not_found() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         with pytest.raises(RpcError) as caught:
             await scene.backends["one"].link.listener.handle_request("roots/list", {}, None)
@@ -860,7 +860,7 @@ async def test_a_link_that_is_needed_before_a_call_is_no_question_any_more_when_
 
 
 @pytest.mark.parametrize("data", [None, [], {"elicitations": None}, {"elicitations": [1, {}, {"url": 5}]}])
-async def test_an_error_that_names_no_link_is_told_as_any_other(data: object) -> None:
+async def test_an_error_that_names_no_link_is_reported_as_any_other(data: object) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         asked.fail(RpcError({"code": -32042, "message": "open a link", "data": data}))

@@ -113,7 +113,7 @@ async def test_a_patience_out_of_range_is_refused_before_anything_is_sent(patien
         assert sent(scene) == 0
 
 
-async def test_the_longest_patience_is_the_one_that_the_configuration_allows() -> None:
+async def test_the_longest_timeout_is_the_limit_of_the_configuration() -> None:
     async with a_scene(limits=Limits(longest_call_seconds=60), one=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="one", tool="slow", timeout_ms=60_001)
         assert (error["code"], error["details"]) == ("ERR_INVALID_ARGUMENTS", {"most": 60_000})
@@ -231,7 +231,7 @@ async def test_a_caller_that_waits_long_for_a_result_hears_that_it_is_still_wait
 # How it ends.
 
 
-async def test_a_completed_task_is_told_once_and_says_if_the_tool_reports_an_error() -> None:
+async def test_a_completed_task_is_reported_once_and_says_if_the_tool_reports_an_error() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         first, asked = await a_task(scene)
         second, other = await a_task(scene)
@@ -328,7 +328,7 @@ async def test_a_finished_task_is_kept_for_five_minutes_and_then_forgotten() -> 
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_cancelling_a_task_tells_the_backend_and_a_second_time_changes_nothing() -> None:
+async def test_cancelling_a_task_notifies_the_backend_and_a_second_time_changes_nothing() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name)
@@ -485,7 +485,7 @@ TERMINAL = {"task_completed", "task_failed", "task_cancelled", "task_expired"}
 
 
 async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
-    """Let the happenings of each turn happen in that turn, and see that there was exactly one outcome."""
+    """Run each turn's events in that turn, and check that there was exactly one outcome."""
     limits = Limits(task_ttl_seconds=1)
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         backend, session = scene.backends["one"], scene.session
@@ -540,7 +540,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
         for reply in carried.values():
             told += events_in(reply.result())
         told += await events(scene)
-        for what in HAPPENINGS:  # whatever comes later changes nothing
+        for what in HAPPENINGS:  # later events change nothing
             if what != "pass_time":
                 happen(what)
             await settle(3)
@@ -570,7 +570,7 @@ async def play(script: list[tuple[int, str]], *, starts_as_task: bool) -> None:
     script=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(HAPPENINGS)), min_size=1, max_size=6),
     starts_as_task=st.booleans(),
 )
-def test_whatever_happens_at_about_the_same_time_a_call_has_exactly_one_outcome(
+def test_a_call_has_exactly_one_outcome_for_any_concurrent_events(
     script: list[tuple[int, str]], starts_as_task: bool
 ) -> None:
     asyncio.run(play(script, starts_as_task=starts_as_task))

@@ -37,7 +37,7 @@ async def test_a_timer_delivers_its_message_once() -> None:
         assert await fired(scene) == []
 
 
-async def test_a_timer_wakes_whoever_waits() -> None:
+async def test_a_timer_wakes_waiting_callers() -> None:
     async with a_scene() as scene:
         await scene.value("set_timer", duration_ms=1, message="now")
         wait = scene.start("await_activity")
@@ -47,7 +47,7 @@ async def test_a_timer_wakes_whoever_waits() -> None:
         ]
 
 
-async def test_timers_fire_in_the_order_of_their_times_whatever_the_order_in_which_they_were_set() -> None:
+async def test_timers_fire_in_the_order_of_their_times_and_not_of_their_creation() -> None:
     async with a_scene() as scene:
         for duration in (30_000, 10_000, 20_000):
             await scene.value("set_timer", duration_ms=duration, message=str(duration))
@@ -156,7 +156,7 @@ async def test_a_hundred_timers_may_be_active_and_one_that_is_done_makes_room() 
         assert len(await fired(scene)) == 100
 
 
-async def test_the_longest_timer_is_the_one_that_the_configuration_allows() -> None:
+async def test_the_longest_timer_is_the_limit_of_the_configuration() -> None:
     async with a_scene(limits=Limits(longest_timer_seconds=60)) as scene:
         assert "timerId" in await scene.value("set_timer", duration_ms=60_000, message="x")
         error = await scene.error("set_timer", duration_ms=60_001, message="x")

@@ -1,4 +1,4 @@
-"""What callers say of their traces reaches servers, and scripts are seen in a trace with all they call."""
+"""Callers' trace contexts reach servers, and a trace shows scripts with all their calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every request shows as phases on a line of time, whatever becomes of it."""
+"""Every request appears as phases on a timeline, with any outcome."""
 
 import asyncio
 from typing import Any
@@ -177,7 +177,7 @@ async def test_a_call_that_asks_twice_at_once_is_drawn_as_waiting_for_both() -> 
             task.cancel()
 
 
-async def test_a_call_that_was_given_up_may_still_be_the_one_that_asked() -> None:
+async def test_an_abandoned_call_may_still_be_the_origin_of_a_question() -> None:
     """Its server may go on all the same."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (echo, _), (slow, _) = await two_calls(scene, "echo", "slow")
@@ -245,7 +245,7 @@ async def test_secrets_among_a_tools_arguments_are_masked_when_shown() -> None:
         assert full["args"]["page"] == 3
 
 
-async def test_what_the_server_said_meanwhile_stands_with_the_request() -> None:
+async def test_log_lines_during_a_request_are_shown_with_it() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         link, other = scene.backends["one"].link, scene.backends["two"].link
         link.listener.handle_output("too early", "stderr")
@@ -277,13 +277,13 @@ async def test_of_very_long_logs_a_request_in_full_shows_the_last_ones_cut() -> 
 
 
 def log_lines(scene: Scene, name: str) -> JsonObject:
-    """What stands with the newest request of that name: whether it is surely about it."""
+    """Return the newest request's log lines, and whether each surely belongs to it."""
     span = next(span for span in reversed(scene.session.journal.since(0)) if span.name == name)
     return {line["data"]: "isUnsure" not in line for line in detail(span, scene.session)["logs"]}
 
 
 async def test_a_log_line_on_the_stream_of_a_call_stands_with_that_call_alone() -> None:
-    """Whenever it comes, and whatever else runs."""
+    """At any time, with any other calls."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (echo_call, echo), (slow_call, slow) = await two_calls(scene, "echo", "slow")
         listener = scene.backends["one"].link.listener

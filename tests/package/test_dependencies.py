@@ -1,4 +1,4 @@
-"""Whoever installs emceepee gets all that it imports, because it says so itself and not because another needs it."""
+"""An installation of emceepee includes every package that it imports, as a direct dependency of its own."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""What is published: a source archive, the wheel that is built from it, and emceepee installed from that alone."""
+"""The published files: a source archive, the wheel that is built from it, and emceepee installed from that alone."""
 
 import asyncio
 import re

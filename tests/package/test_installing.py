@@ -56,7 +56,7 @@ def stages() -> list[list[Instruction]]:
 
 
 def the(name: str) -> str:
-    """What the image that is kept says in this instruction."""
+    """Return the argument of this instruction in the image."""
     (found,) = (item.words for item in stages()[-1] if item.name == name)
     return found
 

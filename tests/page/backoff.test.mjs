@@ -28,7 +28,7 @@ test("each wait is twice as long as the one before, up to ten seconds", () => {
   assert.deepEqual(delays, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
 });
 
-test("after a success it begins anew", () => {
+test("a success resets it", () => {
   const backoff = new Backoff();
   backoff.wait();
   backoff.reset();

@@ -14,7 +14,7 @@ export function setHidden(isHidden) {
   document.dispatchEvent(new Event("visibilitychange"));
 }
 
-/** Replace a global that node may have, too. */
+/** Replace a global that node may also have. */
 export const setGlobal = (name, value) => Object.defineProperty(globalThis, name, { value, configurable: true });
 
 export class FakeStorage {

@@ -25,7 +25,7 @@ class FakeLocks {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Five calls at once: those that have begun, with how to end each, and what became of all. */
+/** Five calls at once: the started ones, a function that ends each, and the outcomes of all. */
 function fiveCalls() {
   const begun = [];
   const calls = Array.from({ length: 5 }, (_, index) =>

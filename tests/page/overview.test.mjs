@@ -45,7 +45,7 @@ test("scales end at round numbers", () => {
   assert.deepEqual(values.map(roundUp), [1, 1, 1, 0.5, 1, 2, 5, 10, 50, 100, 200]);
 });
 
-test("samples are summed up from a moment on", () => {
+test("samples are summed up from a given time on", () => {
   const sample = (at, change) => ({ at, requests: 1, errors: 0, slowestMs: null, waiting: 0, memory: null, ...change });
   const samples = [
     sample(1, { slowestMs: 99 }),
@@ -56,6 +56,6 @@ test("samples are summed up from a moment on", () => {
   assert.deepEqual(sumUp([], 0), { requests: 0, errors: 0, slowestMs: null, memory: null });
 });
 
-test("memory is told in the unit that fits", () => {
+test("memory is shown in the unit that fits", () => {
   assert.deepEqual([900_000, 65_400_000, 2_345_000_000].map(formatBytes), ["900 kB", "65 MB", "2.35 GB"]);
 });

@@ -43,7 +43,7 @@ const HOSTILE = [
   "\u200b\\",
 ];
 
-test("a shell reads every word as it was, whatever is in it", () => {
+test("a shell reads every word as it was, with any characters in it", () => {
   const words = HOSTILE.map(shellQuote);
   const read = execFileSync("bash", ["-c", `printf '%s\\0' ${words.join(" ")}`]).toString();
   assert.deepEqual(read.split("\0").slice(0, -1), HOSTILE);
@@ -129,7 +129,7 @@ test("as JSON, a request has all that is known of it", () => {
   });
 });
 
-test("whoever copies hears of what is masked or cut", () => {
+test("a copy comes with a warning about masked and truncated values", () => {
   assert.equal(copyWarning("a=1", { logs: [] }), "");
   assert.match(copyWarning('{"api_key":"***"}', { logs: [] }), /masked/);
   assert.match(copyWarning("a", { isCut: true, logs: [] }), /cut/);

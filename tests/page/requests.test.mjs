@@ -115,7 +115,7 @@ test("a search finds what a request was called with, by all of its words", () =>
   assert.deepEqual(found("7"), ["a"]);
 });
 
-test("what a request was called with is told once, and stays with it", () => {
+test("the arguments of a request are sent once, and stay with it", () => {
   const log = new RequestLog();
   log.put([row("a", { status: "pending", args: { x: 1 } })]);
   log.put([row("a")]);

@@ -73,7 +73,7 @@ test("a user and a password in an address have to be written again, too", () => 
   assert.deepEqual(Object.keys(entryOf({ ...fieldsOf(program), description: "Digs" }, program).problems), ["args"]);
 });
 
-test("arguments come back as they were, whatever is in them", () => {
+test("arguments come back as they were, with any characters in them", () => {
   const args = ["-c", "import x\nx.run()", "", " ", "\t", '"quoted"', '"', "a\r\nb", " two words ", "\\n", "{}", "'"];
   const before = { name: "demo", command: "python", args };
   const fields = fieldsOf(before);

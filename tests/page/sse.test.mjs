@@ -33,7 +33,7 @@ test("an event that is not complete is not told", () => {
   assert.deepEqual(parse("data: half"), []);
 });
 
-test("an id without data is told, so that a stream can be resumed behind it", () => {
+test("an id without data is reported, so that a stream can be resumed after it", () => {
   assert.deepEqual(parse("id: 3\n\n"), [{ event: "message", id: "3", data: "" }]);
 });
 

@@ -27,7 +27,7 @@ const session = (id, label, change = {}) => ({
   ...change,
 });
 
-test("listeners are told once per frame what changed, however much it was", () => {
+test("listeners are notified once per frame of any number of changes", () => {
   const store = new Store();
   const told = [];
   store.subscribe((topics) => told.push([...topics]));
@@ -40,7 +40,7 @@ test("listeners are told once per frame what changed, however much it was", () =
   assert.deepEqual(told, [["sessions", "events"]]);
 });
 
-test("a hidden page, or one that gets no frames, is told by the clock", () => {
+test("a hidden page, or one without frames, is notified by the clock", () => {
   for (const isHidden of [true, false]) {
     setHidden(isHidden);
     const store = new Store();
@@ -52,7 +52,7 @@ test("a hidden page, or one that gets no frames, is told by the clock", () => {
   }
 });
 
-test("a new feed takes the place of all that was told before, in the order of time", () => {
+test("a new feed replaces all earlier data, in the order of time", () => {
   const store = new Store();
   store.putSession(session("old", "gone"));
   store.addLogs([{ timestamp: "2026-01-01T00:00:09Z" }]);
@@ -81,7 +81,7 @@ test("only the newest events are kept", () => {
   assert.deepEqual([store.events.length, store.events[0].createdAt], [10_000, "000005"]);
 });
 
-test("an event that is told again, by whoever took its session over, is there once", () => {
+test("an event that the next holder of its session sends again is there once", () => {
   const store = new Store();
   const event = (id) => ({ id, createdAt: id });
   const snapshot = { hello: {}, sessions: new Map(), rows: new RequestLog(), logs: [] };
@@ -106,7 +106,7 @@ test("questions of all sessions stand in the order they were asked, and a task i
   assert.equal(store.findTask("u"), null);
 });
 
-test("a session has the name that its caller has, and as short as it can be told apart", () => {
+test("a session has its caller's name, as short as it can be while it is unique", () => {
   const store = new Store();
   setOwnNonce("mine");
   const labels = {

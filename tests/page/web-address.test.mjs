@@ -15,7 +15,7 @@ test("nothing else can", () => {
     assert.equal(parseWebAddress(address), null);
 });
 
-test("the host is the one that the browser asks", () => {
+test("the host is the address that the browser opens", () => {
   assert.equal(parseWebAddress("https://login.example@evil.example/")?.host, "evil.example");
   assert.match(parseWebAddress("https://lоgin.example/")?.host ?? "", /^xn--/);
 });

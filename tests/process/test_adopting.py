@@ -30,7 +30,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 async def run(home: Path, *command: str) -> str:
-    """What it says; it must end well."""
+    """Return its output; it must exit with 0."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=home,

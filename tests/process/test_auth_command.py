@@ -34,7 +34,7 @@ def with_keyring(auth: AuthCommand, tmp_path: Path) -> AuthCommand:
 
 
 async def log_in(auth: AuthCommand, *words: str) -> dict[str, object]:
-    """The browser is here, and comes back by itself. What was said at last."""
+    """The browser is on this machine, and returns by itself. Return the last output."""
     process = await auth.start("login", "tracker", "--json", *words)
     assert process.stdout is not None
     async with asyncio.timeout(60):
@@ -112,7 +112,7 @@ async def test_tokens_are_in_the_keyring_if_that_is_wished(
         (("list", "--config", "/nowhere.json"), "no such file"),
     ],
 )
-async def test_what_cannot_be_done_is_said_with_a_way_out(
+async def test_an_impossible_request_is_reported_with_the_next_step(
     auth: AuthCommand, words: tuple[str, ...], expected: str
 ) -> None:
     if "--config" in words:

@@ -34,7 +34,7 @@ EVERYTHING, FASTMCP = "server-everything", "FastMCP"
 
 @dataclass
 class Work:
-    """What a server is to do, and how its task is seen to have gone."""
+    """A server's work, and the visible course of its task."""
 
     server: str
     port: int
@@ -97,7 +97,7 @@ class Scene:
         self.events: list[Json] = []
 
     async def ask(self, tool: str, /, **arguments: Any) -> Json:
-        """The whole reply; what it tells besides is kept."""
+        """Return the whole reply, and store its notices."""
         reply = await self.caller.call(tool, **arguments)
         self.events += told_events(reply)
         return reply
@@ -191,7 +191,7 @@ async def both(everything: Work, fastmcp: Work, tmp_path: Path) -> AsyncIterator
         yield Both(endpoint, [one, other])
 
 
-async def test_a_task_is_answered_as_a_call_to_whoever_waits_long_enough(scene: Scene) -> None:
+async def test_a_task_is_answered_as_a_call_to_a_caller_that_waits_long_enough(scene: Scene) -> None:
     scene.work.let_end()
     reply = await scene.call()
     assert reply["content"][0]["text"].startswith(scene.work.expected(asks=False))
@@ -239,7 +239,7 @@ async def test_the_result_is_delivered_once_when_emceepee_ends_in_the_middle(bot
         assert [event["type"] for event in scene.events if event["data"].get("taskId") == task] == []
 
 
-async def test_a_call_that_waits_when_emceepee_is_killed_is_told_of_as_a_task_that_completes(both: Both) -> None:
+async def test_a_call_that_waits_when_emceepee_is_killed_is_reported_as_a_task_that_completes(both: Both) -> None:
     calls = [asyncio.create_task(scene.call()) for scene in both.scenes]
     await asyncio.wait(calls, timeout=1)  # it is in the store by then
     await both.endpoint.restart("kill")
@@ -271,7 +271,7 @@ async def test_a_task_that_is_cancelled_ends_at_the_server(scene: Scene) -> None
 async def test_a_task_goes_on_through_a_restart_of_a_server_that_still_knows_it(
     same_emceepee: RestartableProcess, tmp_path: Path
 ) -> None:
-    """What it keeps in Redis, FastMCP runs again."""
+    """FastMCP runs the tasks that it has stored in Redis again."""
     with redis_server() as redis:
         reply = await result_after_restart(same_emceepee, tmp_path, f"redis://127.0.0.1:{redis.port}/1")
     assert reply["content"][0]["text"] == "dug hole"

@@ -79,10 +79,10 @@ async def test_a_program_that_cannot_be_started_is_named(
     assert words in error["message"]
 
 
-@pytest.mark.parametrize("manners", ["polite", "deaf"])
-async def test_a_backend_that_never_answers_is_given_up_and_leaves_no_process(manners: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("behavior", ["polite", "deaf"])
+async def test_a_backend_that_never_answers_is_given_up_and_leaves_no_process(behavior: str, tmp_path: Path) -> None:
     marker, grandchild = tmp_path / "silent", tmp_path / "grandchild"
-    entry = stdio_server("silent", manners, f"marker={marker}", f"forks={grandchild}")
+    entry = stdio_server("silent", behavior, f"marker={marker}", f"forks={grandchild}")
     async with emceepee(env=configured({}, connect_seconds=1)) as caller:
         await caller.initialize()
         async with asyncio.timeout(AT_ONCE):
@@ -179,7 +179,7 @@ async def test_a_backend_that_ignores_end_of_input_and_sigterm_is_killed_by_remo
     assert not is_running(pid)
 
 
-async def test_a_backend_that_stops_reading_can_be_removed_in_the_middle_of_a_call(
+async def test_a_backend_that_stops_reading_can_be_removed_during_a_call(
     caller: EmceepeeProcess, tmp_path: Path
 ) -> None:
     """More is waiting to be written to it than its pipe holds; the call fails and the process goes."""
@@ -193,12 +193,14 @@ async def test_a_backend_that_stops_reading_can_be_removed_in_the_middle_of_a_ca
     assert not is_running(await pid_in(marker))
 
 
-@pytest.mark.parametrize("manners", ["polite", "stubborn"])
-async def test_a_backend_that_forks_leaves_no_grandchild(manners: str, caller: EmceepeeProcess, tmp_path: Path) -> None:
+@pytest.mark.parametrize("behavior", ["polite", "stubborn"])
+async def test_a_backend_that_forks_leaves_no_grandchild(
+    behavior: str, caller: EmceepeeProcess, tmp_path: Path
+) -> None:
     """Removed, or dead by itself: what it started goes with it."""
     for ending in ("removed", "dead"):
         child, grandchild = tmp_path / f"child {ending}", tmp_path / f"grandchild {ending}"
-        await add(caller, "forking", stdio_server(manners, f"marker={child}", f"forks={grandchild}"))
+        await add(caller, "forking", stdio_server(behavior, f"marker={child}", f"forks={grandchild}"))
         pids = await pid_in(child), await pid_in(grandchild)
         assert all(map(is_running, pids))
         if ending == "dead":

@@ -50,7 +50,7 @@ async def test_over_http(file: str) -> None:
         assert any("config_mistake" in line and "NO_SUCH_TOKEN" in line for line in endpoint.log)
 
 
-async def test_in_a_daemon_whose_caller_is_told_when_it_attaches() -> None:
+async def test_in_a_daemon_whose_caller_learns_of_it_when_it_attaches() -> None:
     async with home() as user:
         user.write_config(SERVERS)
         async with user.attached() as caller:

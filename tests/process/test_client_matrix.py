@@ -70,7 +70,7 @@ async def own_url() -> AsyncIterator[str]:
 
 
 def views(reply: Any) -> dict[str, str]:
-    """What a model can be shown of a client's result; what an agent library does show."""
+    """The parts of a client's result that a model can see; an agent library does show them."""
     if not isinstance(reply, dict) or "content" not in reply:
         return {"as shown": json.dumps(reply).replace('\\"', '"')}
     blocks = [block["text"] for block in reply["content"]]
@@ -134,7 +134,7 @@ async def use_a_tool(client: ForeignClient) -> None:
     assert {part for part, words in PARTS.items() if words in json.dumps(total)} == client.program.shows
     dug = await client.call("execute_tool", **DIG)
     assert_all_say(dug, DUG)
-    if isinstance(dug, dict) and "steps" in dug:  # it can be told of progress
+    if isinstance(dug, dict) and "steps" in dug:  # it supports progress
         assert dug["steps"][:3] == [1, 2, 3]  # the last comes with the result, and some clients then drop it
 
 
@@ -164,11 +164,11 @@ async def test_a_model_finds_task_and_question_in_what_its_library_shows_it(url:
     ("sdk", "mode"),
     matrix(itertools.product(SDKS, ("legacy", "2026-07-28")), representatives=[("mcp-2", "2026-07-28")]),
 )
-async def test_a_client_that_is_told_its_version_does_the_same(own_url: str, sdk: str, mode: str) -> None:
+async def test_a_client_with_a_fixed_version_does_the_same(own_url: str, sdk: str, mode: str) -> None:
     await tell_the_story(SDKS[sdk][mode], {"url": own_url})
 
 
-async def test_a_client_that_connects_anew_for_each_call_keeps_its_task_and_question_by_a_name_in_the_url(
+async def test_a_client_with_a_connection_for_each_call_keeps_its_task_and_question_by_a_name_in_the_url(
     url: str,
 ) -> None:
     await tell_the_story(LANGCHAIN, {"url": f"{url}?session=langchain"})
@@ -180,7 +180,7 @@ async def test_a_client_that_starts_emceepee_for_each_call_keeps_its_task_and_qu
         await tell_the_story(LANGCHAIN, emceepee_on_stdio(*flags, env=user.env))
 
 
-async def test_a_client_that_starts_emceepee_for_each_call_is_told_why_its_task_is_gone_and_how_to_keep_it(
+async def test_a_client_that_starts_emceepee_for_each_call_learns_why_its_task_is_gone_and_how_to_keep_it(
     tmp_path: Path,
 ) -> None:
     """In memory, each call has a session of its own. A named one in a file outlives the process; the call does not."""
@@ -194,7 +194,7 @@ async def test_a_client_that_starts_emceepee_for_each_call_is_told_why_its_task_
             assert words in json.dumps(lost)
 
 
-async def test_a_client_that_connects_anew_for_each_call_is_told_to_name_its_session(url: str) -> None:
+async def test_a_client_with_a_connection_for_each_call_has_to_name_its_session(url: str) -> None:
     async with a_foreign_client(LANGCHAIN, {"url": url}) as client:
         await client.call("add_server", **DEMO | {"name": "demo2"})
         promoted = await client.call("execute_tool", **DIG | {"server": "demo2"}, timeout_ms=0)

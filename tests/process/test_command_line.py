@@ -129,7 +129,7 @@ async def test_ctrl_c_ends_a_question_and_its_server(line: CommandLine) -> None:
     assert "Traceback" not in terminal.shown
 
 
-async def test_where_nobody_can_answer_the_question_is_told_and_cancelled(line: CommandLine) -> None:
+async def test_without_a_terminal_the_question_is_shown_and_cancelled(line: CommandLine) -> None:
     code, out, err = await line.run("call", "demo", "book_table")
     assert (code, out) == (0, "No table was booked at Chez Demo.\n")
     assert "how many guests, and when?" in err
@@ -172,7 +172,7 @@ async def test_tools_resources_and_prompts_are_listed_read_and_found(line: Comma
 
 @asynccontextmanager
 async def daemon_ended(runtime: Path) -> AsyncIterator[None]:
-    """The daemon that is started there meanwhile ends."""
+    """The daemon that was started there ends."""
     try:
         yield
     finally:
@@ -184,7 +184,7 @@ async def daemon_ended(runtime: Path) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("way", ["never", "auto"])
-async def test_without_a_command_a_person_at_a_terminal_is_told_what_it_serves_and_where_help_is(
+async def test_without_a_command_a_person_at_a_terminal_sees_what_it_serves_and_where_help_is(
     tmp_path: Path, way: str
 ) -> None:
     line = CommandLine.in_home(tmp_path, EMCEEPEE_STATE="memory", XDG_RUNTIME_DIR=str(tmp_path))
@@ -242,7 +242,7 @@ async def test_a_command_for_one_server_looks_up_no_secret_of_another(tmp_path: 
     assert asked.exists()
 
 
-async def test_a_list_of_all_servers_waits_for_those_that_start_slowly(line: CommandLine) -> None:
+async def test_a_list_of_all_servers_waits_for_slow_ones(line: CommandLine) -> None:
     """Called again, a command that runs once would start them again."""
     limits = {"list_patience_seconds": 0}
     line.config.write_text(json.dumps({"mcpServers": {"one": DEMO, "two": DEMO}, "limits": limits}))
@@ -260,13 +260,15 @@ async def test_a_list_of_all_servers_waits_for_those_that_start_slowly(line: Com
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_what_is_not_there_is_told_with_what_to_do(words: list[str], expected: str, line: CommandLine) -> None:
+async def test_a_missing_thing_is_reported_with_the_next_step(
+    words: list[str], expected: str, line: CommandLine
+) -> None:
     code, out, err = await line.run(*words)
     assert (code, out) == (1, "")
     assert expected in err
 
 
-async def test_without_servers_the_ways_to_some_are_told(tmp_path: Path) -> None:
+async def test_without_servers_the_ways_to_add_some_are_listed(tmp_path: Path) -> None:
     code, _, err = await CommandLine(home=tmp_path).run("tools")
     assert code == 2
     assert "add one with `emceepee servers add`" in err

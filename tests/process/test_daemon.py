@@ -155,7 +155,7 @@ async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> Non
         assert not caller.heard  # the handshake that was repeated is nobody's affair
 
 
-async def test_a_daemon_that_is_told_to_stop_leaves_its_sessions_to_the_next() -> None:
+async def test_a_daemon_that_stops_leaves_its_sessions_to_the_next() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
@@ -178,7 +178,7 @@ async def test_a_call_that_comes_while_its_daemon_stops_is_made_by_the_next_one(
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "late"
 
 
-async def test_whoever_comes_while_a_daemon_ends_gets_the_next_one() -> None:
+async def test_a_client_that_comes_while_a_daemon_ends_gets_the_next_one() -> None:
     async with home({"one": stdio_server("deaf")}) as user, user.attached() as first:
         await first.initialize()
         await first.call("execute_tool", server="one", tool="echo", args={"text": "hello"})

@@ -1,4 +1,4 @@
-"""A daemon with shared servers is killed, or one of its callers: who is told what, who goes on, and what is left."""
+"""A daemon with shared servers is killed, or one of its callers: errors, continued calls, and leftovers."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ async def sessions_kept(user: Home) -> int:
     return int(json.loads(said)["sessions"])
 
 
-async def test_after_a_kill_of_the_daemon_everyone_is_told_and_goes_on_with_one_new_daemon(
+async def test_after_a_kill_of_the_daemon_every_caller_gets_an_error_and_continues_with_one_new_daemon(
     user: Home, backend: WebBackend
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -153,5 +153,5 @@ async def test_a_daemon_that_nobody_uses_lets_go_of_every_shared_server(user: Ho
         await one.end()
         await two.end()
     await until(lambda: not any(map(is_alive, family)), within=11, what="daemon and servers have ended")
-    assert not backend.sessions  # the server at the url was told
+    assert not backend.sessions  # the server at the url was notified
     assert not (user.place / "daemon.sock").exists()

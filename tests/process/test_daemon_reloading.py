@@ -88,7 +88,7 @@ async def test_a_secret_that_was_changed_reaches_its_server_with_the_next_caller
             assert after[untouched] is None
 
 
-async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_are_told(user: Home) -> None:
+async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_see_the_mistake(user: Home) -> None:
     async with user.attached() as first:
         await first.initialize()
         pid = user.daemon
@@ -107,7 +107,7 @@ async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_
             assert (user.daemon, await names(third)) == (pid, ["two"])
 
 
-async def test_what_takes_effect_at_the_start_only_is_told_to_new_callers(user: Home) -> None:
+async def test_a_change_that_needs_a_restart_is_reported_to_new_callers(user: Home) -> None:
     async with user.attached() as first:
         await first.initialize()
         user.write_config({"one": SHARED}, stateSync="full")
@@ -130,7 +130,7 @@ async def test_a_caller_from_before_an_edit_goes_on_after_the_daemon_was_killed(
         assert user.daemon not in (None, killed)
 
 
-async def test_a_daemon_that_is_not_to_follow_its_file_reads_it_when_it_is_told(user: Home) -> None:
+async def test_a_daemon_that_does_not_follow_its_file_reads_it_on_a_signal(user: Home) -> None:
     async with user.attached("--no-reload") as first:
         await first.initialize()
         pid = user.daemon

@@ -128,7 +128,7 @@ async def test_book_table_books_nothing_if_the_user_will_not(demo: Demo, action:
 
 
 @pytest.mark.parametrize(("tool", "missing"), [("book_table", "elicitation"), ("haiku", "sampling")])
-async def test_a_client_that_cannot_be_asked_is_told_so(demo: Demo, tool: str, missing: str) -> None:
+async def test_a_client_that_cannot_be_asked_gets_an_error_that_says_so(demo: Demo, tool: str, missing: str) -> None:
     async with demo() as client:
         result = await client.call_tool(tool, {})
     assert result.is_error

@@ -21,7 +21,7 @@ TOKEN = "a-token-that-is-long-enough"
 
 
 async def run_doctor(folder: Path, servers: dict[str, Any], *flags: str) -> tuple[int, dict[str, Any]]:
-    """The exit code, and what it says in JSON."""
+    """The exit code, and the JSON output."""
     file = folder / "config.json"
     if not file.exists():
         file.write_text(json.dumps({"mcpServers": servers}))
@@ -106,7 +106,7 @@ async def test_a_token_that_is_not_accepted_is_named_and_not_shown(tmp_path: Pat
     assert finding["message"] == "it does not accept the credentials in headers.Authorization (HTTP 401)"
 
 
-async def test_a_server_that_wants_a_login_is_told_from_one_that_is_broken(tmp_path: Path) -> None:
+async def test_a_server_that_wants_a_login_is_distinguished_from_a_broken_one(tmp_path: Path) -> None:
     async with an_authorization_server() as server:
         code, told = await run_doctor(tmp_path, {"it": {"url": server.resource}})
     [finding] = told["servers"][0]["findings"]
@@ -144,7 +144,7 @@ async def test_a_server_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
     assert "set THE_TOKEN and try again" in finding["message"]
 
 
-async def test_a_program_that_is_elsewhere_is_mended_and_the_mending_undone(tmp_path: Path) -> None:
+async def test_the_path_of_a_program_is_fixed_and_the_fix_undone(tmp_path: Path) -> None:
     """As of a client that a desktop started, whose PATH is short."""
     place = tmp_path / ".local" / "bin" / "my-server"
     place.parent.mkdir(parents=True)

@@ -18,7 +18,7 @@ from support.system.web_application import running_application
 
 
 class TwoEras:
-    """A server that can be told which era to speak; it notes what it was asked."""
+    """A server with a configurable era; it records its requests."""
 
     def __init__(self, *, is_modern: bool) -> None:
         self.is_modern = is_modern

@@ -68,7 +68,7 @@ async def test_a_child_killed_while_idle_is_restarted() -> None:
         assert not is_alive(pid)
 
 
-async def test_a_child_killed_in_the_middle_of_calls_fails_them_all_at_once_and_is_restarted() -> None:
+async def test_a_child_killed_during_calls_fails_them_all_at_once_and_is_restarted() -> None:
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
         promoted = await emceepee.execute("hang", timeout_ms=0)
@@ -217,8 +217,8 @@ async def test_what_a_crashed_child_had_forked_is_gone_when_it_is_back() -> None
         await until(lambda: not any(map(is_alive, forked)), what="the end of the grandchildren")
 
 
-async def test_a_child_that_stopped_reading_and_died_frees_whoever_was_writing_to_it() -> None:
-    """What it forked still holds the pipe and reads nothing."""
+async def test_a_child_that_stopped_reading_and_died_frees_its_waiting_writers() -> None:
+    """Its forked process still holds the pipe and reads nothing."""
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
         await emceepee.text("fork", away=True, stubborn=True)
@@ -370,7 +370,7 @@ async def test_a_server_that_was_down_when_emceepee_came_is_connected_when_it_is
 
 
 @pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 405, 200, 200, 405, 200), strict=True)])
-async def test_a_forgotten_session_in_any_spelling_is_opened_anew_and_the_caller_never_sees_it(
+async def test_a_forgotten_session_in_any_spelling_is_opened_again_and_the_caller_never_sees_it(
     spelling: str, get: int
 ) -> None:
     async with (

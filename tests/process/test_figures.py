@@ -1,4 +1,4 @@
-"""What tests measure is shown and kept, in however many processes they run."""
+"""Figures of tests are shown and stored, for any number of processes."""
 
 import os
 import subprocess

@@ -23,7 +23,7 @@ from support.figures import record_figure
 from support.server_programs.stdio_entries import stdio_server
 
 ROOT = str(Path(emceepee.__file__).parent)
-HAND_OVERS = ("create_task", "send", "write", "set_result")  # to a task, a socket, a pipe, or whoever awaits
+HAND_OVERS = ("create_task", "send", "write", "set_result")  # to a task, a socket, a pipe, or a waiter
 # What every room stands on, and the server's own clockwork.
 GROUND = (
     "surface.py",
@@ -114,7 +114,7 @@ async def test_a_plain_call_is_handed_through_few_files(era: str) -> None:
         caller = endpoint.modern(emceepee_session="mine") if era == ERAS[1] else await endpoint.caller()
         await caller.value("add_server", name="small", **stdio_server())
         traces = []
-        for _ in range(5):  # a timer may run meanwhile, which is no part of the call
+        for _ in range(5):  # a timer may run at the same time, which is no part of the call
             trace = Trace()
             sys.setprofile(trace)
             try:

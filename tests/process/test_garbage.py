@@ -1,5 +1,5 @@
-"""What a call used is free again at its end. What refers to itself would be kept for the collector, whose rounds delay
-whoever calls meanwhile."""
+"""A call's memory is free again at its end. Reference cycles would wait for the garbage collector, whose runs delay
+other calls."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -82,6 +82,6 @@ async def test_calls_leave_nothing_for_the_collector(connect: Connect, era: str)
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("connect", [over_http, over_stdio])
 async def test_calls_that_fail_leave_nothing_for_the_collector_either(connect: Connect, era: str) -> None:
-    """A request's arguments may have megabytes, and whoever sends nothing but nonsense makes few other objects."""
+    """A request's arguments may have megabytes, and a caller that sends only nonsense creates few other objects."""
     async with connect(era) as caller:
         assert await left_by_failures(caller) == {}

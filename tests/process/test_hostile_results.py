@@ -96,7 +96,7 @@ async def endpoint(results: dict[str, str]) -> AsyncIterator[HttpProcess]:
 
 
 async def cost_of_plain_text(size: int, results: dict[str, str], endpoint: HttpProcess) -> Cost:
-    """What memory it takes to get and to keep a text of that size as it comes."""
+    """Return the memory for receiving and storing a text of that size."""
     results["plain"] = result("x" * size)
     caller = await endpoint.caller()
     with cost_for_others(endpoint) as cost:

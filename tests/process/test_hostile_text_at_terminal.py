@@ -202,7 +202,7 @@ async def test_no_text_from_elsewhere_commands_a_terminal(command: str, words: l
 
 
 async def test_no_text_of_a_running_emceepee_commands_a_terminal(home: Path, endpoint: HttpProcess) -> None:
-    """What servers logged and called themselves."""
+    """The log lines and the names of servers."""
     line = CommandLine(home=home)
     for command in AT_THE_ENDPOINT:
         for words in RUNS[command]:

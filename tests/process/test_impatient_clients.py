@@ -1,4 +1,4 @@
-"""Real clients give up on a call before emceepee does. Their second stands for the minute that they wait by default."""
+"""Real clients time out on a call before emceepee does. Their second stands for the default timeout of a minute."""
 
 import asyncio
 import json

@@ -23,7 +23,7 @@ MANY = 300
 
 
 class Watched(asyncio.SubprocessProtocol):
-    """Keeps all that is told."""
+    """Records all reports."""
 
     def __init__(self) -> None:
         self.said = {1: b"", 2: b""}
@@ -76,7 +76,7 @@ async def started(family: ChildProcesses, *command: str, cwd: str | None = None,
 async def ran(
     family: ChildProcesses, *command: str, cwd: str | None = None, **environment: str
 ) -> tuple[int | None, str, str]:
-    """How it ended, and what it said."""
+    """Its end, and its output."""
     watched = await started(family, *command, cwd=cwd, **environment)
     code = await watched.code()
     await until(lambda: watched.lost >= {1, 2}, what="the end of its output")
@@ -84,7 +84,7 @@ async def ran(
     return code, watched.said[1].decode(), watched.said[2].decode()
 
 
-async def test_what_it_says_and_how_it_ends_is_told() -> None:
+async def test_its_output_and_its_end_are_reported() -> None:
     async with a_family() as family:
         assert await ran(family, SHELL, "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
         assert (await ran(family, SHELL, "-c", "kill -9 $$"))[0] == -signal.SIGKILL
@@ -171,7 +171,7 @@ async def test_asking_reaches_the_group_and_killing_everyone() -> None:
         assert not is_alive(pid)
 
 
-async def test_many_are_started_at_once_and_each_is_told_its_own_end() -> None:
+async def test_many_are_started_at_once_and_each_end_is_reported_to_its_owner() -> None:
     async with a_family() as family:
         began = time.monotonic()
         found = await asyncio.gather(*(ran(family, SHELL, "-c", f"echo {n}; exit {n % 250}") for n in range(MANY)))

@@ -1,4 +1,4 @@
-"""What only takes a word does not wait for everything to be loaded, and nobody loads what it does not use."""
+"""A command with a short answer loads few modules, and no process loads modules that it does not use."""
 
 import json
 import os
@@ -181,7 +181,7 @@ CALLS = (
 
 
 @pytest.mark.parametrize("flags", [(), ("--otel",)], ids=["plain", "otel"])
-def test_tracing_is_loaded_only_by_those_who_ask_for_it(flags: tuple[str, ...]) -> None:
+def test_tracing_is_loaded_only_on_request(flags: tuple[str, ...]) -> None:
     command = (sys.executable, "-X", "importtime", "-m", "emceepee", "--attach", "never", *flags)
     environment = {**os.environ, "OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"}
     done = subprocess.run(command, input=CALLS, capture_output=True, timeout=60, check=True, env=environment)

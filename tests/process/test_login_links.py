@@ -1,4 +1,4 @@
-"""Several people use one emceepee: a login begins and ends in one browser, which was told whom it is for."""
+"""Several people use one emceepee: a login begins and ends in one browser, which shows its principal."""
 
 import re
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ async def link_for(caller: HttpCaller, server: AuthorizationServer) -> str:
 
 
 async def go_on(browser: aiohttp.ClientSession, link: str, *, follows: bool = True) -> aiohttp.ClientResponse:
-    """What the browser shows after the button of the page was pressed."""
+    """The browser's page after a press of the button."""
     async with browser.get(link) as page:
         found = PROOF.search(await page.text())
     assert found is not None
@@ -110,7 +110,7 @@ async def test_no_other_page_can_press_the_button(
 
 
 async def test_a_pasted_address_is_good_from_any_browser(ann: HttpCaller, server: AuthorizationServer) -> None:
-    """Whoever pastes it has proved to be the principal."""
+    """A person who pastes it has proved to be the principal."""
     link = await link_for(ann, server)
     async with a_browser() as browser:
         address = (await go_on(browser, link, follows=False)).headers["location"]

@@ -1,4 +1,4 @@
-"""Logins with real processes: a browser comes back to whatever listens."""
+"""Logins with real processes: a browser returns to any process that listens."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,7 +10,7 @@ from support.callers.emceepee_process import EmceepeeProcess, emceepee
 from support.callers.http_process import HttpCaller, HttpProcess, http_process, until
 from support.system.authorization_server import AuthorizationServer, an_authorization_server
 
-LOGINS = 6  # with two workers, some browsers come back to the one that did not begin the login
+LOGINS = 6  # with two workers, some browsers return to the worker that did not begin the login
 
 
 async def log_in(caller: EmceepeeProcess | HttpCaller, server: AuthorizationServer, name: str) -> str:
@@ -70,7 +70,7 @@ async def test_a_hosted_emceepee_says_who_it_is() -> None:
 
 
 @pytest.mark.parametrize("opened", [emceepee, http_process])
-async def test_the_browser_is_told_that_the_login_was_refused(
+async def test_the_browser_shows_that_the_login_was_refused(
     opened: Callable[[], AbstractAsyncContextManager[EmceepeeProcess | HttpProcess]],
 ) -> None:
     async with an_authorization_server() as server, opened() as running:

@@ -1,4 +1,4 @@
-"""Canaries: whatever a login is about is in no log, reply, event, span, page or file, however the login goes."""
+"""Canaries: no log, reply, event, span, page, or file contains a login's secrets, for any course of the login."""
 
 import json
 from pathlib import Path

@@ -15,7 +15,7 @@ from support.system.ports import free_port
 from support.waiting import eventually
 
 AT_ONCE = 5.0  # seconds, while two dozen processes are being started on the same machine
-HANGING = 20.0  # seconds until those that hang are given up: the test does its work before that
+HANGING = 20.0  # seconds until the hanging ones time out: the test does its work before that
 GOOD, OVER_HTTP, CRASHING, SILENT, MISSING, UNREACHABLE = 20, 10, 8, 6, 3, 3
 ONCE = {"restartConfig": {"enabled": False}}
 TWICE = {"restartConfig": {"maxAttempts": 1, "baseDelayMs": 100}}
@@ -23,7 +23,7 @@ TOTAL = GOOD + OVER_HTTP + CRASHING + SILENT + MISSING + UNREACHABLE
 
 
 def fifty_servers(markers: Path, http: HttpBackend) -> dict[str, dict[str, Any]]:
-    """The bad ones stand first: whoever goes through the list in order meets them before the good ones."""
+    """The bad ones come first: a loop over the list in order meets them before the good ones."""
     port = free_port()
     named = {
         **{f"silent-{n}": stdio_server("silent", f"marker={markers / f'silent-{n}'}") | ONCE for n in range(SILENT)},

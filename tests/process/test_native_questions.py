@@ -30,7 +30,7 @@ Person = Callable[[Elicited], Awaitable[types.ElicitResult]]
 
 @asynccontextmanager
 async def a_client(transport: str, mode: str, person: Person | None, *options: str) -> AsyncIterator[Client]:
-    """Whoever asks, asks the `person`."""
+    """Every question goes to the `person`."""
 
     async def elicit(context: Any, params: Elicited) -> types.ElicitResult:
         assert person is not None

@@ -17,7 +17,7 @@ from support.system.processes import below, children_of, guardians_of, is_alive,
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-async def test_nothing_survives_emceepee_whatever_ends_it(number: signal.Signals) -> None:
+async def test_nothing_survives_any_end_of_emceepee(number: signal.Signals) -> None:
     servers = [hostile("one", "--fork", "--ignore-end"), hostile("two", "--fork-away", "--ignore-end")]
     async with recorded(*servers) as emceepee:
         pids = [int(await emceepee.text("pid", name)) for name in ("one", "two")]
@@ -49,7 +49,7 @@ async def test_nothing_survives_when_the_caller_is_gone() -> None:
         assert [pid for pid in members if is_alive(pid)] == []
 
 
-async def test_nothing_survives_a_kill_in_the_middle_of_a_start() -> None:
+async def test_nothing_survives_a_kill_during_a_start() -> None:
     async with recorded() as emceepee:
         for name in ("one", "two", "three"):
             await emceepee.value("add_server", **hostile(name))
@@ -60,7 +60,7 @@ async def test_nothing_survives_a_kill_in_the_middle_of_a_start() -> None:
             b'"arguments":{"name":"one"}}}'
         )
         os.kill(emceepee.pid, signal.SIGKILL)
-        # Whoever is started meanwhile is below the guardian, which ends last.
+        # A process that starts in between is a child of the guardian, which ends last.
         await until(lambda: not is_alive(guardian), within=15, what="the end of the guardian")
         assert [pid for pid in members if is_alive(pid)] == []
 
@@ -80,8 +80,8 @@ async def test_a_guardian_that_was_killed_is_replaced_with_the_next_child() -> N
         await until(lambda: not any(map(is_alive, members)), within=15, what="the end of everyone")
 
 
-async def test_a_server_whose_keeper_was_killed_is_ended_and_started_anew() -> None:
-    """What it had started is ended with emceepee at the latest."""
+async def test_a_server_whose_keeper_was_killed_is_ended_and_restarted() -> None:
+    """Its children end with emceepee at the latest."""
     async with recorded(hostile("one")) as emceepee:
         pid, daemon = int(await emceepee.text("pid")), int(await emceepee.text("daemon"))
         [keeper] = [found for found in guardians_of(emceepee.pid) if pid in children_of(found)]
@@ -113,7 +113,7 @@ async def test_orphans_that_end_while_their_server_runs_are_collected() -> None:
 
 
 async def test_a_child_that_crashes_at_start_is_never_taken_for_an_orphan() -> None:
-    """Its exit code is told, however many others start and end at the same moment."""
+    """Its exit code is reported, however many others start and end at the same time."""
     async with session_parts(Config(), SystemClock()) as parts:
 
         async def crash(number: int) -> str:

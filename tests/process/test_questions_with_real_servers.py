@@ -55,7 +55,7 @@ def words(result: dict[str, Any]) -> str:
 # The protocol's own example server.
 
 
-async def test_a_long_operation_becomes_a_task_whose_progress_and_result_can_be_had(
+async def test_a_long_operation_becomes_a_task_with_progress_and_a_result(
     proxy: EmceepeeProcess, everything_server: dict[str, Any]
 ) -> None:
     await connected(proxy, everything_server)
@@ -289,7 +289,7 @@ async def test_a_server_that_cannot_ask_in_2026_07_28_is_connected_in_the_era_in
         assert await version() == "2025-11-25"
 
 
-async def test_a_server_that_needs_both_eras_is_called_in_the_one_that_each_tool_needs(proxy: EmceepeeProcess) -> None:
+async def test_a_server_that_needs_both_eras_is_called_in_the_era_of_each_tool(proxy: EmceepeeProcess) -> None:
     with fastmcp_of_both_eras() as port:
         await connected(proxy, {"url": f"http://127.0.0.1:{port}/mcp"})
         refused = (await run(proxy, "ask"))["structuredContent"]["error"]

@@ -97,7 +97,7 @@ class Pair:
         return original
 
     async def listed(self, tool: str, key: str) -> list[dict[str, Any]]:
-        """What emceepee lists, without what it puts in front of each entry."""
+        """Return emceepee's list, without the prefix of each entry."""
         entries = (await self.caller.value(tool, server=self.server))[key]
         assert {entry["server"] for entry in entries} <= {self.server}
         return [{name: value for name, value in entry.items() if name != "server"} for entry in entries]
@@ -157,7 +157,7 @@ async def test_everything_is_listed_as_the_server_lists_it(everywhere: Pair) -> 
 
 
 async def test_every_tool_of_everything_gives_the_same_result(everywhere: Pair) -> None:
-    """Good calls and bad ones. A tool that a newer server brings along fails here until it is called too."""
+    """Good calls and bad ones. A tool of a newer server fails here until the test calls it."""
     listed = await everywhere.names("list_tools", "tools")
     assert {name for name in listed if not EVERYTHING_ASKS.match(name)} == set(EVERYTHING_CALLS)
     kinds: set[str] = set()

@@ -65,7 +65,7 @@ async def pid_of(caller: HttpCaller, server: str) -> int:
 
 
 async def test_twenty_edits_under_load_drop_no_call_to_an_unchanged_server(tmp_path: Path) -> None:
-    """A caller that fails ends the test at once, with what it was told."""
+    """A caller that fails ends the test at once, with its error."""
     file, is_over, answered = tmp_path / "servers.json", asyncio.Event(), [0] * CALLERS
     writers = (write_by_renaming, write_in_place, write_in_pieces)
 
@@ -92,7 +92,7 @@ async def test_twenty_edits_under_load_drop_no_call_to_an_unchanged_server(tmp_p
                 writers[number % len(writers)](file, {"one": ONE} | others)
                 before = list(answered)
                 await until_servers(watcher, *(["one", "changing", f"other{number}"] if number else ["one", *others]))
-                await until(partial(have_all_called, before), "everyone has called meanwhile")
+                await until(partial(have_all_called, before), "every caller has called since")
             is_over.set()
         assert [await pid_of(caller, "one") for caller in callers] == pids
 
@@ -148,7 +148,7 @@ async def test_an_entry_that_is_broken_by_an_edit_disables_its_server_until_it_i
         assert await pid_of(caller, "one") == first
 
 
-async def test_a_changed_server_is_started_anew_and_a_disabled_one_ends(tmp_path: Path) -> None:
+async def test_a_changed_server_is_restarted_and_a_disabled_one_ends(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     async with served(file) as endpoint:
         caller = await endpoint.caller()

@@ -68,7 +68,7 @@ async def test_clients_of_both_eras_get_the_same_tools_and_results_from_the_repl
 
 
 async def inspected_tools(file: Path, era: str, *, home: Path) -> Any:
-    """What the Inspector lists."""
+    """Return the Inspector's list."""
     entry, code = replayed(file), Path(emceepee_file).parents[1]
     process = await asyncio.create_subprocess_exec(
         *("node", str(INSPECTOR), "--cli", entry["command"], *entry["args"], "-e", f"PYTHONPATH={code}"),

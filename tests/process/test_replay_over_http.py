@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprec
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """What is recorded of a server: calls, and one that asks, with what it is answered."""
+    """A recording of a server: calls, and one with a question and its answer."""
 
     server: Callable[[], AbstractContextManager[dict[str, Any]]]
     calls: tuple[Call, ...]
@@ -79,7 +79,7 @@ RECORDED = {
 
 @dataclass(frozen=True, kw_only=True)
 class Seen:
-    """What a client got: its tools, the first block of each result, and what it was asked."""
+    """A client's results: its tools, the first block of each result, and its questions."""
 
     tools: list[str]
     blocks: list[Any]
@@ -198,7 +198,7 @@ async def handshake_status(replay: HttpProcess, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-async def test_a_signal_ends_it_in_order_whoever_waits_and_nothing_is_left(number: int, shop: Path) -> None:
+async def test_a_signal_ends_it_in_order_despite_waiting_clients_and_nothing_is_left(number: int, shop: Path) -> None:
     async with replaying(shop) as replay:
         assert below(replay.process.pid) == []
         caller, stateless = await caller_that_answers(replay), replay.modern()
@@ -230,7 +230,7 @@ async def caller_that_answers(replay: HttpProcess) -> HttpCaller:
     return caller
 
 
-async def test_it_listens_where_it_is_told_to(shop: Path) -> None:
+async def test_it_listens_at_the_given_address(shop: Path) -> None:
     port = free_port()
     async with replaying(shop, listen=f"localhost:{port}") as replay:
         assert replay.url == f"http://localhost:{port}/mcp"

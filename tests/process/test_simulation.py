@@ -43,7 +43,7 @@ def test_every_session_of_a_lost_replica_is_served_again(lossy: tuple[Scenario, 
 def test_a_takeover_takes_no_longer_than_a_lease_and_the_news_of_it(lossy: tuple[Scenario, Tally]) -> None:
     """A lease may have been renewed in the moment of the loss. Then someone reads who is alive, and tells the others.
 
-    Whoever tries to connect meanwhile comes back from that later.
+    A connection attempt during that time returns later.
     """
     scenario, tally = lossy
     bound = LEASE + 2 * LEASE / RENEWALS_PER_LEASE + CONNECT_SECONDS + LONGEST_PAUSE + 2 * scenario.work_seconds
@@ -70,7 +70,7 @@ def test_a_request_needs_one_hop_at_most_as_long_as_nothing_is_lost(lossy: tuple
 
 
 def test_who_was_paused_serves_and_changes_nothing_that_another_has_taken() -> None:
-    """With few sessions, so that many are asked for in the middle of a request that stands still."""
+    """With few sessions, so many requests come while another one for the same session is paused."""
     tally = World(replace(SMALL, sessions=500, lost=0.0, paused=0.2, changing=0.5, work_seconds=0.5)).run()
     assert tally.requests[Phase.DURING].served[Way.TAKEN] > 0, "others have taken sessions"
     assert tally.fenced_commits > 0, "and their holders did not know"
@@ -78,7 +78,7 @@ def test_who_was_paused_serves_and_changes_nothing_that_another_has_taken() -> N
 
 
 def test_the_work_that_replicas_share_does_not_grow_with_their_number() -> None:
-    """Reading who is alive, and looking for timers of those who are not; a sweep in each minute comes on top."""
+    """Reading the live processes, and searching for timers of dead ones; one sweep per minute is extra."""
     scenario = replace(SMALL, replicas=400, requests_per_second=100)
     tally = World(scenario).run()
     assert tally.keeps_promises

@@ -112,7 +112,7 @@ async def test_a_taken_port_is_a_warning_and_the_caller_is_served() -> None:
         async with watched(port=taken.getsockname()[1]) as place:
             await place.caller.initialize()
             await eventually(
-                lambda: any("warn  console_not_opened" in line for line in place.log), what="it is told of"
+                lambda: any("warn  console_not_opened" in line for line in place.log), what="the log reports it"
             )
             assert await place.caller.value("list_servers") == {"servers": []}
             assert await place.caller.end() == 0

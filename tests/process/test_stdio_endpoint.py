@@ -1,4 +1,4 @@
-"""A real `emceepee` process on pipes: what it says to good and bad input, and how it ends."""
+"""A real `emceepee` process on pipes: its answers to good and bad input, and its end."""
 
 import asyncio
 import json
@@ -150,7 +150,7 @@ async def test_a_line_of_forty_megabytes_is_served_in_both_directions(callers: C
 
 
 async def test_nothing_but_protocol_reaches_standard_output_even_if_something_prints() -> None:
-    """What is printed, by whatever means, is found on standard error instead."""
+    """Printed text, by any means, goes to standard error instead."""
     async with emceepee(entry=(printing_emceepee.__file__,), stderr=asyncio.subprocess.PIPE) as caller:
         await caller.initialize()
         assert await caller.value("list_servers") == {"servers": []}
@@ -297,7 +297,7 @@ async def test_it_ends_when_nobody_reads_its_answers_any_more(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("state", ["memory", "sqlite"])
-async def test_an_unknown_server_is_told_to_be_lost_with_an_earlier_run_only_where_it_can_be(
+async def test_an_unknown_server_is_reported_as_lost_with_an_earlier_run_only_where_possible(
     tmp_path: Path, state: str
 ) -> None:
     env = {"XDG_STATE_HOME": str(tmp_path), "EMCEEPEE_STATE": state}

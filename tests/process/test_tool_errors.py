@@ -1,4 +1,4 @@
-"""A tool's own error is its answer, whatever words are in it: the call runs once, and nothing else is touched."""
+"""A tool's own error is its answer, with any text in it: the call runs once, and nothing else is touched."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""The list of tools is the same, byte for byte, whatever servers come and go: a change costs clients their cache."""
+"""The list of tools stays the same, byte for byte, while servers come and go: a change costs clients their cache."""
 
 import itertools
 import json

@@ -96,7 +96,7 @@ async def test_plain_http_is_forwarded_by_the_proxy(tmp_path: Path, proxy: str, 
         ("http", "ada:wr0ng@", "HTTP 401 (through the proxy {}, whose answer this may be)"),  # as tinyproxy says it
     ],
 )
-async def test_a_password_that_is_missing_or_wrong_is_told_as_the_proxys_refusal(
+async def test_a_missing_or_wrong_password_is_reported_as_the_proxys_refusal(
     scheme: str, login: str, said: str, tmp_path: Path, proxy: str
 ) -> None:
     async with configured_emceepee(tmp_path, proxy=f"http://{login}{proxy}", url=f"{scheme}://{HOST}/mcp") as caller:

@@ -46,7 +46,7 @@ async def test_fifteen_minutes_of_faults_to_three_replicas_and_their_redis_lose_
 
 
 async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behind() -> None:
-    """SOAK_MINUTES sets another length. What is measured is printed; a leak shows as a slope."""
+    """SOAK_MINUTES sets another length. The measurements are printed; a leak shows as a slope."""
     minutes = float(os.environ.get("SOAK_MINUTES", "10"))
     async with mixed_load(seed=1) as load:
         await load.run(WARM_UP_SECONDS)

@@ -22,7 +22,7 @@ def take_figures() -> list[str]:
 
 
 def write_figures(figures: Iterable[tuple[str, str]], file: Path, *, tests: set[str]) -> None:
-    """Write figures. Those of `tests` that ran now replace their earlier ones; the rest of the file stays."""
+    """Write figures. New ones replace earlier ones of the same `tests`; the rest of the file stays."""
     earlier = file.read_text("utf-8").splitlines() if file.exists() else []
     others = {line for line in earlier if line.partition(_SEPARATOR)[0] not in tests}
     lines = others | {test + _SEPARATOR + text for test, text in figures}

@@ -20,6 +20,7 @@ EXEMPT: Final = frozenset({"tests/support/prose.py", "tests/docs/test_prose.py",
 
 _GAP: Final = r"(?:\s|#|//|\*(?!/))+"  # between two words, perhaps of two lines of a comment
 _REACH: Final = 80  # characters before and after an anchor that a match may begin and end in
+_RELEASED: Final = re.compile(r"(?=^## \[[\d.]+\] - \d{4}-\d\d-\d\d$)", re.MULTILINE)
 _TEST_NAME: Final = re.compile(r"def test_\w+")
 
 
@@ -49,7 +50,15 @@ class Rule:
             for found in self.compiled.finditer(text, max(end, at - _REACH), at + 3 * _REACH):
                 if found.start() <= at < found.end():
                     end = found.end()
-                    yield found
+                    if not _is_quoted(text, found):
+                        yield found
+
+
+def _is_quoted(text: str, found: re.Match[str]) -> bool:
+    """Return whether the match is a whole string of the program: a name or a value, not prose."""
+    start, end = found.span()
+    quote = text[end : end + 1]
+    return quote in ('"', "'") and text[start - 1 : start] == quote and text[start - 3 : start] != 3 * quote
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -149,6 +158,11 @@ RULES: Final = (
     ),
     Rule(pattern=r"[a-z]!(?=\s|[\"'`)]|$)", anchors=("!",), instead="a period", breaks="It works!", keeps="a != b"),
 )
+
+
+def current(text: str) -> str:
+    """Return a text without the released sections of a changelog, which are history and stay as they were."""
+    return _RELEASED.split(text, 1)[0]
 
 
 def readable(text: str) -> str:

@@ -19,7 +19,7 @@ from emceepee.errors import (
 from support.figures import record_figure
 
 
-def test_a_near_name_is_alike_in_spelling_whatever_its_case() -> None:
+def test_a_near_name_is_alike_in_spelling_in_any_case() -> None:
     assert near_names("GIHUB", ["github", "files"]) == ["github"]
 
 
@@ -55,14 +55,14 @@ def test_however_long_and_many_names_are_they_are_compared_at_once(name: str, kn
     assert took < 2.5
 
 
-def test_an_endless_name_is_cut_where_it_is_told() -> None:
+def test_an_endless_name_is_cut_where_it_is_shown() -> None:
     error = UnknownTool("x" * 100_000, backend="demo", known=["y" * 100_000] * 20, answer="no")
     assert len(str(error)) < 2000
     assert len(str(error.details)) < 1000
     assert len(str(UnknownBackend("x" * 100_000, known=[]).body())) < 1000
 
 
-def test_an_unknown_server_is_told_with_the_near_name_and_what_to_do() -> None:
+def test_the_error_for_an_unknown_server_has_the_near_name_and_the_next_step() -> None:
     error = UnknownBackend("gihub", known=["files", "github"])
     assert str(error) == 'No server is called "gihub". Did you mean github? Add one with add_server.'
     assert error.body() == {
@@ -72,7 +72,7 @@ def test_an_unknown_server_is_told_with_the_near_name_and_what_to_do() -> None:
     }
 
 
-def test_an_unknown_server_with_no_near_name_is_told_with_the_known_ones() -> None:
+def test_the_error_for_an_unknown_server_without_a_near_name_lists_the_known_ones() -> None:
     assert "Known: files, time. " in str(UnknownBackend("zzz", known=["time", "files"]))
 
 
@@ -93,7 +93,7 @@ def test_of_many_known_servers_ten_are_named_and_the_rest_counted() -> None:
     assert len(error.details["known"]) == 10
 
 
-def test_an_unknown_tool_is_told_with_the_near_name_and_the_servers_words() -> None:
+def test_the_error_for_an_unknown_tool_has_the_near_name_and_the_servers_words() -> None:
     error = UnknownTool("ecko", backend="demo", known=["echo", "add"], answer="no such thing")
     assert str(error) == (
         'Server "demo" has no tool "ecko". Did you mean echo? list_tools shows them. The server said: no such thing'

@@ -15,7 +15,7 @@ def a_source(times: Iterator[int]) -> Ulids:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=2**48 - 2), min_size=2))
-def test_ids_strictly_increase_whatever_the_clock_does(times: list[int]) -> None:
+def test_ids_strictly_increase_despite_jumps_of_the_clock(times: list[int]) -> None:
     source = a_source(iter(times))
     ids = [source.new() for _ in times]
     assert ids == sorted(set(ids))

@@ -71,7 +71,7 @@ async def test_an_owner_that_closes_ends_its_tasks_and_waits_for_their_last_step
     assert len(owner) == 0
 
 
-async def test_an_owner_does_not_wait_for_ever_for_a_task_that_will_not_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_owner_does_not_wait_forever_for_a_task_that_will_not_end(caplog: pytest.LogCaptureFixture) -> None:
     owner, released = TaskOwner("test"), asyncio.Event()
 
     async def stubborn() -> None:

@@ -24,7 +24,7 @@ def sentences(path: Path) -> Iterator[str]:
 
 
 def test_sentences_name_tools_only_by_the_call_that_a_surface_offers() -> None:
-    """Those that are for one surface alone are the instructions; what a tool says of itself is its brief."""
+    """Only the instructions differ by surface; a tool's own description is its brief."""
     files = [SOURCE / "errors.py"]
     for room in ("backends", "sessions", "server"):
         files += (path for path in (SOURCE / room).rglob("*.py") if path.name != "instructions.py")
@@ -70,7 +70,7 @@ async def test_a_call_is_shown_with_its_arguments(surface: Surface, words: str) 
     assert call_to("respond_to_sampling", request_id="1", content=FORM, model=...) == words
 
 
-def test_an_unknown_surface_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_surface_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownSurface, match=r"no surface is called 'tiny'; there are full, lite, codemode"):
         parse_surface("tiny")
 

@@ -84,7 +84,7 @@ def test_a_problem_is_said_in_plain_words(tool: str, arguments: JsonObject, prob
     assert said(CATALOGUE[tool].params, arguments) == problem
 
 
-def test_of_a_private_value_only_the_kind_is_told() -> None:
+def test_of_a_private_value_only_the_kind_is_shown() -> None:
     tool = CATALOGUE["add_server"]
     given = {"name": "a", "command": "x", "args": "s3cret", "env": {"A": 54321}, "headers": ["s3cret"]}
     found = said(tool.params, given, tool.private)
@@ -108,7 +108,7 @@ def assert_plain(tool: Tool, arguments: Any) -> None:
 
 @EACH
 def test_no_phrase_of_the_library_is_heard_from_any_tool(tool: Tool) -> None:
-    """Each argument by itself, with whatever does not fit; the rest is missing."""
+    """Each argument by itself, with the invalid ones; the rest is missing."""
     assert_plain(tool, {})
     for name in tool.params.model_fields:
         for value in ODD:

@@ -18,7 +18,7 @@ from support.waiting import wait_until
 def pytest_asyncio_loop_factories(
     config: pytest.Config, item: pytest.Item
 ) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """What speaks to a socket itself is tried on both loops."""
+    """Code with its own socket is tested on both loops."""
     loops = event_loops.pytest_asyncio_loop_factories(config, item)
     return loops if item.path.name == "test_redis_faults.py" else {"asyncio": loops["asyncio"]}
 

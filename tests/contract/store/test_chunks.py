@@ -31,7 +31,7 @@ async def test_a_read_stops_at_the_first_missing_chunk(store: Store) -> None:
     assert await store.read_chunks("a", "big", 3, 2) == [b"four"]
 
 
-async def test_whoever_takes_the_session_finds_them_and_need_not_read_them(store: Store, engine: Engine) -> None:
+async def test_the_next_holder_finds_them_and_need_not_read_them(store: Store, engine: Engine) -> None:
     await store_session(store, head("a"), x="1")
     await store.put_chunks("a", "big", 0, [b"one"])
     await store.close()

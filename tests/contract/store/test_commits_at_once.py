@@ -1,4 +1,4 @@
-"""Commits that need no waiting are made in the event loop itself; whatever would wait is left to the store's thread."""
+"""Commits that need no waiting are made in the event loop itself; the store's thread makes all others."""
 
 import sqlite3
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""When the file cannot be written, nothing of a change is there, the error says what to do, and it mends by itself."""
+"""When the file cannot be written, the change has no effect, the error names the next step, and the store recovers."""
 
 import errno
 import fcntl
@@ -61,7 +61,7 @@ async def test_a_write_that_the_system_refuses_leaves_nothing_and_the_next_one_w
     await check_that_it_goes_on(store, (await taken(store, key("s1"))).lease)
 
 
-async def test_a_full_disk_is_told_and_mends_by_itself(store: SqliteStore) -> None:
+async def test_a_full_disk_is_reported_and_the_store_recovers(store: SqliteStore) -> None:
     lease = await store_session(store, head("s1"), e="1")
     connection = store._database.connection
     connection.execute("PRAGMA max_page_count = 20")
@@ -89,7 +89,7 @@ async def test_of_commits_that_were_joined_only_the_one_to_blame_fails(store: Sq
 # A file that others use.
 
 
-async def test_a_file_that_is_locked_for_long_is_told(
+async def test_a_file_that_is_locked_for_long_is_reported(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
@@ -105,7 +105,7 @@ async def test_a_file_that_is_locked_for_long_is_told(
     await store.close()
 
 
-async def test_a_file_that_was_moved_away_is_missed_and_not_made_anew(
+async def test_a_file_that_was_moved_away_is_missed_and_not_created_again(
     store: SqliteStore, path: Path, clock: FakeClock
 ) -> None:
     lease = await store_session(store, head("s1"), e="1")

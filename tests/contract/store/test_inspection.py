@@ -1,4 +1,4 @@
-"""What an operator sees of a state file, and may do to it while emceepee runs or not."""
+"""An operator's view of a state file, and its maintenance while emceepee runs or not."""
 
 import hashlib
 import io
@@ -68,7 +68,7 @@ def test_a_file_that_is_no_state_file_is_refused_in_the_same_words(path: Path) -
         pass
 
 
-async def test_whoever_looks_leaves_no_trace(path: Path, store: SqliteStore) -> None:
+async def test_an_inspection_leaves_no_trace(path: Path, store: SqliteStore) -> None:
     before = sorted(file.name for file in folder_of(path).iterdir())
     with opened(path) as file:
         file.statistics()
@@ -181,7 +181,7 @@ async def test_an_export_of_nothing_is_a_document(path: Path, store: SqliteStore
     assert json.loads(written.getvalue()) == {"format": 4, "sessions": [], "servers": [], "logins": []}
 
 
-async def test_whoever_reads_an_export_may_leave_without_blame_for_the_file(path: Path) -> None:
+async def test_a_reader_of_an_export_may_stop_without_an_error_about_the_file(path: Path) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError

@@ -51,7 +51,7 @@ async def reported(process: asyncio.subprocess.Process, batches: int) -> int:
 
 
 async def last_words(process: asyncio.subprocess.Process, otherwise: int) -> int:
-    """What it had said before it was killed, though nobody had read it yet."""
+    """Return its output before the kill, including unread lines."""
     assert process.stdout is not None
     lines = (await asyncio.wait_for(process.stdout.read(), BOUND)).split(b"\n")[:-1]
     await asyncio.wait_for(process.wait(), BOUND)

@@ -53,7 +53,7 @@ async def test_an_old_lease_releases_nothing(store: Store, other: Store) -> None
         await other.take(key("s1"))
 
 
-async def test_whoever_takes_again_has_another_lease(store: Store) -> None:
+async def test_a_second_take_has_another_lease(store: Store) -> None:
     old = await store_session(store, head("s1"), e="1")
     new = (await taken(store, key("s1"))).lease
     assert await store.commit([change(head("s1"), old, e="late")]) == [None]
@@ -129,7 +129,7 @@ async def test_what_has_expired_is_forgotten_unless_someone_alive_holds_it(
     assert (await taken(other, key("s4"))).head.session_id == "s4"
 
 
-async def test_beyond_the_limit_those_that_expire_first_are_forgotten(store: Store, other: Store) -> None:
+async def test_beyond_the_limit_the_first_to_expire_are_deleted(store: Store, other: Store) -> None:
     for number in (3, 1, 4, 2):
         of = head(f"s{number}", expires_at=NOW + number * HOUR)
         await store.release({of.session_id: await store_session(store, of, e="1")})

@@ -1,4 +1,4 @@
-"""What was written is in the file, and no longer in memory."""
+"""Written data is in the file, and no longer in memory."""
 
 import contextlib
 import os

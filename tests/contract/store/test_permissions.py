@@ -1,4 +1,4 @@
-"""What an emceepee without root's rights says of a place that it may not use. Root is not held by permissions."""
+"""Errors of an emceepee without root's rights about an unusable place. Permissions do not stop root."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ BOUND = 30.0
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory of the one who will open a state file in it."""
+    """A directory that belongs to the user of the state file in it."""
     folder = Path(tempfile.mkdtemp(prefix="emceepee-"))
     if os.geteuid() == 0:
         os.chown(folder, NOBODY, NOBODY)

@@ -1,4 +1,4 @@
-"""Whoever can write to the state, but does not have the key, makes no server, no login and no script of it."""
+"""Write access to the state without the key is not enough to plant a server, a login, or a script."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Random histories: every engine does what the engine in memory does, whoever is killed on the way."""
+"""Random histories with kills: every engine behaves like the engine in memory."""
 
 import tempfile
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class History:
         self._stores = [await self._engine.open() for _ in range(PROCESSES)]
 
     async def act(self, verb: str, process: int, what: Any) -> object:
-        """What comes of it, in a form that can be compared."""
+        """Return the outcome in a form that can be compared."""
         store, leases = self._stores[process], self._leases[process]
         match verb:
             case "commit":

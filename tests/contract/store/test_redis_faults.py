@@ -162,7 +162,7 @@ async def test_a_commit_that_comes_late_changes_nothing(store: RedisStore) -> No
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_whoever_gives_up_waiting_takes_no_answer_from_others(store: RedisStore) -> None:
+async def test_a_cancelled_wait_takes_no_answer_from_others(store: RedisStore) -> None:
     for number in range(20):
         await store_session(store, head(f"s{number}"), e=str(number))
     for number in range(1, 20):
@@ -196,7 +196,7 @@ async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards
     await eventually(lambda: bool(heard), what="it looks after what it may have missed")
 
 
-async def test_whoever_could_not_write_hears_soon_that_redis_is_back(server: RedisServer) -> None:
+async def test_a_failed_writer_learns_soon_that_redis_is_back(server: RedisServer) -> None:
     store = await open_store(server.url(), lease_seconds=0.5)
     log = ReportLog("store", [])
     store.listen(log)
@@ -210,7 +210,7 @@ async def test_whoever_could_not_write_hears_soon_that_redis_is_back(server: Red
     await store.close()
 
 
-async def test_scripts_that_redis_has_forgotten_are_told_to_it_again(server: RedisServer, store: RedisStore) -> None:
+async def test_scripts_that_redis_has_forgotten_are_loaded_again(server: RedisServer, store: RedisStore) -> None:
     lease = await store_session(store, of(), e="1")
     server.command("SCRIPT", "FLUSH")
     await put(store, change(of(), lease, e="2"))

@@ -1,4 +1,4 @@
-"""Whose lease lapses in Redis loses nothing until another takes it, and from then on changes nothing."""
+"""An owner whose lease lapses in Redis loses nothing until another takes it, and from then on changes nothing."""
 
 import asyncio
 from collections.abc import Collection
@@ -80,7 +80,7 @@ async def test_a_lease_lapses_by_the_clock_of_redis(engine: RedisEngine) -> None
     await other.close()
 
 
-async def test_whoever_could_not_renew_for_a_while_is_not_sure_until_it_has_asked(
+async def test_an_owner_that_could_not_renew_is_unsure_until_it_has_asked(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"))
@@ -123,7 +123,7 @@ async def test_who_stood_still_is_in_doubt_until_redis_answers_and_who_saw_redis
 
 
 async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine, holder: RedisStore) -> None:
-    """After a fault of Redis every lease has lapsed, and whoever is back first would take everything."""
+    """After a fault of Redis every lease has lapsed, and the first replica to return would take everything."""
     await store_session(holder, head("s1", due_at=NOW))
     new = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
     engine.let_lapse(holder)
@@ -141,7 +141,7 @@ async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine,
 async def test_who_could_not_renew_does_so_long_before_others_may_take_over(
     engine: RedisEngine, holder: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else whoever has just come takes sessions of which the newest is only with their owner."""
+    """Otherwise a new replica takes sessions whose newest state only their owner has."""
     renew, watch = holder._lease._renew, holder._lease._watch
 
     async def fail() -> int:

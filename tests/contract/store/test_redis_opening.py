@@ -1,4 +1,4 @@
-"""What hinders Redis from being used is told at the start, in a sentence without any password."""
+"""Obstacles to using Redis are reported at the start, in a sentence without any password."""
 
 import asyncio
 import base64
@@ -54,15 +54,15 @@ async def test_a_password_is_asked_for_and_never_shown(locked: RedisServer) -> N
     assert "refuses the user or the password" in await refusal(f"redis://eve:{PASSWORD}@{place}")
 
 
-async def test_a_password_for_one_without_is_told(redis: RedisServer) -> None:
+async def test_a_password_for_one_without_is_reported(redis: RedisServer) -> None:
     assert "has no password, and one was given" in await refusal(redis.url().replace("//", f"//:{PASSWORD}@"))
 
 
-async def test_a_database_that_is_not_there_is_told(redis: RedisServer) -> None:
+async def test_a_missing_database_is_reported(redis: RedisServer) -> None:
     assert "has no database of that number" in await refusal(redis.url().replace("/0?", "/99?"))
 
 
-async def test_nobody_at_that_address_is_told() -> None:
+async def test_an_address_without_a_server_is_reported() -> None:
     told = await refusal(f"redis://:{PASSWORD}@127.0.0.1:{free_port()}")
     assert "cannot be reached" in told
     assert "cannot be reached" in await refusal(f"redis://{'a' * 64}.example")
@@ -87,7 +87,7 @@ async def server_that(answer: Callable[[bytes], bytes]) -> AsyncIterator[str]:
         server.close()
 
 
-async def test_another_program_is_told_from_redis() -> None:
+async def test_another_program_is_distinguished_from_redis() -> None:
     async with server_that(lambda _: b"HTTP/1.1 400 Bad Request\r\n\r\n") as url:
         assert "it does not answer as Redis does" in await refusal(url)
         assert "TLS" in await refusal(url.replace("redis:", "rediss:"))
@@ -104,7 +104,7 @@ async def test_an_old_redis_is_refused_with_its_version() -> None:
     assert "is version 5.0.14. Use 6.2 or newer, or Valkey" in told
 
 
-async def test_names_that_something_else_has_are_told(redis: RedisServer) -> None:
+async def test_keys_of_other_data_are_reported(redis: RedisServer) -> None:
     url = redis.url()
     prefix = parse_address(url).prefix
     redis.command("LPUSH", f"{{{prefix}:replicas}}:registry", "x")
@@ -187,7 +187,7 @@ async def test_what_began_without_a_key_gets_one_when_nobody_is_left_who_has_non
     assert "without their key" in await refusal(url)
 
 
-# What is odd, and no obstacle.
+# Unusual, but no obstacle.
 
 
 async def test_a_redis_that_may_throw_state_away_is_warned_of(
@@ -221,7 +221,7 @@ async def test_a_cluster_is_said_to_be_one(redis_cluster: RedisServer) -> None:
     assert "is part of a cluster. Say redis+cluster:// in the URL" in await refusal(redis_cluster.url())
 
 
-async def test_sentinels_are_asked_for_the_one_that_can_be_written(redis: RedisServer) -> None:
+async def test_sentinels_are_asked_for_the_writable_primary(redis: RedisServer) -> None:
     with sentinel_of(redis, "mine") as sentinel:
         url = f"redis+sentinel://127.0.0.1:{sentinel.port}/mine/0?prefix={parse_address(redis.url()).prefix}"
         store = await opened(url)

@@ -58,7 +58,7 @@ async def test_a_key_that_was_let_go_is_free_for_a_new_session(store: Store, oth
 # Who is there.
 
 
-async def test_whoever_comes_has_the_lowest_free_slot_and_an_epoch_of_its_own(engine: Engine) -> None:
+async def test_a_new_replica_has_the_lowest_free_slot_and_its_own_epoch(engine: Engine) -> None:
     first, second = await engine.open("http://first"), await engine.open("http://second")
     assert [(me(each).slot, me(each).address) for each in (first, second)] == [
         (0, "http://first"),
@@ -79,7 +79,7 @@ async def test_one_that_was_killed_is_not_there(engine: Engine, store: Store, ot
     assert await other.replicas() == [me(other)]
 
 
-async def test_who_asks_for_anothers_session_is_told_whose_it_is(engine: Engine) -> None:
+async def test_a_request_for_anothers_session_gets_its_holder(engine: Engine) -> None:
     holder, other = await engine.open("http://holder"), await engine.open()
     await store_session(holder, head("s1"))
     with pytest.raises(HeldElsewhere) as caught:
@@ -112,17 +112,19 @@ async def test_what_one_seals_another_opens_and_only_in_its_place(engine: Engine
 # What a process holds.
 
 
-async def test_what_another_has_taken_is_told_when_it_is_confirmed(engine: Engine, store: Store, other: Store) -> None:
+async def test_a_confirmation_reports_sessions_that_another_has_taken(
+    engine: Engine, store: Store, other: Store
+) -> None:
     mine = await store_session(store, head("s1"))
     old = await store_session(store, head("s2"))
-    anew = (await taken(store, key("s2"))).lease
+    again = (await taken(store, key("s2"))).lease
     given = await store_session(store, head("s3"))
     await store.release({"s3": given})
     await taken(other, key("s3"))
     leases = {"s1": mine, "s2": old, "s3": given, "s4": Lease(1, 1)}
     assert sorted(await store.confirm(leases)) == ["s2", "s3", "s4"]
     assert store.is_sure
-    assert await store.confirm({"s1": mine, "s2": anew}) == []
+    assert await store.confirm({"s1": mine, "s2": again}) == []
     await put(store, change(head("s1"), mine, e="1"))
 
 

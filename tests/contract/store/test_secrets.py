@@ -1,4 +1,4 @@
-"""Secrets of principals, changed by whoever knows the last revision; and locks that outlive nobody for long."""
+"""Secrets of principals, which only a writer with the last revision can change; and locks that expire soon."""
 
 import asyncio
 import sqlite3
@@ -61,7 +61,7 @@ async def test_only_who_knows_the_last_revision_changes_it(store: Store, other: 
 
 
 async def test_a_revision_never_comes_again(store: Store) -> None:
-    """Else who knows a secret that was dropped and made anew would take the new one for the old."""
+    """Otherwise a reader of a dropped secret would mistake its successor for it."""
     first = await store.put_secret("alice", "a", b"1", revision=0)
     assert first is not None
     await store.drop_secret("alice", "a", revision=first)

@@ -1,4 +1,4 @@
-"""What is committed is found again, wholly; what may not be committed changes nothing."""
+"""Committed records are found again, in full; a forbidden commit changes nothing."""
 
 import pytest
 
@@ -212,7 +212,7 @@ async def test_only_a_good_lease_forgets(store: Store, other: Store) -> None:
     assert await records_in(other, key("s1")) == records(e="1")
 
 
-async def test_whoever_holds_the_lease_may_forget_whatever_was_committed_meanwhile(store: Store) -> None:
+async def test_the_holder_of_the_lease_may_delete_a_session_after_any_commit(store: Store) -> None:
     first = await store_session(store, head("s1"))
     await put(store, change(head("s1"), first))
     await store.forget("s1", first)

@@ -102,7 +102,7 @@ async def test_a_slot_is_free_as_soon_as_its_process_is_dead(processes: Processe
     assert len({itself(store).epoch for store in (first, second, third, again)}) == 4
 
 
-async def test_a_slot_that_someone_alive_has_is_refused_with_the_way_out(processes: Processes) -> None:
+async def test_the_slot_of_a_live_replica_is_refused_with_the_next_step(processes: Processes) -> None:
     first = await processes.start(slot=3)
     with pytest.raises(StoreUnusable, match=r"another emceepee that has the slot 3\. Leave --replica-slot out"):
         await processes.start(slot=3)
@@ -149,7 +149,7 @@ async def test_words_that_nobody_can_read_are_none(processes: Processes, path: P
 async def test_the_holder_of_a_session_is_named_without_waiting_for_one_who_writes(
     processes: Processes, path: Path
 ) -> None:
-    """Whoever passes requests on asks that often."""
+    """A forwarding replica asks that often."""
     holder, other = await processes.start(address=HERE), await processes.start()
     await store_session(holder, head("s1"))
     writing = sqlite3.connect(path, isolation_level=None)

@@ -235,7 +235,7 @@ async def test_two_processes_that_add_the_first_secrets_use_one_key(path: Path) 
         assert [each.settings for each in await store.servers_of("alice")] == [b"1", b"2"]
 
 
-async def test_a_process_with_another_key_than_the_first_is_told_so(path: Path) -> None:
+async def test_a_process_with_another_key_than_the_first_gets_an_error(path: Path) -> None:
     async with opened(path) as store, opened(path, key=KEY) as other:
         await store.add_server(ServerConfiguration(principal="alice", name="one", settings=b"1"))
         with pytest.raises(StoreUnusable, match="another key"):

@@ -24,7 +24,7 @@ async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: St
     assert heard == ["other", "store"], "nothing else was a change"
 
 
-async def test_who_is_found_gone_is_told_to_the_others(store: Store, other: Store) -> None:
+async def test_the_others_are_notified_of_a_lost_replica(store: Store, other: Store) -> None:
     changes: list[str] = []
     log = ReportLog("other", changes)
     other.listen(log)

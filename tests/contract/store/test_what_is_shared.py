@@ -107,7 +107,7 @@ async def test_logins_are_there_until_they_are_ended(engine: Engine, store: Stor
     assert await (await engine.open()).logins() == [second]
 
 
-async def test_of_several_that_end_a_login_at_the_same_time_one_is_told_that_it_did(store: Store, other: Store) -> None:
+async def test_of_several_that_end_a_login_at_the_same_time_one_succeeds(store: Store, other: Store) -> None:
     for number in range(20):
         await store.add_login(login(b"%d" % number))
         ended = await asyncio.gather(*(each.end_login(b"%d" % number) for each in (other, store, other, store)))

@@ -53,7 +53,7 @@ class Daemon:
         self.say(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}).encode())
 
     def die(self) -> None:
-        """At once, whatever it has not read."""
+        """At once, even with unread input."""
         self._lines.close()
         self._end.close()
 
@@ -158,7 +158,7 @@ def shake_hands(caller: Caller, daemon: Daemon) -> None:
 
 
 def heard_by(daemon: Daemon) -> dict[str, Any]:
-    """What comes after the handshake that is repeated."""
+    """Return the messages after the repeated handshake."""
     assert [daemon.hear()["method"] for _ in HANDSHAKE] == HANDSHAKE
     return daemon.hear()
 
@@ -192,7 +192,7 @@ def test_a_call_that_a_daemon_read_before_it_died_is_not_sent_again() -> None:
 
 
 @only_on_linux
-def test_of_two_calls_the_one_that_may_have_been_read_is_lost_and_the_last_one_goes_on() -> None:
+def test_of_two_calls_a_possibly_read_one_is_lost_and_the_last_one_continues() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -239,7 +239,7 @@ def test_a_handshake_that_was_not_answered_is_made_with_the_next_daemon() -> Non
         assert caller.hear() == {"jsonrpc": "2.0", "id": 0, "result": {}}
 
 
-def test_a_request_that_ends_each_daemon_is_not_sent_for_ever() -> None:
+def test_a_request_that_ends_each_daemon_is_not_sent_forever() -> None:
     daemons = [Daemon() for _ in range(MOST_REPEATS + 2)]
     with a_caller_of(*daemons) as caller:
         shake_hands(caller, daemons[0])

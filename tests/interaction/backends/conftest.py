@@ -1,4 +1,4 @@
-"""What the tests of links and of the HTTP client stand on: a raw server on loopback, a fake clock, a dialer."""
+"""Fixtures for the tests of links and of the HTTP client: a raw server on loopback, a fake clock, a dialer."""
 
 from collections.abc import AsyncIterator
 

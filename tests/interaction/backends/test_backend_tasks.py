@@ -60,7 +60,7 @@ async def begin(scene: Scene, tool: str = "required", **arguments: Any) -> "asyn
 
 
 async def begin_task(scene: Scene, tool: str = "required", **arguments: Any) -> str:
-    """One that has become a task here, too."""
+    """A call that has also become a task here."""
     call = await begin(scene, tool, timeout_ms=0, **arguments)
     await scene.clock.advance(0)
     return task_id(await call)
@@ -246,7 +246,7 @@ async def test_progress_belongs_to_the_call_by_its_token_also_after_the_task_was
     await call
 
 
-async def test_a_status_that_is_told_unasked_is_no_event_and_spares_polls(earlier: Scene) -> None:
+async def test_a_pushed_status_is_no_event_and_saves_polls(earlier: Scene) -> None:
     name = await begin_task(earlier)
     earlier.quiet()
     backend = backend_of(earlier)

@@ -1,4 +1,4 @@
-"""A connection says where it stands, to whoever prints it."""
+"""The repr of a connection shows its state."""
 
 import asyncio
 

@@ -109,7 +109,7 @@ async def test_a_push_stream_that_lasted_is_opened_again_after_the_pause_that_it
         assert rounded(clock.sleeps) == [0.15, 0.2, 0.4, 0.15, 0.2, 0.15]
 
 
-async def test_a_cut_answer_that_ends_at_once_again_and_again_is_asked_for_ever_more_seldom(
+async def test_an_answer_that_is_cut_repeatedly_is_requested_less_and_less_often(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -124,7 +124,7 @@ async def test_a_cut_answer_that_ends_at_once_again_and_again_is_asked_for_ever_
         assert rounded(clock.sleeps) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-async def test_a_push_stream_whose_last_event_is_unknown_begins_anew(
+async def test_a_push_stream_whose_last_event_is_unknown_begins_again(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):

@@ -1,4 +1,4 @@
-"""A connected server is checked now and then; a failing check is told of and nothing else."""
+"""A connected server is checked periodically; a failed check is only reported."""
 
 import pytest
 
@@ -93,7 +93,7 @@ async def test_a_busy_pipe_is_never_checked() -> None:
         assert checks(backend) == 1
 
 
-async def test_three_failures_in_a_row_are_told_once_and_never_cause_a_reconnect() -> None:
+async def test_three_failures_in_a_row_are_reported_once_and_never_cause_a_reconnect() -> None:
     backend = ScriptedBackend()
     backend.answers["ping"] = silent
     async with a_scene(one=backend) as scene:
@@ -162,7 +162,7 @@ async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off
         assert checks(unchecked) == 0
 
 
-async def test_a_check_belongs_to_no_request_not_even_to_the_one_that_opened_the_connection() -> None:
+async def test_a_check_belongs_to_no_request_not_even_to_the_first() -> None:
     backend = ScriptedBackend()
     seen: list[spans.Span | None] = []
 

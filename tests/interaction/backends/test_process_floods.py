@@ -14,7 +14,7 @@ from support.waiting import eventually
 
 
 class Heard(asyncio.SubprocessProtocol):
-    """What comes out of the pipes, as it comes."""
+    """The output of the pipes, unchanged."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[int, bytes]] = []

@@ -59,7 +59,7 @@ async def test_what_a_reconnect_cuts_off_is_disconnected_and_counted(is_process:
         assert events[-1] == reconnected({"tasks": 1, "pendingRequests": 1})
 
 
-async def test_a_reconnect_that_fails_at_first_is_told_of_when_it_succeeds() -> None:
+async def test_a_reconnect_that_fails_at_first_is_reported_when_it_succeeds() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)

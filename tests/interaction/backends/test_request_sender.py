@@ -91,7 +91,7 @@ async def test_neighbors_end_in_peace_before_the_link_is_replaced() -> None:
         assert len(backend.links) == 2
 
 
-async def test_a_neighbor_that_does_not_end_holds_nobody_up_for_ever() -> None:
+async def test_a_neighbor_that_does_not_end_delays_nobody_forever() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=900_000)
@@ -139,7 +139,7 @@ async def test_in_the_handshake_era_such_words_mean_nothing() -> None:
         assert len(backend.links) == 1
 
 
-async def test_a_round_of_a_call_is_not_sent_to_a_server_of_the_other_era_where_it_would_run_anew() -> None:
+async def test_a_round_of_a_call_is_not_sent_in_the_other_era_where_it_would_run_again() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         call = scene.start("execute_tool", server="one", tool="echo")

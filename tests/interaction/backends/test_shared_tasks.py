@@ -1,4 +1,4 @@
-"""Tasks of a server that sessions share: what is told of one reaches the session that began it, and no other."""
+"""Tasks of a shared server: messages about one reach the session that started it, and no other."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -69,7 +69,7 @@ def report(backend: TaskBackend, call: JsonObject) -> None:
     backend.link.listener.handle_notification("notifications/progress", params, None)
 
 
-async def test_its_status_is_told_to_its_own_session_while_only_another_calls(
+async def test_its_status_reaches_its_own_session_while_only_another_calls(
     scenes: tuple[Scene, Scene], backend: TaskBackend
 ) -> None:
     owner, other = scenes
@@ -82,7 +82,7 @@ async def test_its_status_is_told_to_its_own_session_while_only_another_calls(
     assert (await other.value("get_notifications"))["notifications"] == []
 
 
-async def test_the_status_of_a_task_that_is_nobodys_is_told_to_nobody(
+async def test_the_status_of_a_task_without_an_owner_reaches_nobody(
     scenes: tuple[Scene, Scene], backend: TaskBackend
 ) -> None:
     owner, other = scenes

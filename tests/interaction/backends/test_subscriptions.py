@@ -1,4 +1,4 @@
-"""What someone wants to hear of is asked for in the way of the era, and again on every new link."""
+"""Subscriptions are requested as the era defines, and again on every new link."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

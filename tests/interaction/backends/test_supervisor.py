@@ -39,7 +39,7 @@ async def call(scene: Scene) -> JsonObject:
 # Trying again.
 
 
-async def test_an_http_server_is_tried_after_one_second_then_twice_as_long_up_to_three_minutes_for_ever() -> None:
+async def test_an_http_server_is_retried_after_one_second_then_twice_as_long_up_to_three_minutes_forever() -> None:
     backend = http()
     backend.refuses = DOWN
     async with a_scene(one=backend) as scene:
@@ -131,7 +131,7 @@ async def test_a_call_that_comes_during_the_pause_tries_at_once(kind: type[Scrip
         assert len(backend.dials) == 2
 
 
-async def test_a_call_whose_try_fails_is_told_when_the_next_one_is() -> None:
+async def test_the_error_of_a_failed_attempt_names_the_time_of_the_next_one() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         backend.refuses = DOWN
@@ -165,7 +165,7 @@ async def test_a_call_that_finds_out_that_the_server_is_gone_is_sent_on_the_next
 
 
 @pytest.mark.parametrize("tool", ["list_tools", "list_prompts", "complete", "set_log_level", "subscribe_resource"])
-async def test_whatever_finds_out_that_the_server_is_gone_reconnects_it_and_succeeds(tool: str) -> None:
+async def test_any_request_that_finds_the_server_gone_reconnects_it_and_succeeds(tool: str) -> None:
     backend = http()
     backend.answers["completion/complete"] = lambda _: {"completion": {"values": []}}
     backend.answers["resources/subscribe"] = lambda _: {}
@@ -220,7 +220,7 @@ async def test_a_server_that_hangs_while_it_is_brought_up_to_date_can_be_used_al
         assert not (await call(scene)).get("isError")
 
 
-# What it says.
+# Its messages.
 
 
 async def test_one_crash_reads_in_the_order_of_the_contract_each_event_once() -> None:
@@ -314,7 +314,7 @@ async def test_a_server_is_resumed_with_what_its_last_link_left() -> None:
         assert [dial.resumption for dial in backend.dials] == [None, "where we were"]
 
 
-async def test_a_loss_that_nobody_waits_for_is_mended_after_the_pause_and_not_before() -> None:
+async def test_a_lost_server_without_callers_is_reconnected_after_the_pause_and_not_before() -> None:
     """Someone waited for the first connect; that is no reason to hurry a reconnect an hour later."""
     backend = http()
     backend.opens = asyncio.get_running_loop().create_future()
@@ -399,7 +399,7 @@ async def test_a_list_that_changed_while_the_server_was_away_raises_its_notifica
         assert [tool["name"] for tool in (await scene.value("list_tools"))["tools"]] == ["new"]
 
 
-async def test_a_change_is_told_even_if_the_server_was_lost_again_before_it_was_found() -> None:
+async def test_a_change_is_reported_even_if_the_server_was_lost_again_before_it_was_found() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         await scene.value("list_tools")

@@ -1,4 +1,4 @@
-"""What a person can ask for and do on the page, each for sessions of their own only."""
+"""A person's queries and actions on the page, each for their own sessions only."""
 
 import asyncio
 import json
@@ -108,7 +108,7 @@ async def test_every_route_needs_a_login() -> None:
         assert not any(route.is_open for route in routes)
 
 
-async def test_a_person_answers_and_the_caller_is_told_that_it_need_not() -> None:
+async def test_a_person_answers_and_the_caller_learns_that_it_need_not() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         asking = elicit(scene.backends["one"])
@@ -157,9 +157,9 @@ async def test_a_person_writes_a_completion_or_refuses_one() -> None:
         asking = sample(scene.backends["one"])
         await settle()
         [question] = scene.quiet().session.questions.open()
-        await desk.post("/console/complete", requestId=question.request_id, text="Hello!")
+        await desk.post("/console/complete", requestId=question.request_id, text="Hello.")
         answer = await asking
-        assert (answer["content"], answer["model"]) == ({"type": "text", "text": "Hello!"}, "human")
+        assert (answer["content"], answer["model"]) == ({"type": "text", "text": "Hello."}, "human")
         assert [(kind, data["reason"]) for kind, data in scene.events()] == [("sampling_expired", "answered")]
         refused = sample(scene.backends["one"])
         await settle()
@@ -169,7 +169,7 @@ async def test_a_person_writes_a_completion_or_refuses_one() -> None:
         assert "refused by a person" in str(refused.exception())
 
 
-async def test_a_task_is_looked_at_and_cancelled() -> None:
+async def test_a_task_is_viewed_and_cancelled() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=10)
@@ -286,7 +286,7 @@ async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> Non
         assert desk.house.ended == [scene.session]
 
 
-async def test_who_logs_out_is_told_nothing_more() -> None:
+async def test_a_logged_out_page_receives_nothing_more() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         is_in, open_pages = {"one": True, "two": True}, dict[str, asyncio.Future[None]]()
@@ -304,7 +304,7 @@ async def test_who_logs_out_is_told_nothing_more() -> None:
         await asyncio.wait_for(open_pages["two"], 5)
 
 
-async def test_an_added_server_is_looked_at_disabled_and_enabled_and_the_operators_are_not() -> None:
+async def test_an_added_server_is_viewed_disabled_and_enabled_and_the_operators_servers_are_not() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=[scripted_spec("one")], one=ScriptedBackend(), two=backend) as scene:
         desk, session_id = Desk(scene), scene.session.session_id

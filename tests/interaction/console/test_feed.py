@@ -1,4 +1,4 @@
-"""A page hears everything once, then whatever is different, and nothing of other people's sessions."""
+"""A page receives everything once, then only changes, and nothing of other people's sessions."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ class Page:
             self._told.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
 
     async def told(self) -> list[Told]:
-        """What came since the last look, a batch's time included."""
+        """Return the messages since the last call, including the time of a batch."""
         await settle()
         await self._scene.clock.advance(BATCH_SECONDS)
         await settle()
@@ -173,7 +173,7 @@ async def test_a_page_that_leaves_is_forgotten() -> None:
             await page.told()
             assert house.watchers == 1
         assert house.watchers == 0
-        scene.session.change_signal.notify()  # nobody is left to be told
+        scene.session.change_signal.notify()  # no feed is left to notify
 
 
 async def test_a_silent_line_is_kept_awake_and_ends_after_an_hour_so_that_the_login_is_asked_again() -> None:

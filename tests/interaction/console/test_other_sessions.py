@@ -1,4 +1,4 @@
-"""What a page asks of sessions that are at other replicas: the right one is asked, and nobody does anything twice."""
+"""A page's requests for sessions at other replicas: they reach the right one, and nothing happens twice."""
 
 import asyncio
 import json
@@ -123,7 +123,7 @@ async def test_a_query_and_a_body_arrive_as_the_page_sent_them() -> None:
         assert json.loads(action.body) == {"session": "theirs", "requestId": "r", "content": {"ü": [1, None]}}
 
 
-async def test_the_one_whose_feed_told_of_it_is_asked_first() -> None:
+async def test_the_replica_whose_feed_reported_it_is_asked_first() -> None:
     async with a_replica() as replica:
         replica.one.tell_all()
         replica.two.tell_all("theirs")

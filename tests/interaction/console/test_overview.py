@@ -1,4 +1,4 @@
-"""How things went over time: samples of what is kept, for those who look."""
+"""Samples over time, made of the stored requests for open pages."""
 
 from time import process_time
 from typing import Any
@@ -124,7 +124,7 @@ async def test_requests_are_counted_though_those_of_other_sessions_took_their_ro
         await look.tasks.close()
 
 
-async def test_a_session_that_was_away_or_is_loaded_anew_counts_from_where_it_was() -> None:
+async def test_a_session_that_was_away_or_is_reloaded_counts_from_where_it_was() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         assert look.samples() == []
@@ -145,7 +145,7 @@ async def test_a_session_that_was_away_or_is_loaded_anew_counts_from_where_it_wa
         await look.tasks.close()
 
 
-async def test_what_is_kept_of_an_hour_is_looked_through_in_a_moment() -> None:
+async def test_the_stored_requests_of_an_hour_are_sampled_quickly() -> None:
     async with a_scene(limits=Limits(requests_per_session=1000), demo=ScriptedBackend()) as scene:
         for _ in range(1000):
             scene.session.journal.begin(SpanKind.OWN_TOOL, "list_servers", None, {}).failed("no")
@@ -160,7 +160,7 @@ async def test_what_is_kept_of_an_hour_is_looked_through_in_a_moment() -> None:
         await look.tasks.close()
 
 
-async def test_what_was_before_anyone_looked_is_told_as_far_as_it_is_kept() -> None:
+async def test_the_time_before_the_first_visit_is_covered_by_stored_requests() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         await scene.call("list_servers")
         await scene.clock.advance(3 * SAMPLE_SECONDS)
@@ -181,11 +181,11 @@ async def test_nothing_is_sampled_an_hour_after_the_last_look() -> None:
         await eventually(lambda: len(look.tasks) == 0, what="the sampling ends")
         assert len(look.overview) == 0
         assert len(look.samples()) == 0
-        assert len(look.tasks) == 1, "and begins anew"
+        assert len(look.tasks) == 1, "and begins again"
         await look.tasks.close()
 
 
-async def test_whoever_looked_longest_ago_makes_room() -> None:
+async def test_the_least_recent_visitor_is_evicted() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         for number in range(MOST_PRINCIPALS + 5):

@@ -41,7 +41,7 @@ class Page:
                 self._told.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
 
     async def told(self, after: float = BATCH_SECONDS) -> list[Told]:
-        """What came since the last look and in the next moment."""
+        """Return the messages since the last call and of the next turns."""
         await settle()
         await self.scene.clock.advance(after)
         await settle()
@@ -49,7 +49,7 @@ class Page:
         return told
 
     async def sessions(self, after: float = BATCH_SECONDS) -> list[tuple[str, str]]:
-        """What was told of sessions that are not here."""
+        """Return the messages about sessions of other replicas."""
         own = self.scene.session.session_id
         return [
             (name, data["id"])
@@ -96,7 +96,7 @@ async def test_alone_a_page_is_ready_at_once() -> None:
         assert names(await page.told(0)) == ["hello", "session", "events", "ready"]
 
 
-async def test_a_replica_that_is_slow_to_answer_is_waited_for_only_a_moment(other: FakePeer) -> None:
+async def test_a_page_waits_only_briefly_for_a_slow_replica(other: FakePeer) -> None:
     async with a_page(other) as page:
         assert "ready" not in names(await page.told(READY_SECONDS / 2))
         assert names(await page.told(READY_SECONDS / 2)) == ["ready"]
@@ -110,7 +110,7 @@ async def test_a_replica_that_cannot_be_asked_is_not_waited_for(other: FakePeer)
         assert names(await page.told(0))[-1] == "ready"
 
 
-async def test_own_changes_are_told_while_others_are_waited_for(other: FakePeer) -> None:
+async def test_own_changes_are_sent_while_the_page_waits_for_others(other: FakePeer) -> None:
     async with a_page(other) as page:
         await page.told(0)
         await page.scene.value("set_timer", duration_ms=60_000, message="tea")
@@ -143,7 +143,7 @@ async def test_a_replica_that_comes_later_is_joined(other: FakePeer) -> None:
         assert page.feed.reporters.reporter_of("theirs") == other.name
 
 
-async def test_the_sessions_of_a_lost_replica_go_after_a_moment(other: FakePeer) -> None:
+async def test_the_sessions_of_a_lost_replica_leave_after_a_delay(other: FakePeer) -> None:
     other.tell_all("one", "two")
     async with a_page(other) as page:
         await page.told()

@@ -29,7 +29,7 @@ LOOK = PeerRequest(principal="ada@läden", method="GET", target="/console/task?i
 
 
 class FixedPlacement(Placement):
-    """Knows the one other that it is told of."""
+    """Knows the one other replica that the test names."""
 
     def __init__(self, other: Replica) -> None:
         self.known = [other]
@@ -150,7 +150,7 @@ async def test_one_that_does_not_answer_may_have_done_it(asking: Asking) -> None
     asking.forwarder.drop(asking.placement.known[0])
     with pytest.raises(PeerLost):
         await asyncio.wait_for(waiting, 10)
-    is_over.set()  # or whoever stops it waits for what hangs
+    is_over.set()  # otherwise the shutdown waits for the hanging request
 
 
 # Its feed.
@@ -192,7 +192,7 @@ async def test_what_is_no_feed_is_none(asking: Asking, status: int) -> None:
         await anext(asking.consoles.feed(asking.peer, "ada"))
 
 
-async def test_whoever_watches_hears_of_those_that_come_and_go(asking: Asking) -> None:
+async def test_a_watcher_is_notified_of_replicas_that_come_and_go(asking: Asking) -> None:
     heard: list[int] = []
 
     def hear() -> None:

@@ -258,7 +258,7 @@ async def test_a_stream_whose_holder_goes_ends_with_the_answer_that_says_so(repl
 
 
 async def test_after_half_an_event_a_stream_only_ends(replicas: Replicas) -> None:
-    """What is written behind it would be taken for its other half."""
+    """Later bytes would be parsed as its other half."""
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()

@@ -1,4 +1,4 @@
-"""Callers that leave, and replicas that do: what was not read is kept by whoever holds the session."""
+"""Callers and replicas that leave: the holder of the session stores unread replies."""
 
 import asyncio
 import socket
@@ -203,7 +203,7 @@ async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
         link = replicas.forwarder._links[replicas.holder]
         connections, link._connections = link._connections, link.parts.pool.of(HttpOrigin(False, "127.0.0.1", 1))
         reset(caller)
-        await eventually(lambda: link._attempts > 0, what="the holder could not be told")
+        await eventually(lambda: link._attempts > 0, what="the holder was unreachable")
         link._connections = connections
         await replicas.clock.advance(SETTLE_AFTER)
         await eventually(lambda: replicas.target.unread == ["1"])
@@ -220,9 +220,7 @@ async def test_a_holder_that_is_there_after_all_hears_that_its_response_was_lost
     await eventually(lambda: replicas.target.unread == ["1"])
 
 
-async def test_what_rode_on_a_request_that_was_lost_is_told_again(
-    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_report_on_a_lost_request_is_sent_again(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     async def abort(request: HttpRequest, body: bytes) -> bool:
         request.connection.abort_response()
         return True

@@ -53,7 +53,7 @@ def signed(replicas: Replicas, body: bytes = b"{}", *, target: bytes = b"/mcp", 
         b"GET / HTTP/1.1\r\n" + b"x: 1\r\n" * 1000 + b"\r\n",
     ],
 )
-async def test_whoever_signs_nothing_finds_nothing(replicas: Replicas, request_: bytes) -> None:
+async def test_an_unsigned_request_finds_nothing(replicas: Replicas, request_: bytes) -> None:
     assert await ask(replicas, request_).until_closed() == NOTHING
     assert replicas.target.requests == []
 
@@ -86,7 +86,7 @@ async def test_a_body_that_is_too_large_is_not_taken(replicas: Replicas) -> None
     assert replicas.target.requests == []
 
 
-async def test_whatever_a_caller_may_send_can_be_passed_on(replicas: Replicas) -> None:
+async def test_any_request_of_a_caller_can_be_forwarded(replicas: Replicas) -> None:
     limits = Limits()
     size = limits.request_head_bytes - 2000
     assert await replicas.post(b'{"a":1}', f"x-large: {'x' * size}").answer() == {"a": 1}

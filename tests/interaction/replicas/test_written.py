@@ -10,12 +10,12 @@ from support.in_process.hops import Replicas, post
 from support.waiting import eventually
 
 
-async def test_a_holder_is_told_a_moment_later_that_a_response_was_written(replicas: Replicas) -> None:
+async def test_a_holder_is_notified_soon_that_a_response_was_written(replicas: Replicas) -> None:
     replicas.target.serve = replicas.target.serve_carrying
     await replicas.post(b"news").answer()
     assert replicas.target.written == []
     await replicas.clock.advance(WRITTEN_AFTER)
-    await eventually(lambda: replicas.target.written == ["news"], what="the holder was told")
+    await eventually(lambda: replicas.target.written == ["news"], what="the holder has the report")
     assert replicas.target.unread == []
 
 
@@ -39,7 +39,7 @@ async def test_what_a_replica_was_lost_with_was_not_written(replicas: Replicas) 
     assert (replicas.target.written, replicas.target.unread) == ([], ["news"])
 
 
-async def test_a_holder_that_stops_waits_until_it_is_told(replicas: Replicas) -> None:
+async def test_a_holder_that_stops_waits_for_the_report(replicas: Replicas) -> None:
     replicas.target.serve = replicas.target.serve_carrying
     await replicas.post(b"news").answer()
     stopping = asyncio.ensure_future(replicas.stop_holder())
@@ -48,7 +48,7 @@ async def test_a_holder_that_stops_waits_until_it_is_told(replicas: Replicas) ->
     assert replicas.target.written == ["news"]
 
 
-async def test_a_holder_that_stops_does_not_wait_for_ever_for_one_that_says_nothing(
+async def test_a_holder_that_stops_does_not_wait_forever_for_a_silent_replica(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "TOLD_SECONDS", 0.1)

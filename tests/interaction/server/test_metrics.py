@@ -1,4 +1,4 @@
-"""What Prometheus reads, checked by its own tool."""
+"""The text for Prometheus, checked by its own tool."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ async def watched() -> AsyncIterator[Watched]:
 
 
 async def check_with_promtool(text: bytes) -> str:
-    """What it finds fault with."""
+    """Return the problems that it finds."""
     process = await asyncio.create_subprocess_exec(
         *("promtool", "check", "metrics"),
         stdin=asyncio.subprocess.PIPE,

@@ -39,7 +39,7 @@ NOWHERE = {"name": "list_servers", "arguments": {"session": SECRET}}
 
 
 class Watch:
-    """What each of the observers saw."""
+    """The records of each observer."""
 
     def __init__(self, folder: Path) -> None:
         self.otel, self.figures = OtelRecorder(FakeClock()), RequestMetrics()
@@ -57,7 +57,7 @@ class Watch:
         ]
 
     def counted(self) -> dict[tuple[str, str], int]:
-        """Those that failed, by kind and name."""
+        """The failed requests, by kind and name."""
         failed = {(str(one.kind), one.name): one.statuses.get(SpanStatus.ERROR, 0) for one in self.figures}
         return {key: count for key, count in failed.items() if count}
 

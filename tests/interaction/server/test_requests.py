@@ -70,7 +70,7 @@ async def test_a_request_is_in_the_table_from_its_start_until_it_has_a_response(
         assert repr(context) == "<RequestContext 1 ping idle>"
 
 
-async def test_whatever_goes_wrong_becomes_an_error_with_the_id_of_its_request() -> None:
+async def test_every_failure_becomes_an_error_with_the_id_of_its_request() -> None:
     async with a_core() as core:
         unknown = await core.requests.respond(core.context(4, "no/such"), core.era)
         assert (unknown["id"], unknown["error"]["code"]) == (4, -32601)
@@ -148,7 +148,7 @@ async def test_all_but_the_request_that_asks_for_the_end_are_cancelled() -> None
         assert not asking.done()
 
 
-async def test_whoever_still_waits_is_told_why_there_is_no_answer() -> None:
+async def test_a_caller_that_still_waits_learns_why_there_is_no_answer() -> None:
     async with a_core(answers_cancelled=True) as core:
         core.start(core.slow(1))
         core.start(core.slow(2))

@@ -31,7 +31,7 @@ async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> N
         assert len(backend.links) == 1
 
 
-async def test_another_session_of_the_principal_that_adds_it_meanwhile_has_it_too() -> None:
+async def test_another_session_of_the_principal_that_adds_it_at_the_same_time_also_has_it() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -44,7 +44,7 @@ async def test_another_session_of_the_principal_that_adds_it_meanwhile_has_it_to
         assert second.is_connected
 
 
-async def test_if_it_cannot_be_connected_all_are_told_the_same_after_one_try() -> None:
+async def test_if_the_connection_fails_all_get_the_same_error_after_one_try() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
@@ -87,7 +87,7 @@ async def test_another_configuration_waits_until_one_that_was_called_off_is_gone
         assert called_off.cancelled()
 
 
-async def test_another_configuration_of_that_name_is_refused_meanwhile() -> None:
+async def test_another_configuration_of_that_name_is_refused_during_the_trial() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""What the runner does besides carrying out effects; the rules are tested in state/test_call.py."""
+"""The runner's work besides effects; state/test_call.py tests the rules."""
 
 import asyncio
 from datetime import timedelta
@@ -34,9 +34,7 @@ async def test_a_call_shows_its_state() -> None:
         assert repr(call) == f"<Call one slow cancelled task={call.call_id}>"
 
 
-async def test_a_tool_is_released_at_the_promotion_and_whoever_waits_for_the_task_when_the_backend_has_answered() -> (
-    None
-):
+async def test_a_tool_is_released_at_the_promotion_and_a_waiter_of_the_task_when_the_backend_has_answered() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         call = a_call(scene)

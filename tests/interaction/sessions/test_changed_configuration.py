@@ -37,7 +37,7 @@ async def test_a_removed_server_is_gone_with_its_calls_and_an_event() -> None:
         assert (await scene.error("execute_tool", server="one", tool="slow"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_changed_server_is_connected_anew_with_what_its_callers_asked_of_it() -> None:
+async def test_a_changed_server_is_reconnected_with_its_callers_settings() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
         await scene.value("set_log_level", server="one", level="debug")
@@ -75,7 +75,7 @@ async def test_a_changed_server_is_not_opened_before_its_old_link_is_closed() ->
         assert (len(backend.links), scene.status("one")) == (2, "connected")
 
 
-async def test_other_words_leave_the_link_alone_and_are_told_from_now_on() -> None:
+async def test_other_words_leave_the_link_alone_and_are_shown_from_now_on() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await apply(scene, ServerChanges(reworded=(replace(scripted_spec("one"), description="the first"),)))
         (server,) = (await scene.value("list_servers"))["servers"]

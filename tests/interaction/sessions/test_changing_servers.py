@@ -120,7 +120,7 @@ async def test_a_server_that_is_connected_when_its_session_has_ended_is_not_kept
         assert all(link.closed.done() for link in backend.links)
 
 
-async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_meanwhile() -> None:
+async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_in_between() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))

@@ -143,7 +143,7 @@ async def test_timers_fire_in_a_sleeping_session() -> None:
         assert "timer_expired" in [str(event) for event in events]
 
 
-async def test_a_session_is_forgotten_after_a_day_and_whoever_holds_its_line_is_told() -> None:
+async def test_a_session_is_deleted_after_a_day_and_its_connection_is_notified() -> None:
     async with an_installation() as place:
         ended: list[Session] = []
 
@@ -185,7 +185,7 @@ async def test_sessions_are_listed_for_their_principal_alone() -> None:
         assert place.directory.sessions_of("eve") == []
 
 
-async def test_whoever_watches_is_told_of_each_session_that_comes_and_goes_until_it_looks_away() -> None:
+async def test_a_watcher_is_notified_of_each_session_that_comes_and_goes_until_it_stops() -> None:
     async with an_installation() as place:
         seen: list[tuple[Session, bool]] = []
 
@@ -202,7 +202,7 @@ async def test_whoever_watches_is_told_of_each_session_that_comes_and_goes_until
         assert len(seen) == 2
 
 
-async def test_a_session_can_be_ended_by_whoever_holds_it_once() -> None:
+async def test_a_session_can_be_ended_by_its_holder_once() -> None:
     async with an_installation() as place:
         key, session = await awake_session(place)
         assert await place.directory.end(session)
@@ -211,7 +211,7 @@ async def test_a_session_can_be_ended_by_whoever_holds_it_once() -> None:
 
 
 async def test_a_session_whose_end_is_interrupted_is_ended_all_the_same() -> None:
-    """Who asked for it may hang up meanwhile, and nobody could find the session to end it again."""
+    """The caller may disconnect in the meantime, and nobody could find the session to end it again."""
     async with an_installation() as place:
         told = asyncio.Event()
 
@@ -319,7 +319,7 @@ async def opened_and_used(place: Installation, count: int) -> list[Session]:
     return sessions
 
 
-async def test_the_session_idle_longest_gives_way_to_a_new_one() -> None:
+async def test_the_session_idle_longest_is_evicted_for_a_new_one() -> None:
     async with an_installation(sessions_per_principal=3) as place:
         first, second, third = await opened_and_used(place, 3)
         first.touch()
@@ -330,7 +330,7 @@ async def test_the_session_idle_longest_gives_way_to_a_new_one() -> None:
         assert place.links == 2
 
 
-async def test_a_session_that_was_never_used_gives_way_before_one_that_was() -> None:
+async def test_a_session_that_was_never_used_is_evicted_before_one_that_was() -> None:
     async with an_installation(sessions_per_principal=3) as place:
         first, second = await opened_and_used(place, 2)
         await place.directory.open("ada")
@@ -339,7 +339,7 @@ async def test_a_session_that_was_never_used_gives_way_before_one_that_was() -> 
 
 
 @pytest.mark.parametrize("busy", ["a call", "a waiting tool", "a stream"])
-async def test_a_session_in_use_never_gives_way(busy: str) -> None:
+async def test_a_session_in_use_is_never_evicted(busy: str) -> None:
     async with an_installation(sessions_per_principal=1, sessions_in_all=2) as place:
         key, session = await awake_session(place)
         if busy == "a stream":
@@ -362,7 +362,7 @@ async def test_a_session_in_use_never_gives_way(busy: str) -> None:
             await asyncio.wait([calling])
 
 
-async def test_when_all_have_too_many_whoever_has_most_gives_way_and_nobody_takes_anothers_place() -> None:
+async def test_when_all_have_too_many_the_largest_principal_loses_one_and_nobody_takes_anothers_place() -> None:
     async with an_installation(sessions_per_principal=10, sessions_in_all=10) as place:
         for name, count in (("ada", 7), ("bob", 3)):
             for _ in range(count):

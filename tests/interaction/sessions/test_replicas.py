@@ -71,7 +71,7 @@ async def test_a_request_for_the_session_of_another_goes_there_without_asking_th
         assert await whose(second, key) is None
 
 
-async def test_whoever_has_a_named_session_is_found_in_the_store_and_remembered() -> None:
+async def test_the_holder_of_a_named_session_is_found_in_the_store_and_remembered() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await second.directory.find_or_open(DESK)
@@ -207,7 +207,7 @@ async def test_the_next_one_tells_what_became_of_a_call_that_was_in_flight_for_a
         await asyncio.wait(calls)
 
 
-async def test_of_a_call_that_was_answered_nothing_is_told() -> None:
+async def test_an_answered_call_is_not_reported() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -292,7 +292,7 @@ class SlowStore(MemoryStore):
         return super().commit_now(commits)
 
 
-async def test_who_waits_for_the_next_commit_of_a_session_that_this_one_finds_lost_does_not_wait_for_ever() -> None:
+async def test_a_waiter_for_the_next_commit_of_a_session_that_turns_out_lost_does_not_wait_forever() -> None:
     replicas = Replicas(SlowStore(is_durable=True))
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -430,7 +430,7 @@ async def test_a_replica_that_stops_lets_go_of_nothing_that_the_store_cannot_tak
 
 
 class ForgetfulStore(UnsteadyStore):
-    """One that goes by leases: when it is back, all others seem to be gone for a moment."""
+    """A replica with leases: when it returns, all others seem dead until it has read the store."""
 
     sees_others = False
 
@@ -546,7 +546,7 @@ async def test_with_too_much_unsaved_no_session_begins(monkeypatch: pytest.Monke
         await place.directory.open("local")
 
 
-async def test_who_wants_to_close_a_session_at_another_replica_is_told_where_it_is() -> None:
+async def test_closing_a_session_at_another_replica_fails_with_its_place() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await refresh(first)

@@ -1,4 +1,4 @@
-"""What a session is after its process was killed or stopped, and another took it up. Time is the test's."""
+"""A session after its process was killed or stopped, and another loaded it. Time is the test's."""
 
 import asyncio
 from dataclasses import replace
@@ -120,7 +120,7 @@ async def test_events_come_again_if_nobody_could_say_that_their_reply_was_writte
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
         assert kinds(session) == []
-        assert session.activity.after("0").events, "but they are kept for whoever asks for them"
+        assert session.activity.after("0").events, "but a request for them still finds them"
 
 
 async def test_what_a_reply_tells_is_in_the_store_when_it_leaves() -> None:

@@ -139,7 +139,7 @@ async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> No
             await scene.session.servers.remove("demo")
 
 
-async def test_every_session_of_the_principal_hears_that_a_server_was_removed_also_the_one_that_did_it() -> None:
+async def test_every_session_of_the_principal_hears_that_a_server_was_removed_including_its_own() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as other:
         scene.events()
         await scene.session.servers.remove("demo")
@@ -147,7 +147,7 @@ async def test_every_session_of_the_principal_hears_that_a_server_was_removed_al
         assert [event.type for event in take(other.activity).events] == ["server_removed"]
 
 
-async def test_a_connected_server_is_told_of_with_what_it_can_do() -> None:
+async def test_a_connected_server_is_reported_with_its_capabilities() -> None:
     backend = ScriptedBackend()
     backend.facts.capabilities = {"tools": {}, "logging": {}}
     async with a_scene(demo=backend) as scene:

@@ -110,7 +110,7 @@ async def test_a_question_without_a_call_is_put_to_the_only_session_with_one_or_
         await asyncio.gather(first, second)
 
 
-async def test_changes_go_to_those_who_use_or_follow_it_on_whatever_stream_they_come(backend: WebBackend) -> None:
+async def test_changes_go_to_users_and_followers_on_any_stream(backend: WebBackend) -> None:
     async with sessions_of("ann", "ann", "bob", url=backend.url) as (one, two, other):
         await other.value("list_tools", server="one")
         await two.value("subscribe_resource", server="one", uri="a:two")
@@ -211,7 +211,7 @@ async def test_sessions_that_connect_before_anyone_calls_all_hear_of_the_login()
         assert server.asked == 1
 
 
-async def test_the_server_is_told_with_a_token_that_the_last_one_has_left() -> None:
+async def test_the_server_is_notified_with_a_token_that_the_last_one_has_left() -> None:
     async with serving(PersonalServer()) as server:
         async with sessions_of("ann", url=server.resource) as (scene,):
             await log_in(scene)

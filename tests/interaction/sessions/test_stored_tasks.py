@@ -92,7 +92,7 @@ def of_tasks(kinds: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "stopped"])
-async def test_a_task_goes_on_in_the_next_process_and_its_result_is_told_once(play: Play, dies: bool) -> None:
+async def test_a_task_continues_in_the_next_process_and_its_result_is_reported_once(play: Play, dies: bool) -> None:
     async with play.machine.process(dies=dies, backend=play.backend) as place:
         name = await play.begin_task(place)
     assert play.backend.task.status == "working", "nobody cancelled it"
@@ -132,7 +132,7 @@ async def test_a_call_that_still_waited_becomes_a_task(play: Play) -> None:
         assert (await value(session, "get_task", task_id=name))["task"]["status"] == "completed"
 
 
-async def test_a_call_that_still_waited_when_it_was_killed_is_told_of_as_a_task(play: Play) -> None:
+async def test_a_call_that_still_waited_at_the_kill_is_reported_as_a_task(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         waiting = await play.begin(place, timeout_ms=60_000)
         play.machine.store.die()
@@ -144,7 +144,7 @@ async def test_a_call_that_still_waited_when_it_was_killed_is_told_of_as_a_task(
         assert of_tasks(events(session)) == ["task_completed"]
 
 
-async def test_who_waits_for_a_result_while_emceepee_stops_is_told_to_ask_again(play: Play) -> None:
+async def test_a_wait_for_a_result_while_emceepee_stops_ends_with_the_advice_to_ask_again(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
         session = await place.directory.find_or_open(DESK)
@@ -158,7 +158,7 @@ async def test_who_waits_for_a_result_while_emceepee_stops_is_told_to_ask_again(
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
-async def test_an_open_question_is_asked_anew_and_its_answer_reaches_the_task(play: Play, how: str) -> None:
+async def test_an_open_question_is_asked_again_and_its_answer_reaches_the_task(play: Play, how: str) -> None:
     async with play.machine.process(dies=how == "killed", backend=play.backend) as place:
         await play.begin_task(place)
         play.ask()
@@ -200,7 +200,7 @@ async def test_a_task_expires_also_if_nobody_followed_it_for_a_while(play: Play)
         assert (await value(session, "get_task", task_id=name))["task"]["status"] == "expired"
 
 
-async def test_a_task_that_its_server_has_forgotten_meanwhile_has_failed_with_the_reason(play: Play) -> None:
+async def test_a_task_that_its_server_has_forgotten_has_failed_with_the_reason(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     play.backend.forget()
@@ -211,7 +211,7 @@ async def test_a_task_that_its_server_has_forgotten_meanwhile_has_failed_with_th
         assert (task["status"], "no longer knows" in task["statusMessage"]) == ("failed", True)
 
 
-async def test_what_a_server_knows_is_told_to_no_other_one_of_the_same_name(play: Play) -> None:
+async def test_data_of_a_server_reaches_no_other_one_of_the_same_name(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     elsewhere = BackendSpec(name="one", target=HttpTarget(url="http://elsewhere.test/mcp"))

@@ -1,4 +1,4 @@
-"""Every list can be asked for less of each entry, and in pages; what does not fit is told."""
+"""Every list supports less detail per entry, and pages; omitted entries are counted."""
 
 import json
 

@@ -134,7 +134,7 @@ async def test_arguments_reach_the_backend_as_they_are() -> None:
     assert calls == [{"name": "echo", "arguments": args}, {"name": "echo", "arguments": {}}]
 
 
-async def test_an_unknown_server_is_told_with_the_near_one() -> None:
+async def test_the_error_for_an_unknown_server_names_the_near_one() -> None:
     async with a_scene(github=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="gihub", tool="x")
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
@@ -142,7 +142,7 @@ async def test_an_unknown_server_is_told_with_the_near_one() -> None:
 
 
 @pytest.mark.parametrize("by", ["error", "result"])
-async def test_an_unknown_tool_is_told_with_the_near_one_and_what_the_server_said(by: str) -> None:
+async def test_the_error_for_an_unknown_tool_names_the_near_one_and_the_servers_message(by: str) -> None:
     answers: dict[str, JsonObject] = {
         "error": {"code": -32602, "message": "Unknown tool", "data": {"tool": "ecko"}},
         "result": {"isError": True, "content": [{"type": "text", "text": "Unknown tool"}], "own": 1},

@@ -111,7 +111,7 @@ async def client(request: pytest.FixtureRequest) -> AsyncIterator[ModernClient]:
 
 
 def again(result: JsonObject, *answers: JsonObject) -> JsonObject:
-    """What a client adds when it sends the call again."""
+    """Return the params that a client adds when it sends the call again."""
     responses = dict(zip(result["inputRequests"], answers, strict=False))
     return {"requestState": result["requestState"], "inputResponses": responses}
 
@@ -192,7 +192,7 @@ async def test_what_has_no_answer_is_asked_again_and_what_was_not_asked_means_no
     assert (await last)["result"]["content"][0] == DONE["content"][0]
 
 
-async def test_if_it_takes_long_after_the_answer_the_call_is_told_of_as_a_task(client: ModernClient) -> None:
+async def test_if_it_takes_long_after_the_answer_the_call_is_reported_as_a_task(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     call = client.start(with_=again(result, ACCEPT))
     await waiting
@@ -238,7 +238,7 @@ async def test_a_failure_of_the_server_is_the_calls_own(client: ModernClient) ->
     assert (error["isError"], "no table" in error["content"][0]["text"]) == (True, True)
 
 
-async def test_a_call_that_has_been_forgotten_is_not_sent_anew(client: ModernClient) -> None:
+async def test_a_call_that_has_been_forgotten_is_not_sent_again(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     call = client.start(with_=again(result, ACCEPT))
     await waiting
@@ -250,7 +250,7 @@ async def test_a_call_that_has_been_forgotten_is_not_sent_anew(client: ModernCli
     assert client.sent == 1
 
 
-# What is not ours is refused, and nothing runs.
+# Foreign values are refused, and nothing runs.
 
 
 @pytest.mark.parametrize("what", ["changed", "cut", "of another call", "without state", "no text", "arguments"])

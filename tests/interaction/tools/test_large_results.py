@@ -162,7 +162,7 @@ async def test_prompts_have_the_limit_too_and_their_pictures_pass() -> None:
         assert info(result)["shape"].startswith("{messages: [{role: string, content: ")
 
 
-async def test_a_script_reads_results_whole_whatever_the_operator_set() -> None:
+async def test_a_script_reads_results_whole_with_any_limit_of_the_operator() -> None:
     async with a_scene(limits=Limits(largest_result_bytes=1000), one=ScriptedBackend()) as scene:
         code = """
 said = await mcp.call_tool("one", "t")

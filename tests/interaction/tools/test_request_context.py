@@ -1,4 +1,4 @@
-"""What is known of who calls, and what becomes of a request."""
+"""The facts about a caller, and the ends of a request."""
 
 import asyncio
 

@@ -20,7 +20,7 @@ CREATE: JsonObject = {
     "inputSchema": {"type": "object", "properties": {"title": {"type": "string"}, "body": {}}, "required": ["title"]},
 }
 DELETE: JsonObject = {"name": "delete_branch", "description": "Remove a branch", "inputSchema": {"type": "object"}}
-NOTES: JsonObject = {"uri": "file:///notes", "name": "notes", "description": "What was noted"}
+NOTES: JsonObject = {"uri": "file:///notes", "name": "notes", "description": "The notes"}
 
 
 def a_backend(*tools: JsonObject) -> ScriptedBackend:
@@ -164,7 +164,7 @@ async def test_many_searches_at_once_make_one_index() -> None:
         assert scene.session.search().index.writes == 100
 
 
-async def test_closing_in_the_middle_of_a_search_leaves_nothing_behind() -> None:
+async def test_closing_during_a_search_leaves_nothing_behind() -> None:
     many = [{"name": f"issue_{number}"} for number in range(1000)]
     async with a_scene(one=a_backend(*many)) as scene:
         searching = scene.start("codemode_search", query="issue")
@@ -181,7 +181,7 @@ async def test_closing_in_the_middle_of_a_search_leaves_nothing_behind() -> None
             search.index.search("issue", ())
 
 
-async def test_a_tools_result_is_told_by_its_shape_once_it_was_seen() -> None:
+async def test_a_tools_result_is_described_by_its_shape_once_it_was_seen() -> None:
     one = a_backend(CREATE)
     one.answers["tools/call"] = lambda _: {"content": [], "structuredContent": {"number": 5, "url": "x"}}
     async with a_scene(one=one) as scene:

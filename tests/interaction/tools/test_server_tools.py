@@ -107,7 +107,7 @@ async def test_a_removed_server_is_gone() -> None:
 @pytest.mark.parametrize(
     ("tool", "argument"), [("remove_server", "name"), ("reconnect_server", "name"), ("get_server_status", "server")]
 )
-async def test_an_unknown_server_is_told_with_the_near_one(tool: str, argument: str) -> None:
+async def test_the_error_for_an_unknown_server_names_the_near_one(tool: str, argument: str) -> None:
     async with a_scene(github=ScriptedBackend()) as scene:
         error = await scene.error(tool, **{argument: "gihub"})
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"

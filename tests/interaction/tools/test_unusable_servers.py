@@ -52,7 +52,7 @@ async def test_a_server_with_a_mistake_is_listed_with_the_reason_and_the_others_
         ("subscribe_resource", {"server": "bad", "uri": "file:///a"}),
     ],
 )
-async def test_every_call_to_a_server_with_a_mistake_is_told_at_once_what_to_fix(
+async def test_every_call_to_a_server_with_a_mistake_fails_at_once_with_the_fix(
     tool: str, arguments: dict[str, Any]
 ) -> None:
     async with a_scene(specs=[BAD], bad=ScriptedBackend()) as scene:
@@ -142,7 +142,7 @@ async def test_servers_that_are_disabled_are_listed_as_such_and_are_no_connectio
         )
 
 
-async def test_the_name_of_a_disabled_server_is_free_and_the_one_that_is_added_is_shown_in_its_place() -> None:
+async def test_the_name_of_a_disabled_server_is_free_and_an_added_server_is_shown_in_its_place() -> None:
     async with a_scene(specs=[], off=ScriptedBackend()) as scene:
         scene.parts.registry.set_disabled([OFF])
         await scene.value("add_server", name="off", url="http://off.test/mcp")

@@ -37,7 +37,7 @@ async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_prog
         began = time.monotonic()
         async with strain_on(endpoint) as strain:
             for first in range(0, ABANDONED, AT_ONCE):
-                await user.value("list_timers")  # whoever uses a session keeps it
+                await user.value("list_timers")  # a session in use is not evicted
                 refused += sum(await asyncio.gather(*(abandon(first + number) for number in range(AT_ONCE))))
         record_figure(f"{ABANDONED} sessions ({how}) in {time.monotonic() - began:.1f} s: {refused} refused")
         strain.check()

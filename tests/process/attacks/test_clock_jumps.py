@@ -26,7 +26,7 @@ async def running() -> AsyncIterator[Recorder]:
 
 
 async def after_the_alarm(caller: Recorder) -> None:
-    """Whatever is due has happened."""
+    """Every due timer has fired."""
     await caller.value("set_timer", duration_ms=50, message="now")
     await caller.until("timer_expired")
 

@@ -76,7 +76,7 @@ async def test_without_a_caller_it_says_so_and_ends(closed: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("words", [("--config", "/no/such/file"), ("--nonsense",)], ids=str)
-async def test_a_mistake_is_a_mistake_also_where_it_cannot_be_told(words: tuple[str, ...]) -> None:
+async def test_a_mistake_is_a_mistake_even_where_it_cannot_be_reported(words: tuple[str, ...]) -> None:
     process = await asyncio.create_subprocess_exec(
         *without((STDIN, STDOUT, STDERR), sys.executable, "-m", "emceepee", *words)
     )

@@ -54,7 +54,9 @@ SERVERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", SERVERS)
-async def test_an_unrelated_request_is_answered_meanwhile(what: str, endpoint: HttpProcess, tmp_path: Path) -> None:
+async def test_an_unrelated_request_is_answered_at_the_same_time(
+    what: str, endpoint: HttpProcess, tmp_path: Path
+) -> None:
     caller: HttpCaller = await endpoint.caller()
     async with a_health_probe(endpoint.origin) as probe:
         await caller.call("add_server", **SERVERS[what](tmp_path))

@@ -1,4 +1,4 @@
-"""Whoever guesses is slowed down; whoever knows is not kept out."""
+"""A caller that guesses tokens is slowed down; a caller with the token is not kept out."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Tokens count only if they are signed as the issuer meant it, and whoever makes key ids up delays nobody."""
+"""Tokens count only if they are signed as the issuer meant it, and invented key ids delay nobody."""
 
 import asyncio
 import time

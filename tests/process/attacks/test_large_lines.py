@@ -1,4 +1,4 @@
-"""What is larger than `line_bytes` is an error to whoever waits for it, and to nobody else."""
+"""A line over `line_bytes` is an error for its waiting caller, and for nobody else."""
 
 import asyncio
 import sys

@@ -51,7 +51,7 @@ def looker(open_folder: Path) -> Path:
 
 
 async def looked(looker: Path, **environment: str) -> tuple[dict[str, bool], int, list[int]]:
-    """What a server of an unprivileged emceepee sees of which process, emceepee's id, and those below it."""
+    """A server's view of the processes of an unprivileged emceepee, its id, and its children."""
     server = {"command": SYSTEM_PYTHON, "args": ["-I", "-S", str(looker)], "mode": "legacy"}
     env = {"EMCEEPEE_CONFIG": json.dumps({"mcpServers": {"one": server}}), "THE_TOKEN": SECRET, **environment}
     async with emceepee(env=env, entry=(unprivileged_emceepee.__file__,)) as caller:

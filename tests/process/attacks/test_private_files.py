@@ -1,4 +1,4 @@
-"""What emceepee writes to disk is for its owner alone."""
+"""emceepee's files are readable for their owner only."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ async def test_a_log_file_of_ours_that_others_could_read_is_closed_to_them(place
 
 
 async def failing(file: Path, *entry: str) -> str:
-    """What an emceepee says that cannot start."""
+    """The output of an emceepee that cannot start."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *(entry or ("-m", "emceepee")), "--log-file", str(file)),
         stdin=asyncio.subprocess.DEVNULL,
@@ -125,7 +125,7 @@ async def test_no_login_link_is_ever_in_the_log_file(place: Path) -> None:
 
 @pytest.mark.parametrize("is_beside", [True, False], ids=["beside stdio", "serve"])
 async def test_the_newest_link_is_in_a_private_file_if_one_is_wanted(place: Path, *, is_beside: bool) -> None:
-    """For clients that hide standard error. What was there before is replaced, be it a link or someone's."""
+    """For clients that hide standard error. An earlier file is replaced, even a link or another user's file."""
     file = place / "link"
     (place / "other").write_text("precious\n")
     file.symlink_to(place / "other")
@@ -152,4 +152,4 @@ async def opens_twice(http: aiohttp.ClientSession, file: Path) -> None:
 
 async def test_a_link_file_that_cannot_be_written_is_a_warning(place: Path) -> None:
     async with http_process("--link-file", str(place / "no" / "such" / "folder")) as endpoint:
-        await eventually(lambda: any("link_file_not_written" in line for line in endpoint.log), what="it is told of")
+        await eventually(lambda: any("link_file_not_written" in line for line in endpoint.log), what="a log line")

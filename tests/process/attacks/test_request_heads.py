@@ -34,7 +34,7 @@ def limits(**given: float) -> dict[str, str]:
 
 
 async def pour(line: RawConnection, parts: Iterator[bytes]) -> int:
-    """Send until all is sent or the other side has closed; how much it took. Nothing is read meanwhile."""
+    """Send until all is sent or the peer has closed; return how much it accepted. Nothing is read in between."""
     loop, sent = asyncio.get_running_loop(), 0
     with contextlib.suppress(ConnectionError):
         for part in parts:
@@ -74,7 +74,9 @@ async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
     ],
     ids=["long", "too long", "many", "too many", "a long address", "no head at all"],
 )
-async def test_a_head_that_is_too_large_is_told_so(endpoint: HttpProcess, head: bytes, status: int) -> None:
+async def test_a_head_that_is_too_large_gets_an_error_that_says_so(
+    endpoint: HttpProcess, head: bytes, status: int
+) -> None:
     line = RawConnection(endpoint.origin)
     await pour(line, iter([head]))
     await eventually(lambda: line.read_some() and b"\r\n\r\n" in line.received, what="an answer")
@@ -166,11 +168,11 @@ async def test_silent_connections_lock_nobody_out() -> None:
         assert strain.descriptors < 200
         assert [line for line in endpoint.log if "too_many_connections" in line] != []
         assert len([line for line in endpoint.log if "too_many_connections" in line]) < 5, (
-            "it is told once, not each time"
+            "it is reported once, not each time"
         )
 
 
-async def test_connections_in_use_are_not_closed_for_others_who_are_told_to_come_later() -> None:
+async def test_connections_in_use_are_not_closed_for_others_which_get_503() -> None:
     async with http_process("--log-level", "warn", env=limits(caller_connections=3)) as endpoint:
         caller, other = await endpoint.caller(), await endpoint.caller()
         async with caller.get(), other.get():

@@ -21,7 +21,7 @@ POST = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json
 GET = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
 UNBOUNDED = b"Content-Length: 99999999999\r\n\r\n"
-FLOODS = {  # what begins, what is repeated, and the statuses that may be told
+FLOODS = {  # the beginning, the repeated part, and the possible statuses
     "one trailer": (CHUNKED + b"0\r\na: ", b"x" * BLOCK, (401, 431)),
     "trailers": (CHUNKED + b"0\r\n", b"a:\r\n" * (BLOCK // 4), (401, 431)),
     "long trailers": (CHUNKED + b"0\r\n", b"a: " + b"x" * (BLOCK - 5) + b"\r\n", (401, 431)),
@@ -37,7 +37,7 @@ FLOODS = {  # what begins, what is repeated, and the statuses that may be told
 
 
 async def pour(line: RawConnection, parts: Iterator[bytes]) -> int:
-    """Send until all is sent or the other side has closed; how much it took. Nothing is read meanwhile."""
+    """Send until all is sent or the peer has closed; return how much it accepted. Nothing is read in between."""
     loop, sent = asyncio.get_running_loop(), 0
     with contextlib.suppress(ConnectionError):
         for part in parts:

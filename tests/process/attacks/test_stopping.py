@@ -1,4 +1,4 @@
-"""Whoever waits when the process is told to stop gets an answer, and no promise that ends with the process."""
+"""A caller that waits while the process stops gets an answer, and no promise that ends with the process."""
 
 import asyncio
 import json
@@ -67,14 +67,14 @@ async def test_a_caller_on_pipes_is_answered(number: signal.Signals) -> None:
 
 
 async def refusal(caller: EmceepeeProcess) -> dict[str, Any]:
-    """What a request gets as soon as the signal has arrived."""
+    """The answer to a request that comes right after the signal."""
     async with asyncio.timeout(BOUND):
         while "error" not in (answer := await caller.request("ping")):
             pass
     return answer
 
 
-async def test_whoever_waits_for_what_will_not_happen_is_answered_too() -> None:
+async def test_a_caller_that_waits_for_an_impossible_event_is_also_answered() -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()
         await caller.call("execute_tool", **digging(0))
@@ -95,7 +95,7 @@ async def test_with_nothing_to_finish_it_ends_at_once() -> None:
         began = time.monotonic()
         caller.process.terminate()
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 0
-        assert time.monotonic() - began < 1.9, "it waited for calls that there are not"
+        assert time.monotonic() - began < 1.9, "it waited without a call in flight"
 
 
 @pytest.mark.alone

@@ -117,7 +117,7 @@ async def test_an_answer_that_nobody_reads_is_given_up_and_its_result_is_a_finis
         caller = await caller_of(endpoint, era)
         with unread_calls(caller, tool, size=size, count=count):
             await eventually(has_kept(caller, count), what="all are finished tasks", within=30)
-            assert connections_of(endpoint) <= 2, "those that the test uses itself"
+            assert connections_of(endpoint) <= 2, "the test's own connections"
         tasks = await finished_tasks(caller)
         assert [(task["status"], task["hasResult"]) for task in tasks] == [("completed", True)] * count
         result = await caller.call("get_task_result", task_id=tasks[0]["taskId"])
@@ -139,7 +139,7 @@ async def test_unread_answers_have_a_budget_for_all_callers(era: str, tool: str)
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_whoever_reads_slowly_gets_the_whole_answer_and_no_task(era: str) -> None:
+async def test_a_slow_reader_gets_the_whole_answer_and_no_task(era: str) -> None:
     size = 20_000_000
     async with serving(unread_answer_seconds=1) as endpoint:
         caller = await caller_of(endpoint, era)

@@ -1,4 +1,4 @@
-"""Whoever does not read the log, or gave no room for it, delays nobody."""
+"""An unread log, or a full disk, delays nobody."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ LONGEST_ANSWER = 2.5  # seconds: five times what anyone may wait
 
 @pytest.mark.parametrize("style", ["text", "json"])
 async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> None:
-    """What does not fit is dropped and counted, and the process ends when it is told to."""
+    """Lines beyond the buffer are dropped and counted, and the process exits on a signal."""
     read, write = os.pipe()
     try:
         async with emceepee(

@@ -1,4 +1,4 @@
-"""Messages of a stdio server that cannot be decoded: whoever waits for one is told at once, and nobody else is."""
+"""Messages of a stdio server that cannot be decoded: waiting callers get an error at once, and nobody else does."""
 
 import asyncio
 import sys

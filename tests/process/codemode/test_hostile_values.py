@@ -35,7 +35,7 @@ SENT = "more than 4194304 bytes"
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """A script, and what its author is told."""
+    """A script, and the error for its author."""
 
     code: str
     told: str
@@ -148,7 +148,9 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
 
 
 @pytest.mark.parametrize("what", TABLE)
-async def test_a_hostile_value_costs_nobody_else_much_and_its_author_is_told(what: str, endpoint: HttpProcess) -> None:
+async def test_a_hostile_value_costs_nobody_else_much_and_its_author_gets_an_error(
+    what: str, endpoint: HttpProcess
+) -> None:
     hostile = TABLE[what]
     code = f"from typing import Any\n{hostile.code}"
     caller = await endpoint.caller()

@@ -40,7 +40,7 @@ async def backend() -> AsyncIterator[CountingBackend]:
 
 
 async def result_of(caller: HttpCaller, task: str) -> Json:
-    """What the script came to, however often one has to ask."""
+    """Return the script's outcome, after as many calls as needed."""
     async with asyncio.timeout(60):
         while True:
             value = await caller.value("codemode_execute", task_id=task, timeout=10)
@@ -117,7 +117,7 @@ async def test_workers_end_with_an_emceepee_that_is_killed(backend: CountingBack
         looping = asyncio.create_task(caller.call("codemode_execute", code="while True: pass"))
         await eventually(lambda: bool(sandbox_workers_of(endpoint.process.pid)), what="a worker runs")
         await endpoint.kill()  # waits until its children have ended
-        with pytest.raises(Exception):  # noqa: B017, PT011 - whatever a broken connection is to the client
+        with pytest.raises(Exception):  # noqa: B017, PT011 - the client may raise any error for a broken connection
             await looping
         await endpoint.start()
 
@@ -132,7 +132,7 @@ def digger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
 async def test_a_script_at_a_question_survives_a_kill_and_goes_on_with_the_answer(
     digger: tuple[int, Path], tmp_path: Path
 ) -> None:
-    """The server runs its tool as a task of its own, which asks; so the question outlives emceepee, too."""
+    """The server runs its tool as a task of its own, which asks; so the question also survives emceepee."""
     port, folder = digger
     code = 'place = await mcp.call_tool("digger", "ask_and_dig", {"name": "pit"})\n{"says": place, "kept": 40 + 2}'
     async with restartable_process(tmp_path) as endpoint:
@@ -203,7 +203,7 @@ async def test_code_mode_can_be_switched_off(tmp_path: Path, by: str) -> None:
             assert (response.status, "switched off here; ask for full" in await response.text()) == (400, True)
 
 
-async def test_a_missing_sandbox_is_told_plainly(tmp_path: Path) -> None:
+async def test_a_missing_sandbox_is_reported_plainly(tmp_path: Path) -> None:
     without = tmp_path / "pydantic_monty.py"
     without.write_text("raise ImportError('no build for this platform')")
     async with restartable_process(tmp_path / "state", env={"PYTHONPATH": str(tmp_path)}) as endpoint:

@@ -29,7 +29,7 @@ said
 
 @pytest.fixture
 async def endpoint(tmp_path: Path) -> AsyncIterator[RestartableProcess]:
-    """A browser comes back to its port after a restart, too."""
+    """A browser also returns to its port after a restart."""
     async with restartable_process(tmp_path, "--port", str(free_port())) as running:
         yield running
 

@@ -396,7 +396,7 @@ async def test_a_script_does_not_go_on_while_the_key_for_its_record_is_on_its_wa
             first.reply(**text_result("answered"))
             async with asyncio.timeout(5):
                 await asked_for.wait()
-            await run_another_script(session)  # meanwhile the first one could have gone on
+            await run_another_script(session)  # by then the first one could have continued
             given.set()
             await play.backend.next_asked()
             play.task_id = session.calls.in_flight("emceepee")[0].call_id or ""

@@ -1,4 +1,4 @@
-"""What scripts cannot do. Each attempt ends with the script that made it, and is felt by nobody else."""
+"""The limits of scripts. Each attack ends with its own script, and affects nobody else."""
 
 import asyncio
 import os
@@ -37,7 +37,7 @@ async def scene(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
 
 
 def unchecked(code: str) -> str:
-    """The same where the check before the run does not look."""
+    """An equal attack where the check before the run does not see it."""
     return f"exec({code!r})"
 
 
@@ -87,7 +87,7 @@ WALKS = [
 
 @pytest.mark.parametrize("code", [*FILES, *NETWORK, *ENVIRONMENT, *PROCESSES, *IMPORTS, *WALKS])
 @pytest.mark.parametrize("is_checked", [True, False])
-async def test_a_way_out_leads_nowhere(scene: Scene, code: str, is_checked: bool) -> None:
+async def test_an_escape_leads_nowhere(scene: Scene, code: str, is_checked: bool) -> None:
     error = await failure_of(scene, code if is_checked else unchecked(code))
     assert error["message"]
     assert "root:" not in str(error)

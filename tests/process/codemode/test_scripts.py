@@ -91,7 +91,7 @@ async def test_every_method_has_its_name_in_camel_case_too(scene: Scene) -> None
     assert await result_of(scene, code) == [1, 3, "plain words"]
 
 
-async def test_emceepees_other_tools_can_be_called_but_not_the_one_that_runs_scripts(scene: Scene) -> None:
+async def test_emceepees_other_tools_can_be_called_but_not_codemode_execute(scene: Scene) -> None:
     assert await result_of(scene, 'await mcp.tool("set_timer", {"duration_ms": 5000, "message": "tea"})')
     assert len(scene.session.timers.all(include_inactive=False)) == 1
     error = await failure_of(scene, 'await mcp.tool("codemode_execute", {"code": "1"})')
@@ -155,7 +155,7 @@ async def test_a_server_is_a_module_whose_functions_are_its_tools(scene: Scene) 
         ("tracker.delete_all()", "delete_all"),
     ],
 )
-async def test_a_mistake_in_a_typed_call_is_told_with_its_line_before_anything_ran(
+async def test_a_mistake_in_a_typed_call_is_reported_with_its_line_before_anything_ran(
     scene: Scene, call: str, words: str
 ) -> None:
     code = f"from servers import tracker\nawait tracker.read_text()\nawait {call}"

@@ -30,7 +30,7 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
 
 
 async def run(*command: str | Path) -> Any:
-    """What a client says that it found."""
+    """The results that a client reports."""
     environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
     process = await asyncio.create_subprocess_exec(
         *map(str, command),

@@ -166,7 +166,7 @@ async def test_an_open_page_does_not_delay_the_end() -> None:
 
 
 async def test_a_session_of_the_page_connects_nothing_by_itself(endpoint: HttpProcess) -> None:
-    """The header is taken from pages elsewhere too, if the operator allows them."""
+    """Pages from elsewhere may also send the header, if the operator allows them."""
     asked = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
     async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
         assert "emceepee-connect" in preflight.headers["access-control-allow-headers"]
@@ -180,7 +180,7 @@ def data_routes() -> list[Route]:
     return list(ConsoleApi(SessionSource(), FakeClock(), Limits()).routes())
 
 
-async def test_no_route_with_data_answers_whoever_is_not_logged_in(endpoint: HttpProcess) -> None:
+async def test_no_route_with_data_answers_without_a_login(endpoint: HttpProcess) -> None:
     stranger = Browser(endpoint.http, endpoint.origin)
     routes = data_routes()
     assert len(routes) > 10

@@ -1,4 +1,4 @@
-"""A caller's line drops in the middle of a call: a refreshed page, a closed laptop. The call goes on."""
+"""A caller's connection drops during a call: a refreshed page, a closed laptop. The call continues."""
 
 import asyncio
 from typing import Any

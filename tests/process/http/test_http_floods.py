@@ -1,4 +1,4 @@
-"""More is said on a caller's streams than its log holds: progress gives way, answers never do."""
+"""A caller's streams carry more than its log holds: progress is evicted, answers never are."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is well-formed, the log holds no traceback, and the server goes on."""
+"""For any input, the answer is well-formed, the log contains no traceback, and the server continues."""
 
 import asyncio
 import json
@@ -235,7 +235,7 @@ async def test_broken_http_is_refused(endpoint: HttpProcess, what: str) -> None:
     assert status.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), status
 
 
-async def test_a_caller_that_leaves_in_the_middle_of_its_body_harms_nobody(endpoint: HttpProcess) -> None:
+async def test_a_caller_that_leaves_during_its_body_harms_nobody(endpoint: HttpProcess) -> None:
     host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     for _ in range(20):
         _, writer = await asyncio.open_connection(host, int(port))

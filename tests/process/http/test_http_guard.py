@@ -95,7 +95,7 @@ async def test_a_body_over_the_limit_is_refused_and_never_parsed() -> None:
         assert (await knock(endpoint)).status == 200
 
 
-async def test_health_is_told_to_anyone(endpoint: HttpProcess) -> None:
+async def test_health_is_public(endpoint: HttpProcess) -> None:
     for path in ("/healthz", "/readyz"):
         async with endpoint.http.get(endpoint.origin + path, headers={"host": "balancer"}) as response:
             assert (response.status, await response.json()) == (200, {"status": "ok"})

@@ -61,7 +61,7 @@ async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller
 
 
 @pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
-async def test_an_answer_after_which_emceepee_closes_the_connection_is_not_kept_for_those_who_read_it(
+async def test_an_answer_that_ends_the_connection_is_not_stored_if_it_was_read(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
     """A system acknowledges the first answers of a connection at once, and later ones after 40 ms."""
@@ -85,7 +85,7 @@ async def test_an_answer_after_which_emceepee_closes_the_connection_is_not_kept_
 async def test_no_event_is_lost_with_callers_that_leave_at_random(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
-    """Before the answer, with it, after it but unread. Whoever stays hears what they missed."""
+    """Before the answer, with it, after it but unread. A caller that stays receives the missed events."""
     await quick.value("list_tools", server="web")
     rng, made, heard = random.Random(13), set[int](), Counter[int]()
     left = 0

@@ -1,4 +1,4 @@
-"""Callers of the handshake era that name a session at initialize: they join it, however often they connect anew."""
+"""Callers of the handshake era that name a session at initialize: they join it, for any number of connections."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ DEMO: dict[str, Any] = {
 
 
 async def once(endpoint: HttpProcess, name: str, tool: str, /, **arguments: Any) -> dict[str, Any]:
-    """As clients do that connect anew for each call: initialize, call, end."""
+    """Acts like a client with a connection for each call: initialize, call, end."""
     caller = await endpoint.caller(emceepee_session=name)
     value = await caller.value(tool, **arguments)
     assert await caller.end() == 200
@@ -39,7 +39,7 @@ async def status_of(caller: HttpCaller) -> int:
         return response.status
 
 
-async def test_a_client_that_connects_anew_for_each_call_keeps_its_servers_tasks_and_questions(
+async def test_a_client_with_a_connection_for_each_call_keeps_its_servers_tasks_and_questions(
     endpoint: HttpProcess,
 ) -> None:
     await once(endpoint, "anew", "add_server", name="demo", **DEMO)

@@ -1,4 +1,4 @@
-"""Callers of 2026-07-28 at the plain address, which names no session: who gets which, and who is told to name one."""
+"""Callers of 2026-07-28 at the plain address, without a session name: which one each gets, and who has to name one."""
 
 import asyncio
 import json
@@ -110,13 +110,13 @@ async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(end
         {"x_client_ip": "127.0.0.1"},
     ],
 )
-async def test_who_may_be_anyone_is_told_to_name_a_session(endpoint: HttpProcess, headers: dict[str, str]) -> None:
+async def test_an_unknown_caller_has_to_name_a_session(endpoint: HttpProcess, headers: dict[str, str]) -> None:
     assert await is_told_to_name_one(endpoint.modern(**headers))
     named = endpoint.modern(emceepee_session="somebody's", **headers)
     assert await timers(named) == []
 
 
-async def test_a_name_that_is_no_loopback_name_is_told_to_name_a_session() -> None:
+async def test_a_caller_with_another_host_name_has_to_name_a_session() -> None:
     async with http_process("--host", "0.0.0.0", "--insecure") as endpoint:
         assert await timers(endpoint.modern()) == []
         assert await is_told_to_name_one(endpoint.modern(host="192.0.2.7:8080"))

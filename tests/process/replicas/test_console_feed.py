@@ -135,7 +135,7 @@ async def test_a_replica_that_comes_later_is_shown(replicas: TwoReplicas) -> Non
         await page.shows("far")
 
 
-async def test_the_sessions_of_a_killed_replica_go_and_come_back_with_whoever_takes_them_over(
+async def test_the_sessions_of_a_killed_replica_go_and_come_back_with_their_next_holder(
     replicas: TwoReplicas,
 ) -> None:
     far = await replicas.there.caller(client="far")

@@ -1,4 +1,4 @@
-"""One of two replicas is told to stop while callers still reach it, as in a rolling restart."""
+"""One of two replicas gets SIGTERM while callers still reach it, as in a rolling restart."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ async def is_stopping(replica: HttpProcess) -> bool:
         return response.status == 503
 
 
-@pytest.mark.parametrize("begun", ["before it is told to", "while it stops"])
+@pytest.mark.parametrize("begun", ["before the signal", "while it stops"])
 async def test_a_call_that_a_stopping_replica_passed_on_gets_its_answer(begun: str, tmp_path: Path) -> None:
     """The other replica has the session, and answers after all calls of the first one were given up."""
     async with a_web_backend() as backend:

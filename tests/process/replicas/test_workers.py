@@ -49,7 +49,7 @@ def workers_of(endpoint: HttpProcess) -> dict[int, int]:
     for pid in children_of(endpoint.process.pid):
         try:
             words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        except OSError:  # gone meanwhile
+        except OSError:  # it ended in between
             continue
         numbers = [word.partition(b"=")[2] for word in words if word.startswith(b"EMCEEPEE_WORKER=")]
         found |= {int(number.partition(b":")[0]): pid for number in numbers if is_alive(pid)}
@@ -65,7 +65,7 @@ async def answers(endpoint: HttpProcess) -> bool:
 
 
 async def timers_of(caller: HttpCaller) -> list[str]:
-    """What the caller's session has, at whichever worker the request comes to; nothing if that one has it not."""
+    """Return the caller's session, at any worker; nothing if that worker does not hold it."""
     try:
         async with caller.post("tools/call", {"name": "list_timers", "arguments": {}}) as response:
             result = (await response.json()).get("result", {}) if response.status == 200 else {}
@@ -232,7 +232,7 @@ async def test_a_port_of_other_workers_is_refused_in_one_line(endpoint: HttpProc
     assert said.count("\n") == 1
 
 
-async def test_a_state_file_that_cannot_be_used_is_told_once(tmp_path: Path) -> None:
+async def test_an_unusable_state_file_is_reported_once(tmp_path: Path) -> None:
     file = tmp_path / "state.db"
     file.write_text("no database at all, but long enough to be taken for one" * 100)
     said = await refused(tmp_path, "--state", f"sqlite:{file}")

@@ -1,4 +1,4 @@
-"""SIGTERM: whoever waits hears what becomes of its call, and no task is promised that dies with the process."""
+"""SIGTERM: a waiting caller learns the outcome of its call, and no task is promised that dies with the process."""
 
 import asyncio
 import signal
@@ -47,7 +47,9 @@ async def test_a_call_whose_time_is_over_while_it_stops_is_no_task_and_says_what
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
-async def test_whoever_waits_for_activity_hears_that_nothing_happened(endpoint: RestartableProcess, era: str) -> None:
+async def test_a_caller_that_waits_for_activity_hears_that_nothing_happened(
+    endpoint: RestartableProcess, era: str
+) -> None:
     caller = await endpoint.caller() if era == "handshake" else endpoint.modern(emceepee_session="x")
     await caller.value("set_timer", duration_ms=3_600_000, message="much later")
     async with caller.stream("await_activity", timeout_ms=60_000) as stream:
@@ -61,7 +63,7 @@ async def test_whoever_waits_for_activity_hears_that_nothing_happened(endpoint: 
     assert len((await caller.value("list_timers"))["timers"]) == 1
 
 
-async def test_whoever_waits_hears_of_the_tasks_that_fail_now(
+async def test_a_waiting_caller_hears_of_the_tasks_that_fail_now(
     endpoint: RestartableProcess, backend: CountingBackend
 ) -> None:
     caller = await endpoint.caller()

@@ -52,7 +52,7 @@ async def readiness(endpoint: RestartableProcess) -> dict[str, str]:
 
 
 async def until_it_says(endpoint: RestartableProcess, caller: HttpCaller, words: dict[str, str]) -> list[str]:
-    """Timers that were set meanwhile, each with an answer."""
+    """Timers that were set during the failure, each with an answer."""
     timers: list[str] = []
 
     async def is_said() -> bool:

@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a login, of a code's exchange, of a refresh: nobody is asked again without need."""
+"""kill -9 during a login, a code exchange, or a refresh: no person is asked again without need."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ SOON = {"sqlite": 10.0, "redis": 20.0}  # after Redis, the lease of the dead has
 
 @pytest.fixture
 async def endpoint(tmp_path: Path) -> AsyncIterator[RestartableProcess]:
-    """A browser comes back to its port after a restart, too."""
+    """A browser also returns to its port after a restart."""
     async with restartable_process(tmp_path, "--port", str(free_port())) as running:
         yield running
 
@@ -45,7 +45,7 @@ async def log_in(caller: HttpCaller, server: AuthorizationServer) -> None:
 
 
 async def links(caller: HttpCaller) -> list[str]:
-    """What a person is asked to open just now."""
+    """Return the link that the person has to open now."""
     return [str(each["url"]) for each in (await caller.value("get_elicitations"))["requests"]]
 
 

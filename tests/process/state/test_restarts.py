@@ -25,7 +25,7 @@ Session = tuple[HttpCaller, dict[str, str]]  # who asks, and the argument that n
 
 @dataclass
 class Restarted:
-    """What was begun, by the name of the caller that began it."""
+    """The started calls, by the name of their caller."""
 
     endpoint: RestartableProcess
     backend: CountingBackend
@@ -159,7 +159,7 @@ async def test_id_handle_name_and_default_session_go_on_without_a_new_handshake(
     for number, (caller, session) in enumerate(restarted.identities):
         (timer,) = (await caller.value("list_timers", **session))["timers"]
         assert timer["message"] == str(number)
-    by_name = restarted.endpoint.modern(emceepee_session="shared")  # the one that a handshake joined
+    by_name = restarted.endpoint.modern(emceepee_session="shared")  # the session that a handshake joined
     assert (await by_name.value("list_timers"))["timers"][0]["message"] == "1"
 
 
@@ -250,7 +250,7 @@ async def test_the_stream_of_a_request_that_ran_ends_with_an_error_that_says_so(
 
 
 async def test_servers_know_every_caller_by_the_id_from_before(restarted: Restarted) -> None:
-    """The last one: all that the others asked of servers is looked at."""
+    """The last one: it checks all requests to servers of the others."""
     await restarted.callers["question"].call("execute_tool", server="one", tool="echo", args={"id": "identity"})
     seen = {headers["emceepee-session-id"] for headers in restarted.backend.headers}
     assert seen

@@ -37,7 +37,7 @@ def refreshes(server: AuthorizationServer) -> int:
 
 
 async def call_until(caller: HttpCaller, server: AuthorizationServer, goal: int) -> Counter[str]:
-    """What came of the calls."""
+    """The outcomes of the calls."""
     seen: Counter[str] = Counter()
     while refreshes(server) < goal:
         reply = await caller.call("execute_tool", server="tracker", tool="echo", args={})

@@ -127,7 +127,7 @@ async def test_another_name_is_another_session_and_no_name_a_new_one(state: tupl
             assert (await another.value("list_timers"))["timers"] == []
 
 
-async def test_the_session_of_that_name_is_the_one_that_serve_has(state: tuple[str, str]) -> None:
+async def test_the_session_of_that_name_is_the_same_in_serve(state: tuple[str, str]) -> None:
     async with emceepee(*state, "--session", "mine") as first:
         await first.initialize()
         timer = await first.value("set_timer", duration_ms=3_600_000, message="Tea.")

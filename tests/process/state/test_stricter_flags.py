@@ -1,4 +1,4 @@
-"""Rules hold when a server is added: what SECURITY.md says of those that were added before."""
+"""Rules apply when a server is added: SECURITY.md's statements about earlier servers."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ async def test_a_program_that_was_added_stays_when_programs_are_no_longer_allowe
         assert refused["code"] == "ERR_NOT_ALLOWED"
 
 
-async def test_whoever_has_the_name_of_a_principal_has_what_was_kept_for_it(tmp_path: Path) -> None:
+async def test_a_caller_with_the_name_of_a_principal_has_its_stored_data(tmp_path: Path) -> None:
     state = ("--state", f"sqlite:{tmp_path / 'state.db'}", "--allow-commands")
     async with http_process(*state, "--token", f"anna={TOKEN}") as endpoint:
         caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")

@@ -18,7 +18,7 @@ async def other(endpoint: RestartableProcess, tmp_path: Path) -> AsyncIterator[R
 
 
 def elsewhere(caller: HttpCaller, endpoint: RestartableProcess) -> HttpCaller:
-    """The same caller, who asks another server."""
+    """The caller's request to another server."""
     moved = ModernCaller(endpoint, {}) if isinstance(caller, ModernCaller) else HttpCaller(endpoint, {})
     moved.headers |= caller.headers
     return moved
@@ -54,7 +54,7 @@ async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
     async def is_told() -> bool:  # once its connection is closed
         return await heard() == ["server_added", "server_connected", "server_removed"]
 
-    await eventually(is_told, what="its caller is told")
+    await eventually(is_told, what="its caller has the answer")
 
 
 async def test_the_session_of_one_is_served_at_the_other_too_also_when_the_one_is_killed(

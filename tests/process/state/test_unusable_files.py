@@ -1,4 +1,4 @@
-"""A state file that cannot be used: one clear line with the file and the way out, and the file is left as it is."""
+"""An unusable state file: one clear line with the file and the next step, and the file is left unchanged."""
 
 import asyncio
 import base64
@@ -36,7 +36,7 @@ async def refusal(state: Path, *entry: str, **env: str) -> str:
 
 
 def contents(file: Path) -> dict[str, bytes]:
-    """What lies beside it, too, but for who is alive."""
+    """The files beside it, except for the marks of live processes."""
     return {found.name: found.read_bytes() for found in file.parent.iterdir() if found.is_file()}
 
 

@@ -118,7 +118,7 @@ def bars(row: Locator, kind: str) -> Locator:
 def puppet(folder: Path, offer: dict[str, Any] | None = None, *words: str) -> dict[str, Any]:
     """Return the entry of a server whose messages the test dictates; see server_programs/puppet.py."""
     file = folder / "offer.json"
-    tool = {"name": "speak", "description": "Says what it is told", "inputSchema": {"type": "object"}}
+    tool = {"name": "speak", "description": "Says its text", "inputSchema": {"type": "object"}}
     file.write_text(json.dumps({"tools/list": {"tools": [tool]}} | (offer or {})))
     return {"command": sys.executable, "args": ["-S", "-E", str(PUPPET), str(file), *words]}
 

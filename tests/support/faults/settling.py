@@ -54,7 +54,7 @@ async def settle(caller: FaultCaller) -> None:
 
 
 async def _answer_questions(caller: FaultCaller) -> None:
-    """Answer questions again whose answer was lost, and those whose announcement was lost."""
+    """Answer questions again whose answer or announcement was lost."""
     began = moment()
     result, _ = await caller.call("get_elicitations")
     for question in result["structuredContent"]["requests"]:

@@ -6,7 +6,7 @@ from support.sessions.scene import Scene
 
 
 class RecordedEvents:
-    """All events of a scene from now on, including those that replies delivered."""
+    """All events of a scene from now on, including events that replies delivered."""
 
     def __init__(self, scene: Scene) -> None:
         self._activity = scene.session.activity

@@ -35,7 +35,7 @@ class Scene:
         backends: dict[str, ScriptedBackend],
         parts: SessionParts | None = None,
     ) -> None:
-        """A backend that is put into `backends` later can be connected, too."""
+        """A backend that is put into `backends` later can also be connected."""
         self.session, self.clock, self.backends = session, clock, backends
         self._parts = parts
 

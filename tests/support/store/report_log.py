@@ -1,4 +1,4 @@
-"""What a store reports to its listeners."""
+"""The reports of a store to its listeners."""
 
 from collections.abc import Collection
 

@@ -106,7 +106,7 @@ class RedisEngine:
             await store.close()
 
     def let_lapse(self, store: RedisStore) -> None:
-        """Let the lease of the store expire in Redis, as it does at its time."""
+        """Expire the lease of the store in Redis, as happens after its time."""
         assert store.replica is not None
         self.server.command("DEL", self.names.slot(store.replica.slot))
 

@@ -176,7 +176,7 @@ async def test_a_secret_that_is_being_replaced_disables_nothing(bench: Bench) ->
     assert len(bench.taken_over) == 1
 
 
-async def test_a_setting_with_a_mistake_keeps_the_value_from_before_and_callers_are_told(bench: Bench) -> None:
+async def test_a_setting_with_a_mistake_keeps_its_previous_value_and_callers_see_the_mistake(bench: Bench) -> None:
     bench.write(
         mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "connect_seconds": 7}, notices="blocks"
     )
@@ -243,7 +243,7 @@ async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: p
     assert (record.message, vars(record)["fields"]["keys"]) == ("config_needs_restart", ["limits.line_bytes"])
 
 
-async def test_a_limit_that_is_looked_at_when_it_is_used_changes_at_once_for_whoever_holds_the_limits(
+async def test_a_limit_that_is_read_at_each_use_changes_at_once_for_every_user_of_the_limits(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.write(mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "line_bytes": 99_999})
@@ -263,7 +263,7 @@ def test_no_limit_that_changes_at_once_stands_in_what_tools_say_of_themselves() 
     ]
 
 
-def test_only_what_is_looked_at_when_it_starts_needs_a_restart() -> None:
+def test_only_settings_that_are_read_at_the_start_need_a_restart() -> None:
     before = Config()
     assert (
         needing_restart(before, replace(before, notices="blocks", native_elicitation="never", log_level="warn")) == []

@@ -145,7 +145,7 @@ async def test_an_asker_who_leaves_takes_nothing_from_the_others(repository: She
 
 
 async def test_a_change_during_a_fetch_is_never_answered_with_the_old_list(repository: Shelf) -> None:
-    """The answer on its way may be from before the change: whoever asks after the change gets a fresh one."""
+    """The answer in flight may be from before the change: a request after the change gets a fresh one."""
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
     old = await repository.backend.next_asked("tools/list")
@@ -173,7 +173,7 @@ async def test_an_old_list_that_arrives_after_the_change_is_not_kept(repository:
     assert repository.catalog.known(ListKind.TOOLS) is None
 
 
-async def test_a_failure_reaches_every_asker_and_the_next_one_tries_anew(repository: Shelf) -> None:
+async def test_a_failure_reaches_every_waiting_caller_and_the_next_one_tries_again(repository: Shelf) -> None:
     repository.by_hand()
     asking = [repository.tasks.spawn(_code(repository)) for _ in range(3)]
     (await repository.backend.next_asked("tools/list")).refuse(-32000, "not now")
@@ -249,7 +249,7 @@ async def test_a_modern_list_that_does_not_say_how_long_it_is_good_is_asked_for_
     assert repository.asks() == 2
 
 
-async def test_askers_are_told_when_the_connection_closes_under_them(repository: Shelf) -> None:
+async def test_waiting_callers_get_an_error_when_the_connection_closes(repository: Shelf) -> None:
     """Not cancelled: a cancelled asker would look as if its own caller had left, and answer nobody."""
     repository.by_hand()
     asker = TaskOwner("asker")
@@ -260,7 +260,7 @@ async def test_askers_are_told_when_the_connection_closes_under_them(repository:
         assert await asking
 
 
-async def test_askers_are_told_even_if_the_fetch_had_not_begun(repository: Shelf) -> None:
+async def test_waiting_callers_get_an_error_even_before_the_fetch_begins(repository: Shelf) -> None:
     asker = TaskOwner("asker")
     repository.by_hand()
     asking = asker.spawn(_closed(repository))

@@ -170,7 +170,7 @@ async def test_a_modern_backend_of_unknown_versions_says_which_it_has(versions: 
     assert backend.asked == ["server/discover", "initialize"]
 
 
-async def test_a_backend_that_refuses_both_is_told_by_its_answer_to_the_handshake() -> None:
+async def test_a_backend_that_refuses_both_is_reported_with_its_answer_to_the_handshake() -> None:
     backend = Backend(discover=NOT_FOUND, initialize=RpcError({"code": -1, "message": "go away"}))
     with pytest.raises(RpcError, match="go away"):
         await backend.negotiate()

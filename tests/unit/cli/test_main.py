@@ -1,4 +1,4 @@
-"""What the command says before anything is loaded. What it does then, process tests show."""
+"""The command's output before anything is loaded. Process tests cover the rest."""
 
 import json
 from pathlib import Path
@@ -100,7 +100,7 @@ def test_a_bundle_of_cas_that_cannot_be_used_is_named(
     assert said.startswith(f"emceepee: --ca-bundle: {junk}: expected certificates of CAs in PEM form")
 
 
-def test_a_proxy_that_cannot_be_one_is_told_by_its_variable_and_not_by_its_password(
+def test_an_invalid_proxy_is_reported_by_its_variable_without_its_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "socks5://ada:s3cret@proxy.example:1080")

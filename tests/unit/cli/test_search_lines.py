@@ -1,4 +1,4 @@
-"""What `emceepee search` prints."""
+"""The output of `emceepee search`."""
 
 import argparse
 from typing import Any, cast

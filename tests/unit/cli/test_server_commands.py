@@ -118,9 +118,7 @@ def test_what_is_not_text_is_named_with_its_size(play: Play, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out) == {"sum": 1}
 
 
-def test_all_pages_are_listed_and_a_server_that_fails_is_told_of(
-    play: Play, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_pages_are_listed_and_a_failed_server_is_reported(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     first = own(tools=[{"server": "one", "name": "a", "description": "First."}], nextCursor="2")
     last = own(tools=[{"server": "two", "name": "b"}], errors=[{"server": "three", "message": "gone"}])
     assert play("tools", list_tools=[first, last])[0] == 1

@@ -1,4 +1,4 @@
-"""Changes that are taken back after others changed the file, too."""
+"""Undoing changes of a file that others have changed since."""
 
 import json
 from datetime import UTC, datetime

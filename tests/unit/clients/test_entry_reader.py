@@ -1,4 +1,4 @@
-"""What clients write, in the words of emceepee's configuration."""
+"""Clients' entries, translated into emceepee's configuration."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Files of clients that somebody wrote to harm whoever imports them."""
+"""Client files that an attacker wrote to harm the importing user."""
 
 import json
 import os

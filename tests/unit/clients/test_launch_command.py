@@ -49,7 +49,7 @@ def test_uvx_is_given_all_that_it_was_given_now(parent: tuple[str, ...], command
 def test_relative_paths_become_absolute_because_a_client_starts_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "x.whl").touch()
-    (tmp_path / "emceepee").mkdir()  # a name is the name of a package, whatever folder is here
+    (tmp_path / "emceepee").mkdir()  # a name is the name of a package, even beside a folder of that name
     parent = ("uv", "tool", "uvx", "--from", "./dist/x.whl", "--with=dist/x.whl", "--find-links", "dist/no", "emceepee")
     assert by_uvx(*parent, folder=tmp_path) == (
         *("uvx", "--from", f"{tmp_path}/dist/x.whl", f"--with={tmp_path}/dist/x.whl"),

@@ -1,4 +1,4 @@
-"""What a script asks for: which is answered at once, and which becomes a call."""
+"""A script's requests: some are answered at once, and others become calls."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field

@@ -100,6 +100,6 @@ def test_no_more_problems_are_read_than_a_script_can_mean() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "not JSON", "[{", '[{"severity": "warning"}]'])
-def test_a_refusal_in_other_words_is_told_in_these(text: str) -> None:
+def test_a_refusal_in_other_words_is_reported_in_these(text: str) -> None:
     (found,) = problems(text)
     assert found == {"message": "refused"} if text == "[{" else {"message": text}

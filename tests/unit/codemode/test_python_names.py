@@ -62,7 +62,7 @@ def test_a_server_keeps_its_name_whichever_other_becomes_the_same() -> None:
 
 
 def test_the_sandbox_takes_every_name_of_a_module() -> None:
-    """Its own modules are the ones that it refuses: should it have new ones, they belong into the list."""
+    """It refuses exactly its own modules: new ones have to be added to the list."""
     pydantic_monty = pytest.importorskip("pydantic_monty")
     servers = {*sys.stdlib_module_names, *dir(builtins), *keyword.kwlist, "mcp", "servers", "github"}
 

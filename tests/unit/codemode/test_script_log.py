@@ -1,4 +1,4 @@
-"""The log of a script: its beginning is kept, whatever is written."""
+"""The log of a script: its beginning is kept, for any output."""
 
 import pytest
 from hypothesis import given

@@ -62,7 +62,7 @@ def test_more_is_taken_where_the_schema_says_so_or_says_nothing() -> None:
 
 
 @given(JSON, st.text())
-def test_whatever_a_server_writes_the_stub_is_one_function(schema: object, name: str) -> None:
+def test_the_stub_is_one_function_for_any_schema_of_a_server(schema: object, name: str) -> None:
     schema = {"properties": schema, "required": schema} if isinstance(schema, dict | list) else schema
     (function,) = ast.parse(signature(python_names([name])[name], schema)).body
     assert isinstance(function, ast.AsyncFunctionDef)

@@ -55,7 +55,7 @@ def test_what_is_nested_too_deep_or_has_too_many_digits_is_refused() -> None:
 @given(
     st.recursive(st.none() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.tuples(inner))
 )
-def test_whatever_comes_out_can_be_encoded(value: object) -> None:
+def test_every_result_can_be_encoded(value: object) -> None:
     decode(encode(converted(value)))
 
 

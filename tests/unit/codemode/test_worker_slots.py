@@ -1,4 +1,4 @@
-"""Who gets a worker next, whoever asks first and however often."""
+"""Who gets a worker next, regardless of the order and number of requests."""
 
 import asyncio
 

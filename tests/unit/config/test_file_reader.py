@@ -24,7 +24,7 @@ def parsed(document: Any, **environment: str) -> Config:
 
 
 def refused(document: Any, **environment: str) -> str:
-    """What is told of the one mistake in it."""
+    """Return the report of the only mistake in it."""
     try:
         (problem,) = parsed(document, **environment).problems
     except ConfigError as error:
@@ -150,7 +150,7 @@ def test_what_a_variable_holds_is_not_expanded_again() -> None:
     assert spec.target == StdioTarget(command="x", args=("${B}",))
 
 
-def test_a_missing_variable_is_told_with_file_key_and_name() -> None:
+def test_a_missing_variable_is_reported_with_file_key_and_name() -> None:
     entry = {"command": "x", "args": ["a", "${API_TOKEN}"]}
     assert refused({"mcpServers": {"gh": entry}}) == (
         "file.json: mcpServers.gh.args[1]: the environment has no variable API_TOKEN; "
@@ -292,7 +292,7 @@ def test_limits_are_taken_by_name_and_the_others_keep_their_defaults() -> None:
     assert config.limits == Limits(connect_seconds=0.5, call_seconds=7, log_lines_per_server=9)
 
 
-def test_a_limit_that_does_not_exist_is_told_with_those_that_do() -> None:
+def test_an_unknown_limit_is_reported_with_the_known_ones() -> None:
     message = refused({"limits": {"conect_seconds": 1}})
     assert message.startswith("file.json: limits.conect_seconds: no such limit; there are connect_seconds, ")
 
@@ -462,7 +462,7 @@ BROKEN_ENTRIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("mistake", BROKEN_ENTRIES)
-def test_a_mistake_in_one_entry_leaves_the_other_servers_usable_and_is_told_with_the_server(mistake: str) -> None:
+def test_a_mistake_in_one_entry_leaves_the_other_servers_usable_and_is_reported_with_the_server(mistake: str) -> None:
     entry = BROKEN_ENTRIES[mistake]
     config = parsed({"mcpServers": {"good": HTTP, "bad": entry, "also good": {"command": "x"}}})
     assert names(config) == ["good", "bad", "also good"]
@@ -475,7 +475,7 @@ def test_a_mistake_in_one_entry_leaves_the_other_servers_usable_and_is_told_with
 
 
 @pytest.mark.parametrize("name", [None, 7, [], {}, "", "x" * 101, "a\nb", "emceepee\0"])
-def test_an_entry_whose_name_cannot_be_used_is_told_and_disables_no_other_server(name: Any) -> None:
+def test_an_entry_with_an_invalid_name_is_reported_and_disables_no_other_server(name: Any) -> None:
     config = parsed({"servers": [{"name": name, **HTTP}, {"name": "good", **HTTP}]})
     assert names(config) == ["good"]
     assert [(problem.key, problem.server) for problem in config.problems] == [("servers[0].name", None)]
@@ -496,7 +496,7 @@ def test_an_unusable_server_keeps_its_description_and_tags_and_shows_no_secret_o
     assert spec.target.label.startswith("https://${HOST}/mcp")
 
 
-def test_every_mistake_is_told_with_its_key() -> None:
+def test_every_mistake_is_reported_with_its_key() -> None:
     config = parsed(
         {
             "servers": [{"name": "first", "headers": {"A": "${TOKEN}", "B": "${TOKEN}"}, "timeout_ms": -1}, HTTP],
@@ -524,7 +524,7 @@ def test_every_mistake_is_told_with_its_key() -> None:
     assert config.problems[2] == ConfigProblem("servers[0].headers.A", MISSING, server="first", is_reference=True)
 
 
-def test_a_reference_that_leads_nowhere_is_told_once_and_not_taken_for_a_value() -> None:
+def test_an_unresolved_reference_is_reported_once_and_not_used_as_a_value() -> None:
     assert refused({"mcpServers": {"a": {"url": "${TOKEN}"}}}) == f"file.json: mcpServers.a.url: {MISSING}"
     assert refused({"mcpServers": {"a": {"url": "https://x.test", "type": "${TOKEN}"}}}).endswith(f"a.type: {MISSING}")
 
@@ -579,7 +579,7 @@ def test_a_mistake_in_a_setting_that_protects_something_is_refused_and_told_with
     assert [problem.key.partition("[")[0] for problem in found if problem.is_fatal] == [key]
 
 
-def test_disabled_servers_are_told_apart_from_those_that_are_used() -> None:
+def test_disabled_servers_are_distinguished_from_used_ones() -> None:
     config = parsed(
         {
             "servers": [{"name": "twice", **HTTP, "disabled": True}],

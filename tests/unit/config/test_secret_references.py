@@ -153,7 +153,7 @@ def test_a_reference_that_leads_nowhere_says_what_to_do(text: str, words: str, r
 
 
 class _Keyring:
-    """What the package takes for a platform's keyring."""
+    """The keyring that the package uses as the platform's."""
 
     priority = 1
 
@@ -190,7 +190,7 @@ def test_a_keyring_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
     waiting.set()
 
 
-def test_without_the_package_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(BadReference, match=r"install emceepee\[keyring\]"):
         ask_platform_keyring("tracker", "ada")

@@ -32,7 +32,7 @@ def test_files_are_looked_for_beside_the_configuration_file(tmp_path: Path) -> N
     )
 
 
-def test_a_file_that_is_not_there_is_told_when_the_configuration_is_read(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_when_the_configuration_is_read(tmp_path: Path) -> None:
     with pytest.raises(BadTlsFile, match=f"{tmp_path}/ca.pem: No such file") as refused:
         entry(tls={"ca": "ca.pem"}).spec_in(tmp_path)
     assert refused.value.setting == "ca"

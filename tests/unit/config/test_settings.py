@@ -61,7 +61,7 @@ def test_how_state_is_synced_is_set_in_the_file() -> None:
         (None, "", {"state": "tape"}, "state"),
     ],
 )
-def test_a_place_that_does_not_exist_is_told_with_where_it_was_said(
+def test_a_missing_path_is_reported_with_its_setting(
     flag: str | None, variable: str, document: Any, source: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:

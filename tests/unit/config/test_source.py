@@ -4,7 +4,7 @@ from pathlib import Path
 from emceepee.config.source import folders_of, stamp_of
 
 
-def test_a_file_that_is_written_anew_or_replaced_has_another_stamp(tmp_path: Path) -> None:
+def test_a_file_that_is_rewritten_or_replaced_has_another_stamp(tmp_path: Path) -> None:
     file, other = tmp_path / "a.json", tmp_path / "b.json"
     assert stamp_of(file) is None
     file.write_text("{}")
@@ -19,7 +19,7 @@ def test_the_folders_of_a_plain_file_are_its_own(tmp_path: Path) -> None:
     assert folders_of(tmp_path / "a.json") == [tmp_path]
 
 
-def test_the_folders_of_every_link_on_the_way_are_looked_at(tmp_path: Path) -> None:
+def test_the_folders_of_every_link_on_the_way_are_watched(tmp_path: Path) -> None:
     """As a Kubernetes volume has it: the file leads through a link that is pointed elsewhere at each change."""
     first, second, home = tmp_path / "..1", tmp_path / "..2", tmp_path / "home"
     for folder in (first, second, home):

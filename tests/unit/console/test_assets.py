@@ -43,7 +43,7 @@ async def test_a_file_is_served_whole_typed_and_for_good(folder: Path, name: str
 
 
 @pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5", "deflate,GZIP"])
-async def test_a_large_file_is_packed_for_whoever_can_unpack_it(folder: Path, accepted: str) -> None:
+async def test_a_large_file_is_compressed_for_browsers_that_accept_it(folder: Path, accepted: str) -> None:
     answered = await ask(Assets(folder), "main.js", accept_encoding=accepted)
     assert answered.headers["content-encoding"] == "gzip"
     assert answered.headers["vary"] == "accept-encoding"
@@ -62,7 +62,7 @@ async def test_a_small_file_is_never_packed(folder: Path) -> None:
     assert "content-encoding" not in (await ask(Assets(folder), "style.css", accept_encoding="gzip")).headers
 
 
-async def test_whoever_has_the_file_is_told_so(folder: Path) -> None:
+async def test_a_browser_that_has_the_file_gets_304(folder: Path) -> None:
     assets = Assets(folder)
     tag = (await ask(assets, "main.js")).headers["etag"]
     again = await ask(assets, "main.js", if_none_match=tag)

@@ -34,7 +34,7 @@ GUARDING = {
 
 
 class FakeApi:
-    """Two routes that tell who came, and one that does whatever the test wants."""
+    """Two routes that return their principal, and a programmable one."""
 
     def __init__(self) -> None:
         self.fails: Callable[[], None] = lambda: None
@@ -97,7 +97,7 @@ def console(tmp_path: Path) -> Console:
 # Who gets where.
 
 
-async def test_every_route_but_the_open_ones_refuses_whoever_is_not_logged_in(console: Console) -> None:
+async def test_every_route_but_the_open_ones_requires_a_login(console: Console) -> None:
     """With nothing, with a wrong cookie, and with a right one that another page made the browser send."""
     right = console.cookie()["cookie"]
     strangers = [{}, {"cookie": "emceepee_8080=x", **OURS}, {"cookie": right, "sec_fetch_site": "same-site"}]
@@ -125,14 +125,14 @@ async def test_a_login_or_a_token_opens_every_route_for_its_principal(console: C
         assert json.loads(answered.body) == {"a": 1}
 
 
-async def test_the_page_sends_whoever_is_not_logged_in_to_the_login(console: Console) -> None:
+async def test_the_page_redirects_to_the_login_without_one(console: Console) -> None:
     for path in ("/", "/waterfall"):
         answered = await console.ask("GET", path)
         assert (answered.status, answered.headers["location"]) == (303, "/console/login")
         assert (await console.ask("GET", path, **console.cookie())).status == 200
 
 
-async def test_whoever_follows_a_link_from_elsewhere_gets_the_page_which_then_asks_for_itself(console: Console) -> None:
+async def test_a_link_from_elsewhere_opens_the_page_which_then_sends_its_own_requests(console: Console) -> None:
     """Their browser keeps the cookie back for such a request, though they may be logged in."""
     answered = await console.ask("GET", "/", sec_fetch_site="cross-site", sec_fetch_mode="navigate")
     assert answered.status == 200
@@ -231,7 +231,7 @@ async def test_only_json_is_taken(console: Console, kind: str) -> None:
         *((EmceepeeError("no", code=code), 404) for code in ErrorCode if code.endswith("NOT_FOUND")),
     ],
 )
-async def test_what_was_meant_for_the_caller_is_told_with_its_code(
+async def test_an_error_for_the_caller_is_returned_with_its_code(
     console: Console, error: EmceepeeError, status: int
 ) -> None:
     console.api.fails = raising(error)
@@ -239,14 +239,16 @@ async def test_what_was_meant_for_the_caller_is_told_with_its_code(
     assert (answered.status, answered.error) == (status, {"code": str(error.code), "message": "no"})
 
 
-async def test_details_are_told_where_there_are_any(console: Console) -> None:
+async def test_details_are_returned_where_there_are_any(console: Console) -> None:
     problem = {"field": "age", "code": "minimum", "message": "too small"}
     console.api.fails = raising(InvalidArguments("no", details={"problems": [problem]}))
     answered = await console.ask("GET", "/console/fails", **console.cookie())
     assert answered.error["details"] == {"problems": [problem]}
 
 
-async def test_a_defect_is_told_blandly_and_logged_in_full(console: Console, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_defect_is_reported_without_details_and_logged_in_full(
+    console: Console, caplog: pytest.LogCaptureFixture
+) -> None:
     console.api.fails = raising(ZeroDivisionError("a secret"))
     with caplog.at_level(logging.ERROR):
         answered = await console.ask("GET", "/console/fails", **console.cookie())
@@ -256,7 +258,7 @@ async def test_a_defect_is_told_blandly_and_logged_in_full(console: Console, cap
 
 
 @pytest.mark.parametrize("error", [CallerLeft(), InvalidArguments("late")])
-async def test_whoever_left_or_has_been_answered_half_is_told_no_more(console: Console, error: Exception) -> None:
+async def test_a_client_that_left_or_has_half_an_answer_gets_no_more(console: Console, error: Exception) -> None:
     console.api.fails, console.api.has_begun = raising(error), True
     answered = await console.ask("GET", "/console/fails", **console.cookie())
     assert (answered.status, answered.body, answered.is_whole) == (200, b"", False)
@@ -316,7 +318,7 @@ async def test_another_replica_gets_no_page_and_no_login(console: Console) -> No
         assert await serve_peer(console, method, path) is None
 
 
-async def test_a_session_that_is_not_here_is_told_to_another_replica_apart_from_other_errors(console: Console) -> None:
+async def test_a_missing_session_is_reported_to_another_replica_apart_from_other_errors(console: Console) -> None:
     def not_here() -> None:
         raise SessionNotHere
 

@@ -21,7 +21,7 @@ FORM = {"content_type": "application/x-www-form-urlencoded; charset=UTF-8", **OU
 
 
 class Moody:
-    """An authorization server's keys that cannot be had, and a token that may not do enough."""
+    """An authorization server whose keys are unavailable, and a token with too few scopes."""
 
     async def principal_of(self, token: str) -> str | Rejection:
         return Rejection(503, "Try again.") if token == "later" else Rejection(403, "It lacks the scope <mcp>.")

@@ -1,4 +1,4 @@
-"""What a person is shown of a server's settings."""
+"""A person's view of a server's settings."""
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.console.server_actions import masked_entry
@@ -28,7 +28,7 @@ def test_a_program_is_shown_without_its_environment_and_the_secrets_among_its_ar
     }
 
 
-def test_what_is_missing_of_any_setting_is_marked_so_that_nobody_saves_it_without() -> None:
+def test_a_missing_part_of_a_setting_is_marked_and_cannot_be_saved() -> None:
     target = HttpTarget(url="https://bob:pw@h.example/mcp")
     shown = masked_entry(BackendSpec(name="web", target=target, description="As in https://ann:pw@wiki.example"))
     assert (shown["url"], shown["description"]) == ("https://***@h.example/mcp", "As in https://***@wiki.example")

@@ -1,4 +1,4 @@
-"""Whose word counts for a session while it moves from one replica to another, and when it is gone."""
+"""Which replica's report counts for a session while it moves from one replica to another, and when it is gone."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ def test_a_session_that_goes_back_and_forth_is_where_it_came_last() -> None:
     assert reporters.reporter_of("s") == A
 
 
-def test_if_the_one_that_came_last_was_wrong_the_other_still_has_it() -> None:
+def test_if_the_latest_reporter_was_wrong_the_other_still_has_it() -> None:
     reporters = SessionReporters()
     reporters.tell(A, "s")
     reporters.tell(B, "s")
@@ -66,7 +66,7 @@ def test_who_leaves_takes_along_what_nobody_else_told_of() -> None:
     assert reporters.reporter_of("moved") == B
 
 
-def test_a_feed_that_begins_anew_removes_what_it_does_not_tell_again() -> None:
+def test_a_feed_that_begins_again_removes_sessions_that_it_does_not_repeat() -> None:
     reporters = SessionReporters()
     for session_id in ("kept", "gone", "moved"):
         reporters.tell(A, session_id)

@@ -1,4 +1,4 @@
-"""What becomes of unanswered requests when a daemon is lost."""
+"""Unanswered requests when a daemon is lost."""
 
 import socket
 import threading
@@ -27,7 +27,7 @@ def test_a_batch_that_was_answered_in_part_does_not_go_on() -> None:
     assert settle_loss({3: BATCH}, None) == Loss([], [3])
 
 
-def test_nothing_goes_on_for_ever() -> None:
+def test_nothing_is_retried_forever() -> None:
     sent = LIST
     for _ in range(MOST_REPEATS):
         assert settle_loss({2: sent}, sent).again == [sent]

@@ -75,7 +75,7 @@ async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let
     assert len(daemon.taken_over) == 1
 
 
-async def test_a_caller_is_told_which_server_a_mistake_disables_until_it_is_fixed(daemon: Daemon) -> None:
+async def test_a_caller_learns_which_server_a_mistake_disables_until_it_is_fixed(daemon: Daemon) -> None:
     daemon.secret.unlink()
     refusal = asyncio.ensure_future(daemon.refusal(daemon.hello()))
     await eventually(lambda: daemon.clock.is_waited_for)

@@ -85,7 +85,7 @@ async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_lo
         {b"cookie": b"emceepee_8080=wrong", **OURS},
         {b"cookie": b"emceepee_8080=", **OURS},
         {b"cookie": b"\xff\xfe", **OURS},
-        {b"authorization": b"Bearer whatever"},
+        {b"authorization": b"Bearer wrong"},
     ],
 )
 async def test_a_cookie_that_proves_nothing_is_ignored_where_no_proof_is_asked_for(given: Given) -> None:

@@ -21,7 +21,7 @@ from support.fakes.clock import FakeClock, settle
 
 
 class Source:
-    """What an issuer publishes; it can be slow or down."""
+    """The keys of an issuer, which can be slow or down."""
 
     def __init__(self, clock: FakeClock, *names: str) -> None:
         self.clock, self.names = clock, names
@@ -91,7 +91,7 @@ async def _is_unknown(keys: IssuerKeys, key_id: str) -> bool:
     return True
 
 
-async def test_old_keys_are_used_while_new_ones_are_fetched_but_not_for_ever(
+async def test_old_keys_are_used_while_new_ones_are_fetched_but_not_forever(
     source: Source, keys: IssuerKeys, clock: FakeClock
 ) -> None:
     await keys.find("a")

@@ -71,9 +71,7 @@ async def test_a_code_lets_in_once_and_another_is_made_for_the_next_browser(
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-async def test_a_code_waits_for_whoever_comes_late_but_not_beside_a_newer_one(
-    store: FailingStore, *, has_store: bool
-) -> None:
+async def test_a_code_waits_for_a_late_user_but_not_beside_a_newer_one(store: FailingStore, *, has_store: bool) -> None:
     process = Process(store if has_store else None)
     older, bobs, newer = [await process.invite(principal) for principal in ("ada", "bob", "ada")]
     process.clock.jump(7 * 86_400)
@@ -161,7 +159,7 @@ async def test_a_code_is_no_login(store: FailingStore) -> None:
     assert ended == []
 
 
-async def test_whoever_logs_in_at_one_process_is_logged_in_at_the_other_at_once(store: FailingStore) -> None:
+async def test_a_login_at_one_process_is_valid_at_the_other_at_once(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     await there.logins.reload()
     secret = here.logins.begin("ada")

@@ -66,7 +66,7 @@ def test_the_port_is_in_the_name_of_the_cookie(host: bytes, name: str) -> None:
     assert cookie_name({b"host": host}) == name
 
 
-def test_only_cookies_of_that_name_are_looked_at() -> None:
+def test_only_cookies_of_that_name_are_read() -> None:
     sent = b"emceepee_8081=other; theme=dark;emceepee_8080=one ; emceepee_8080=two; emceepee_8080; =; x"
     assert cookies({b"host": b"localhost:8080", b"cookie": sent}) == ["one", "two", ""]
     assert cookies({b"host": b"localhost:8080"}) == []

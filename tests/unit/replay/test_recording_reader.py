@@ -15,7 +15,7 @@ from emceepee.replay.recording_reader import BadRecording, parse_recording, read
 from support.recordings import HEADER, OPENED, call, lines, notice, question, recording, result
 
 
-def test_a_request_has_what_was_said_meanwhile_and_how_long_it_took() -> None:
+def test_a_request_has_the_messages_during_it_and_its_duration() -> None:
     found = recording(
         call(1, 1.0, "dig"),
         notice(1, 1.5, "progress", progress=1),
@@ -170,6 +170,6 @@ _ENTRIES = st.dictionaries(
 
 
 @given(st.lists(_ENTRIES, max_size=8))
-def test_whatever_is_in_a_file_it_is_read_or_refused(entries: list[dict[str, Any]]) -> None:
+def test_any_file_is_read_or_refused(entries: list[dict[str, Any]]) -> None:
     with suppress(BadRecording):
         parse_recording([json.dumps(entry).encode() for entry in (HEADER, OPENED, *entries)])

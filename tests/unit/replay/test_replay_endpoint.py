@@ -31,7 +31,7 @@ LOGS = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}
 
 
 def methods(request: AsgiRequest) -> list[str]:
-    """What came as a stream, up to the answer."""
+    """The messages of a stream, up to the answer."""
     return [event.message.get("method", "answer") for event in request.events if event.message is not None]
 
 
@@ -112,7 +112,7 @@ async def test_what_follows_a_call_comes_on_the_stream_that_belongs_to_none() ->
         assert elsewhere.events == []
 
 
-async def test_without_sessions_changes_come_to_those_who_listen_for_them() -> None:
+async def test_without_sessions_changes_reach_listeners() -> None:
     async with a_replay_endpoint(BUY) as endpoint:
         client, other = HttpReplayClient(endpoint, is_modern=True), HttpReplayClient(endpoint, is_modern=True)
         wish = {"notifications": {"toolsListChanged": True}}

@@ -69,7 +69,7 @@ async def test_who_asks_for_no_progress_and_no_log_gets_none() -> None:
     assert new.methods() == ["notifications/message"]
 
 
-async def test_changes_go_to_whoever_listens_for_them() -> None:
+async def test_changes_go_to_listeners() -> None:
     client = ReplayClient(DIG, is_modern=True)
     listening = client.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     await client.settle()
@@ -218,7 +218,7 @@ async def test_each_conversation_has_an_order_of_its_own() -> None:
     assert texts == ["one", "one", "two"]
 
 
-async def test_a_new_handshake_begins_anew() -> None:
+async def test_a_new_handshake_starts_the_replay_again() -> None:
     played = recording(call(1, 0, "n"), result(1, 0, "one"), call(2, 0, "n"), result(2, 0, "two"))
     client = ReplayClient(played, is_modern=False)
     texts = []

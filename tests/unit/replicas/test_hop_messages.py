@@ -1,4 +1,4 @@
-"""What goes over a hop, and what does not."""
+"""Headers and messages that cross a hop, and others that do not."""
 
 import pytest
 
@@ -100,7 +100,7 @@ def test_no_more_rides_on_a_request_than_fits() -> None:
     assert repr(unsettled) == "<UnreportedResponses open=0 written=0 read=0 unread=1>"
 
 
-def test_of_a_response_that_was_read_nothing_else_is_told() -> None:
+def test_a_read_response_is_reported_by_nothing_else() -> None:
     unsettled = UnreportedResponses()
     unsettled.expect(1)
     assert unsettled.mark_written(1)

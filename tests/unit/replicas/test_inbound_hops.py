@@ -1,4 +1,4 @@
-"""What a holder keeps for responses that were passed back by another replica, and when it is told of their end."""
+"""A holder's responses for another replica, and the reports of their end."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
 
 
 class Holder:
-    """Serves hops; whatever was not read is told by its number."""
+    """Serves hops; an unread response is reported by its number."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -132,7 +132,7 @@ async def test_a_sender_that_was_only_paused_goes_on_with_the_connections_that_i
     assert repr(holder.hops) == "<InboundHops []>"
 
 
-def test_a_sender_whose_lease_has_lapsed_is_gone_whatever_its_connections_say(holder: Holder) -> None:
+def test_a_sender_whose_lease_has_lapsed_is_gone_despite_open_connections(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.serve(1)
     holder.serve(2, instance=BEN, slot=2)
@@ -161,8 +161,8 @@ class WatchedConnection(OpenConnection):
         self.aborts += 1
 
 
-def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_for_ever(holder: Holder) -> None:
-    """The store was away, and its lease had lapsed for a moment: its connection ends instead of a response."""
+def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_forever(holder: Holder) -> None:
+    """The store was unavailable, and its lease had briefly lapsed: its connection ends instead of a response."""
     below = WatchedConnection()
     holder.hops.join(hop(1))
     exchange = holder.hops.begin(hop(1), below)

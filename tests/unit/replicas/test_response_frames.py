@@ -1,4 +1,4 @@
-"""A body in frames: whatever is changed, moved, left out, or added on the way is noticed before it is used."""
+"""A body in frames: any change, move, omission, or addition on the way is noticed before it is used."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was signed is good once, for one replica, for a while; and nothing of it can be changed."""
+"""A signature is valid once, for one replica, for a while; and no signed part can be changed."""
 
 from dataclasses import replace
 
@@ -138,7 +138,7 @@ def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
 HEAD = b"200\r\ncontent-type: application/json\r\n"
 
 
-def test_a_response_proves_what_it_says_and_to_which_request() -> None:
+def test_a_response_proves_its_content_and_its_request() -> None:
     hop = Hop(ADA, SigningReplica(1, 7), b"a", 4, NOTHING_TO_REPORT)
     proof = Signer(KEY, "a").proof(4)
     written = Verifier(KEY).proof(hop).of_content(b"whole", HEAD, b"{}")

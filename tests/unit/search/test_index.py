@@ -163,7 +163,7 @@ def test_no_entry_and_no_query_breaks_the_index(
 
 
 @given(st.text(min_size=3, max_size=12, alphabet=st.characters(categories=["Ll", "Nd"])))
-def test_whatever_its_letters_an_entry_is_found_by_its_own_name(name: str) -> None:
+def test_an_entry_in_any_script_is_found_by_its_own_name(name: str) -> None:
     index = SearchIndex()
     put(index, tool(name), tool("zzzz zzz"))
     assert name in found(index, name)

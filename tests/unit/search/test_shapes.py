@@ -33,7 +33,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_a_shape_is_one_short_line_whatever_the_result(value: Any) -> None:
+def test_a_shape_is_one_short_line_for_any_result(value: Any) -> None:
     shape = shape_of_result({"structuredContent": value})
     assert shape is None or (len(shape) <= LONGEST_SHAPE and shape.isprintable())
 

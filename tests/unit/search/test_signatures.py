@@ -39,7 +39,7 @@ def test_a_schema_that_is_none_has_no_arguments() -> None:
         assert signature(a_tool(properties, required)) == "github.create_issue()"
 
 
-def test_of_very_many_arguments_only_the_first_are_looked_at() -> None:
+def test_of_very_many_arguments_only_the_first_are_read() -> None:
     many: dict[str, object] = {f"a{number}": {} for number in range(MOST_LOOKED_AT + 1)}
     assert signature(a_tool(many, [f"a{MOST_LOOKED_AT - 1}"])).startswith(
         f"github.create_issue(a{MOST_LOOKED_AT - 1}, a0?"

@@ -8,7 +8,7 @@ def test_what_moves_a_cursor_or_hides_is_not_passed_on() -> None:
     assert one_line("a\x1b[2Jb\u202ec\u200bd\ne\t f", 50) == "a [2Jb c d e f"
 
 
-def test_a_description_is_told_by_its_first_sentence() -> None:
+def test_a_description_is_cut_to_its_first_sentence() -> None:
     assert first_sentence("Create an issue. Needs a token.\n\nArgs: x") == "Create an issue."
     assert first_sentence("\n  Read v1.2 files\n\nMore") == "Read v1.2 files"
     assert first_sentence("") == ""

@@ -51,7 +51,7 @@ def test_a_header_that_routes_may_come_only_once(twice: str) -> None:
     assert repeated_header([(twice, "a"), (twice, "a")]) == twice
 
 
-def test_an_unknown_version_is_answered_with_those_that_are_known() -> None:
+def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
     assert unsupported_version("2026-07-28") is None
     unknown = unsupported_version("2031-01-01")
     assert unknown is not None

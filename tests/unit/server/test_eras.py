@@ -19,7 +19,7 @@ ENVELOPE: JsonObject = {
 
 
 class Ears:
-    """What was sent to the caller."""
+    """The messages that were sent to the caller."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []
@@ -142,7 +142,7 @@ def test_a_handshake_result_is_left_as_it_is() -> None:
     assert HandshakeEra(ProtocolMethods(), feed()).complete(result) is result
 
 
-def test_a_bad_call_is_told_and_a_defect_is_not() -> None:
+def test_a_bad_call_is_explained_and_a_defect_is_not() -> None:
     told = error_for(request("tools/call", 3), BadCall("Unknown tool 'x'"))
     assert told == {"jsonrpc": "2.0", "id": 3, "error": {"code": -32602, "message": "Unknown tool 'x'"}}
     hidden = error_for(request("tools/list", 3), ZeroDivisionError("a secret detail"))

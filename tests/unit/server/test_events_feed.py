@@ -1,4 +1,4 @@
-"""Subscribers of emceepee://events hear that something happened, once a moment, until they leave."""
+"""Subscribers of emceepee://events learn of new events at most once per interval, until they leave."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ NEWS = resource_updated("emceepee://events")
 
 
 def a_feed(activity: Activity) -> EventsFeed:
-    """Of a session of which nothing else is looked at."""
+    """An event of a session that is otherwise unused."""
     return EventsFeed(cast(Session, SimpleNamespace(activity=activity)), NO_CHANNEL.send)
 
 
@@ -72,7 +72,7 @@ async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
     assert heard == [NEWS]
 
 
-async def test_a_subscriber_that_leaves_before_the_news_are_told_hears_nothing() -> None:
+async def test_a_subscriber_that_leaves_before_the_notification_receives_nothing() -> None:
     activity = an_activity()
     feed = a_feed(activity)
     heard: list[ListChange] = []

@@ -34,7 +34,7 @@ def test_only_tools_that_there_are_are_named() -> None:
     assert named <= set(CATALOGUE)
 
 
-def test_without_servers_it_is_said_that_there_are_none() -> None:
+def test_without_servers_the_instructions_say_so() -> None:
     assert instructions([]) == f"{how_to(Surface.FULL)}\nNo server is configured yet."
 
 

@@ -45,7 +45,7 @@ class Source:
 
 
 class Channel:
-    """What its caller hears."""
+    """Return the messages that its caller receives."""
 
     is_gone = False
 
@@ -57,12 +57,12 @@ class Channel:
 
 
 def a_listener() -> tuple[RequestContext, list[JsonObject]]:
-    """A request, and what is told to its caller."""
+    """A request, and the messages to its caller."""
     channel = Channel()
     return RequestContext(Request(7, LISTEN, None), channel=channel), channel.heard
 
 
-async def test_it_is_told_what_it_will_hear_of_and_then_hears_of_that_alone() -> None:
+async def test_it_receives_the_list_of_its_subscriptions_and_then_only_these() -> None:
     source = Source()
     context, heard = a_listener()
     wanted = msgspec.convert({"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}, Wanted)
@@ -85,7 +85,7 @@ async def test_it_is_told_what_it_will_hear_of_and_then_hears_of_that_alone() ->
 
 
 async def test_it_is_promised_nothing_that_never_happens() -> None:
-    """A list that never changes, and a resource that there is not, are left out of what is acknowledged."""
+    """The acknowledgment omits a list that never changes and an unknown resource."""
     wishes = {"toolsListChanged": False, "resourcesListChanged": True, "resourceSubscriptions": ["file:///no", "a://c"]}
     context, heard = a_listener()
     stream = asyncio.ensure_future(listen(Source(), msgspec.convert(wishes, Wanted), context))

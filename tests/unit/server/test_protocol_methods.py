@@ -31,7 +31,7 @@ EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake",
 
 
 async def hello(protocol: ProtocolMethods) -> tuple[Era, JsonObject]:
-    """A handshake caller, and what it was told at the start."""
+    """A handshake caller, and the instructions that it got."""
     peer = HandshakeEra(protocol, EventsFeed(None, NO_CHANNEL.send))
     return peer, await peer.serve(RequestContext(Request(1, "initialize", HELLO)))
 
@@ -48,7 +48,7 @@ async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, Js
     return {tool["name"]: tool for tool in result["tools"]}
 
 
-async def test_both_eras_are_told_of_the_configured_servers_at_the_start() -> None:
+async def test_both_eras_learn_the_configured_servers_at_the_start() -> None:
     spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
     protocol = ProtocolMethods(servers=[spec])
     _, told = await hello(protocol)
@@ -61,7 +61,7 @@ METHODS_OF = {"tools": ["tools/list"], "resources": ["resources/list", "resource
 
 
 @EACH_ERA
-async def test_every_capability_that_callers_are_told_of_is_served(is_modern: bool) -> None:
+async def test_every_declared_capability_is_served(is_modern: bool) -> None:
     protocol = ProtocolMethods()
     if is_modern:
         told = await ModernEra(protocol).serve(RequestContext(Request(1, "server/discover", {"_meta": ENVELOPE})))
@@ -84,7 +84,7 @@ async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern:
 
 
 async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() -> None:
-    """Those of 2026-07-28 over HTTP: for all others the connection is the session."""
+    """The tools for 2026-07-28 over HTTP: for all other callers the connection is the session."""
     shown = await listed(is_modern=True)
     assert {name for name, tool in shown.items() if "session" not in tool["inputSchema"]["properties"]} == {
         "open_session"

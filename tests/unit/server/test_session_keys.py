@@ -59,14 +59,12 @@ def test_a_name_is_the_principals_own_and_may_not_be_endless() -> None:
         (CallerIdentity("ada", is_proven=True, is_page=True), True),
     ],
 )
-def test_whoever_is_proven_or_speaks_to_us_directly_has_a_session_without_a_name(
-    identity: CallerIdentity, has_one: bool
-) -> None:
+def test_an_authenticated_or_direct_caller_has_a_default_session(identity: CallerIdentity, has_one: bool) -> None:
     key = SessionKey(identity.principal, KeyKind.DEFAULT, "agent") if has_one else None
     assert default("agent", identity) == key
 
 
-def test_each_program_of_each_principal_has_its_own_in_whatever_version() -> None:
+def test_each_program_of_each_principal_has_its_own_in_any_version() -> None:
     newer = {"_meta": {CLIENT_INFO_META_KEY: {"name": "agent", "version": "2"}}}
     assert default_key(CallerIdentity(), newer) == default("agent")
     others = [default("Agent"), default("agent "), default(""), default("agent", CallerIdentity("ada", is_proven=True))]

@@ -1,4 +1,4 @@
-"""What each event means for a call, wherever it stands, and that whatever comes together has exactly one outcome."""
+"""The meaning of each event for a call in each state: any combination of events has exactly one outcome."""
 
 from itertools import product
 
@@ -169,7 +169,7 @@ def test_a_call_whose_server_is_gone_fails_at_once_and_is_not_waited_for(event: 
 
 
 @pytest.mark.parametrize("event", CANCELS)
-def test_whoever_waits_is_released_when_the_call_is_cancelled(event: CallEvent) -> None:
+def test_a_waiting_caller_is_released_when_the_call_is_cancelled(event: CallEvent) -> None:
     state, effects = step(WAITING, event)
     assert (state.stage, effects[0]) == (S.CANCELLED, E.RELEASE_WAITER)
     assert (E.CANCEL_RUNNER in effects) is (event is not B.RUNNER_CANCELLED)

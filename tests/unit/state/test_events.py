@@ -42,7 +42,7 @@ def test_an_empty_box_has_no_news_and_no_last_event() -> None:
     assert (a_box().has_news, a_box().last_id, take(a_box())) == (False, None, Delivery([]))
 
 
-def test_what_came_after_a_known_event_can_be_had_again() -> None:
+def test_events_after_a_known_event_can_be_read_again() -> None:
     box = a_box(4)
     take(box)
     assert ids(take(box, after="e1")) == ["e2", "e3"]
@@ -109,7 +109,7 @@ def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
     assert (box.take_warning(), box.take_warning()) == (True, False)
 
 
-def test_the_fullest_box_gives_way_when_all_together_hold_too_much() -> None:
+def test_the_fullest_box_is_trimmed_when_all_together_hold_too_much() -> None:
     budget = EventBudget(25)
     small, large = a_box(8), a_box(17)
     budget.join(small)
@@ -151,7 +151,7 @@ def test_a_box_is_bounded_in_bytes_too_and_counts_what_nobody_saw() -> None:
     assert (len(box), box.bytes) == (0, 0)
 
 
-def test_all_boxes_together_are_bounded_in_bytes_and_the_largest_gives_way() -> None:
+def test_all_boxes_together_are_bounded_in_bytes_and_the_largest_is_trimmed() -> None:
     budget, small, big = EventBudget(100, 1000), a_box(), a_box()
     for box in (small, big):
         budget.join(box)
@@ -242,7 +242,7 @@ def test_what_was_let_go_while_its_reply_was_on_its_way_is_counted_as_lost() -> 
     assert take(box) == Delivery([an_event(1)], dropped=1)
 
 
-def test_a_number_of_lost_events_that_nobody_read_is_told_again() -> None:
+def test_an_unread_number_of_lost_events_is_delivered_again() -> None:
     box = a_box(1, most=5)
     box.evict()
     lost = box.deliver(box.undelivered(), 0)
@@ -260,7 +260,7 @@ class Kept:
 
 
 class OutboxAgainstAModel(RuleBasedStateMachine):
-    """Whatever is done in whatever order, the box does what a plain list with flags would do."""
+    """For any operations in any order, the box behaves as a plain list with flags."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ TEXT: dict[str, Any] = {"type": "string", "minLength": 2, "maxLength": 4}
 
 
 def problems(rule: Any, value: Any) -> list[str]:
-    """What is wrong with `value` in a form with the one field `it`, in words."""
+    """Return the problem of `value` in a form with the one field `it`, as a sentence."""
     content, found = fill_in({"it": value}, {"type": "object", "properties": {"it": rule}})
     assert content == {"it": value}
     return words_of(found)
@@ -181,7 +181,7 @@ def test_every_wrong_field_is_named_at_once() -> None:
     ],
 )
 def test_a_problem_says_by_a_code_which_rule_was_broken(rule: dict[str, Any], value: Any, code: str) -> None:
-    """A program that shows the form need not take a sentence apart, whatever the field is called."""
+    """A program that shows the form need not parse a sentence, for any name of the field."""
     name = "a: strange; name"
     [problem] = fill_in({name: value}, {"properties": {name: rule}})[1]
     assert (problem.field, problem.code) == (name, code)
@@ -276,7 +276,7 @@ def test_a_default_that_nobody_touched_is_not_checked() -> None:
     assert fill_in({}, {"properties": {"n": {"type": "integer", "default": "none"}}}) == ({"n": "none"}, [])
 
 
-def test_of_many_problems_the_first_are_told_and_in_few_words() -> None:
+def test_of_many_problems_the_first_are_reported_and_in_few_words() -> None:
     fields = {f"field{n}": {"type": "string"} for n in range(1000)}
     _, found = fill_in({f"field{n}": 1 for n in range(1000)}, {"properties": fields})
     assert len(found) == 21
@@ -327,9 +327,7 @@ RULES = st.dictionaries(st.sampled_from(KEYS), JSON | KINDS, max_size=6)
 
 @settings(deadline=None, database=None, max_examples=300)
 @given(rule=RULES, value=JSON, required=JSON)
-def test_whatever_a_backend_asks_and_a_caller_answers_the_check_comes_to_an_end(
-    rule: dict[str, Any], value: Any, required: Any
-) -> None:
+def test_the_check_terminates_for_any_question_and_any_answer(rule: dict[str, Any], value: Any, required: Any) -> None:
     content, found = fill_in({"it": value}, {"properties": {"it": rule, "other": rule}, "required": required})
     assert "it" in content
     assert all(isinstance(problem, Problem) for problem in found)

@@ -1,4 +1,4 @@
-"""What a process knows of its own lease, by the time alone."""
+"""A process's knowledge of its own lease, by the time alone."""
 
 import pytest
 

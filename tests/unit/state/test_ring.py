@@ -20,7 +20,7 @@ def test_the_newest_are_kept_and_the_others_counted(capacity: int, items: list[i
     assert ring.take_dropped() == len(items) - len(kept)
 
 
-def test_what_was_dropped_is_told_once() -> None:
+def test_dropped_entries_are_reported_once() -> None:
     ring = a_ring(2, [1, 2, 3])
     assert [ring.take_dropped(), ring.take_dropped()] == [1, 0]
 
@@ -49,7 +49,7 @@ def test_the_last_ones_come_in_order_and_none_means_none() -> None:
 
 
 @given(st.integers(min_value=1, max_value=5), st.lists(st.lists(st.integers(), max_size=8)))
-def test_whoever_keeps_up_with_a_tail_sees_everything_that_is_kept_once(
+def test_a_reader_that_keeps_up_with_a_tail_sees_every_stored_entry_once(
     capacity: int, batches: list[list[int]]
 ) -> None:
     tail: Tail[int] = Tail(capacity)

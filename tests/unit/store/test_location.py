@@ -36,7 +36,7 @@ def test_redis_is_a_url_and_the_key_that_all_replicas_need() -> None:
     assert parse_location("memory", {}).is_memory
 
 
-def test_a_url_with_a_slip_is_told_without_its_password() -> None:
+def test_a_url_with_a_mistake_is_reported_without_its_password() -> None:
     for text in ("redis//:s3cret@host", "postgres://anna:s3cret@host", "redis://:s3cret@host?no=1"):
         with pytest.raises(BadLocation) as caught:
             parse_location(text, {})

@@ -109,7 +109,7 @@ async def test_a_locked_keyring_is_trouble_of_the_store_and_nothing_is_changed(
     assert await place.secret(WHO, NAME) is not None
 
 
-async def test_one_that_does_not_answer_blocks_neither_the_loop_nor_anybody_for_ever(
+async def test_one_that_does_not_answer_blocks_neither_the_loop_nor_anybody_forever(
     texts: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, unlocked = FakeClock(), threading.Event()
@@ -139,7 +139,7 @@ async def test_one_that_does_not_answer_blocks_neither_the_loop_nor_anybody_for_
     await eventually(answers)
 
 
-def test_without_a_keyring_that_is_said_with_a_way_out(texts: MemoryKeyring) -> None:
+def test_a_missing_keyring_is_reported_with_the_next_step(texts: MemoryKeyring) -> None:
     check_keyring()
     keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]  # the package does not say
     with pytest.raises(NoKeyring, match="leave --secrets out"):

@@ -1,4 +1,4 @@
-"""Secrets at rest, and where their key comes from."""
+"""Stored secrets, and the source of their key."""
 
 import base64
 import os
@@ -88,7 +88,7 @@ def test_the_way_to_make_a_key_that_the_error_tells_works(tmp_path: Path) -> Non
     assert StateKey(tmp_path / "state.db", made).load() is not None
 
 
-def test_another_key_than_that_of_the_secrets_is_told_by_its_place(tmp_path: Path) -> None:
+def test_a_wrong_key_is_reported_with_its_place(tmp_path: Path) -> None:
     expected = SecretBox(os.urandom(KEY_BYTES)).check_value
     with pytest.raises(StoreUnusable, match="another key than that in the variable EMCEEPEE_STATE_KEY") as refused:
         StateKey(tmp_path / "state.db", TEXT).verify(expected)

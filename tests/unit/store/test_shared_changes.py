@@ -1,4 +1,4 @@
-"""What one process changes for all, the others notice: at once if they are told, within a second if not."""
+"""One process's changes reach the others: at once with a notification, within a second without."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ LOGIN = StoredLogin(b"digest", "local", datetime(2100, 1, 1, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-async def test_a_change_is_noticed_at_once_if_it_is_told_and_else_with_the_next_look(is_told: bool) -> None:
+async def test_a_change_is_noticed_at_once_with_a_notification_and_else_at_the_next_poll(is_told: bool) -> None:
     clock, store = FakeClock(), MemoryStore(is_durable=True)
     other, seen = store.another_process(), []
 

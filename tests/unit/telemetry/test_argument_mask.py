@@ -1,4 +1,4 @@
-"""What is seen of a program's arguments, wherever they are shown."""
+"""The visible parts of a program's arguments, wherever they are shown."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_arguments_that_are_no_secrets_are_shown(args: list[str], tmp_path: Path
     ],
     ids=lambda word: word[:14],
 )
-def test_a_long_argument_is_masked_in_a_moment(word: str) -> None:
+def test_a_long_argument_is_masked_quickly(word: str) -> None:
     began = process_time()
     masked_arguments(["--header", word, "-p", word, word])
     assert process_time() - began < 2

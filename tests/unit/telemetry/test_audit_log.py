@@ -97,7 +97,7 @@ async def test_a_file_that_is_moved_away_is_followed_by_a_new_one(tmp_path: Path
     audited.log.close()
 
 
-async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
     monkeypatch.setattr(audit_log, "tell_operator", told.append)
     audited = Audited(Path("/dev/full"))

@@ -25,7 +25,7 @@ def names(journal: Journal, revision: int = 0) -> list[str]:
     return [span.name for span in journal.since(revision)]
 
 
-def test_the_oldest_of_all_goes_whosever_it_is() -> None:
+def test_the_oldest_of_all_is_evicted_in_any_session() -> None:
     room = SpanBudget(3)
     one, two = a_journal(room), a_journal(room)
     begin(one, "a")
@@ -53,7 +53,7 @@ def test_a_closed_session_leaves_its_room_to_others() -> None:
     assert (names(two), len(room)) == (["b", "c"], 2)
 
 
-def test_only_what_is_different_is_told_again() -> None:
+def test_only_changed_spans_are_sent_again() -> None:
     journal = a_journal(SpanBudget(10))
     first, _ = begin(journal, "a"), begin(journal, "b")
     seen = journal.revision
@@ -81,7 +81,7 @@ def test_ids_are_given_once_and_found_again() -> None:
 
 
 def test_room_and_journals_always_agree() -> None:
-    """Whatever is begun and closed, in whatever order."""
+    """For spans that begin and end in any order."""
     choose = random.Random(7)
     room = SpanBudget(20)
     journals = [a_journal(room, most=choose.randint(1, 12)) for _ in range(5)]
@@ -139,7 +139,7 @@ def test_of_an_address_with_an_endless_password_nothing_of_it_is_kept() -> None:
 
 
 class Noting(SpanObserver, SpanWatch):
-    """Notes what it is told, and fails when it is told what it does not want to know."""
+    """Records its notifications, and fails on an unexpected one."""
 
     def __init__(self, fails_at: str = "") -> None:
         self.notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Whoever chooses names cannot choose how many label values there are, how long they are, or what is in them."""
+"""Others choose names, but not the number, length, or characters of label values."""
 
 import string
 

@@ -93,7 +93,9 @@ def read_all(pipe: Pipe, count: int) -> tuple[int, int]:
     return kept, counted
 
 
-def test_a_failure_is_told_once_and_the_lost_lines_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_once_and_the_lost_lines_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, failures = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY), list[str]()
     is_full = True
     write = os.write

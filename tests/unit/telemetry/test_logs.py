@@ -59,7 +59,7 @@ def test_a_json_line_has_level_event_timestamp_and_data(file: Path) -> None:
     }
 
 
-def test_a_json_line_is_one_line_whatever_is_in_it(file: Path) -> None:
+def test_a_json_line_is_one_line_for_any_content(file: Path) -> None:
     configure(style="json", file=file)
     EventLog("x").info("odd", text="a\nb\u2028c\ud800", thing=Path("/tmp"), number=float("inf"))
     [line] = written(file).splitlines()

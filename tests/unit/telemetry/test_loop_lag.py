@@ -1,10 +1,10 @@
-"""The worst delay of the event loop is told for a while, and then forgotten."""
+"""The worst delay of the event loop is reported for a while, and then forgotten."""
 
 from emceepee.telemetry.loop_lag import PERIOD_SECONDS, WINDOW_SECONDS, LoopLag
 from support.fakes.clock import FakeClock
 
 
-async def test_the_worst_delay_is_told_and_forgotten_after_two_windows() -> None:
+async def test_the_worst_delay_is_reported_and_forgotten_after_two_windows() -> None:
     clock = FakeClock()
     lag = LoopLag(clock)
     lag.start()

@@ -139,7 +139,7 @@ def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> 
     ],
 )
 def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown: str) -> None:
-    """Also if the sign that it has a password stands behind all that is looked at."""
+    """Even if the mark of its password comes after the scanned part."""
     assert public_start(text, 20) == shown
 
 

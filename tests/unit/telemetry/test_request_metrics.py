@@ -88,7 +88,7 @@ def test_what_callers_make_up_takes_no_room() -> None:
     assert set(requests.series(OTHER)) == {OTHER}
 
 
-def test_calls_of_tools_that_there_are_not_are_counted_together() -> None:
+def test_calls_of_unknown_tools_are_counted_together() -> None:
     requests = Requests()
     for number in range(1000):
         requests.end(f"tool-{number}", None, SpanKind.UNKNOWN_TOOL, is_error=True)

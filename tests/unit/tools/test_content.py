@@ -41,7 +41,7 @@ def test_images_and_sound_are_blocks_and_their_bytes_a_size_in_the_json() -> Non
     ]
 
 
-def test_a_prompts_messages_are_blocks_of_whatever_type() -> None:
+def test_a_prompts_messages_are_blocks_of_any_type() -> None:
     text = {"type": "text", "text": "Look:"}
     image = {"type": "image", "data": PIXELS, "mimeType": "image/png"}
     inside = {"type": "resource", "resource": {"uri": "a:b", "blob": PIXELS}}

@@ -53,7 +53,9 @@ NAMES = st.sets(st.sampled_from("abcdefghijklmnop"), max_size=16)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=12), st.integers(min_value=1, max_value=5))
-def test_what_stays_is_shown_once_whatever_comes_and_goes_between_pages(lists: list[set[str]], limit: int) -> None:
+def test_a_permanent_entry_is_shown_once_while_others_come_and_go_between_pages(
+    lists: list[set[str]], limit: int
+) -> None:
     stays = set.intersection(*lists)
     seen, cursor = list[str](), None
     for names in lists + [lists[-1]] * 20:

@@ -1,4 +1,4 @@
-"""What becomes of a request."""
+"""The ends of a request."""
 
 import asyncio
 

@@ -28,12 +28,12 @@ CLEAN_JSON = st.recursive(
 
 
 @given(CLEAN_JSON)
-def test_whatever_is_written_is_read_back_the_same(value: object) -> None:
+def test_every_written_value_is_read_back_the_same(value: object) -> None:
     assert decode(encode(value)) == value
 
 
 @given(st.recursive(SCALARS | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_whatever_is_written_is_text_that_a_strict_reader_takes(value: object) -> None:
+def test_every_written_value_is_text_that_a_strict_reader_accepts(value: object) -> None:
     json.loads(encode(value).decode("utf-8", "strict"), parse_constant=pytest.fail)
 
 
@@ -98,7 +98,7 @@ def _depth(value: object) -> int:
 
 
 @given(CLEAN_JSON, st.integers(min_value=0, max_value=220))
-def test_depth_is_counted_as_it_is_whatever_stands_beside_it(beside: object, depth: int) -> None:
+def test_depth_is_counted_correctly_beside_any_other_values(beside: object, depth: int) -> None:
     deep: object = beside
     for level in range(depth):
         deep = [beside, deep, "]"] if level % 2 else {"{": deep, "b": beside}
@@ -208,5 +208,5 @@ def test_one_odd_value_does_not_make_a_large_message_many_times_as_slow(odd: byt
         (rb"\uD800\n\uDFFF\"", f'{REPLACEMENT}\n{REPLACEMENT}"'),
     ],
 )
-def test_surrogates_are_told_from_backslashes_and_pairs(text: bytes, read: str) -> None:
+def test_surrogates_are_distinguished_from_backslashes_and_pairs(text: bytes, read: str) -> None:
     assert decode(b'["' + text + b'"]') == [read]

@@ -38,7 +38,7 @@ def message(**parts: Any) -> JsonObject:
         (message(id=1, method=None, result=None), Response(1, message(id=1, method=None, result=None))),
     ],
 )
-def test_a_message_is_told_by_its_parts(value: JsonObject, meaning: object) -> None:
+def test_a_message_is_classified_by_its_parts(value: JsonObject, meaning: object) -> None:
     assert classify(value) == meaning
 
 
@@ -132,7 +132,7 @@ def test_a_progress_token_is_a_text_or_a_whole_number(params: JsonObject | None,
         (["timeout"], False),
     ],
 )
-def test_whether_a_client_only_stopped_waiting_is_told_by_its_reason(reason: Any, is_timeout: bool) -> None:
+def test_the_reason_shows_whether_a_client_only_stopped_waiting(reason: Any, is_timeout: bool) -> None:
     assert is_client_timeout(Notification("notifications/cancelled", {"requestId": 1, "reason": reason})) is is_timeout
 
 

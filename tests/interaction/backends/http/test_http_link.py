@@ -31,7 +31,7 @@ NOBODY = ScriptedListener()
 MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"}
 
 
-# What is said.
+# Answers.
 
 
 async def test_every_request_says_who_asks_and_what_was_agreed(dialer: WatchedDialer, server: RawServer) -> None:
@@ -324,7 +324,7 @@ async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: Watc
         await peer.gone()
 
 
-async def test_a_push_stream_with_an_event_without_end_is_closed_and_opened_anew(
+async def test_a_push_stream_with_an_endless_event_is_closed_and_reopened(
     dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     opening = dialing(dialer, server.url)
@@ -409,7 +409,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
         assert [(await failure_of(call)).failure for call in (busy, connecting)] == [LinkFailure.CLOSED] * 2
 
 
-async def test_a_call_that_is_cancelled_closes_its_connection_and_the_server_is_told(
+async def test_a_cancelled_call_closes_its_connection_and_notifies_the_server(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):

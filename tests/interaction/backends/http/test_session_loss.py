@@ -1,4 +1,4 @@
-"""What counts as a lost session, and whose answer an answer is: on the wire, byte by byte."""
+"""Answers that count as a lost session, and their owners: on the wire, byte by byte."""
 
 import asyncio
 import json

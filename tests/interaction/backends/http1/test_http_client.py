@@ -1,4 +1,4 @@
-"""What goes over the wire, and what becomes of it, with a server that the test plays itself."""
+"""The bytes on the wire, and their effects, with a server that the test plays itself."""
 
 import asyncio
 import ssl
@@ -36,7 +36,7 @@ def post(
 
 
 async def exchanged(client: HttpClient, server: RawServer, *answer_headers: str) -> None:
-    """One request and its answer, on a new connection or the one that is idle."""
+    """One request and its answer, on a new or an idle connection."""
     asking = post(client)
     peer = server.accepted[-1] if client._connections._idle else await server.peer()
     await peer.request()
@@ -44,7 +44,7 @@ async def exchanged(client: HttpClient, server: RawServer, *answer_headers: str)
     await asking
 
 
-# What is sent.
+# Requests.
 
 
 async def test_a_request_says_what_it_must_and_no_more(client: HttpClient, server: RawServer) -> None:
@@ -228,7 +228,7 @@ async def test_if_nobody_listens_nothing_was_sent(pool: ConnectionPool) -> None:
         await post(HttpClient(pool, url, {}))
 
 
-async def test_a_reset_in_the_middle_is_told_as_such(client: HttpClient, server: RawServer) -> None:
+async def test_a_reset_during_an_answer_is_reported_as_such(client: HttpClient, server: RawServer) -> None:
     asking = post(client)
     peer = await server.peer()
     await peer.request()
@@ -306,7 +306,7 @@ async def test_cookies_are_given_back_to_who_set_them_and_no_other_link_has_them
     assert len(server.accepted) == 1
 
 
-async def test_a_configured_cookie_goes_along_with_those_that_were_set(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_configured_cookie_is_sent_with_the_servers_cookies(pool: ConnectionPool, server: RawServer) -> None:
     client = HttpClient(pool, server.url, {"Cookie": "own=1"})
     await exchanged(client, server, "set-cookie: a=1")
     asking = post(client)

@@ -379,7 +379,7 @@ async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPo
     assert small.slots.occupied == 2
 
 
-async def test_whoever_waits_in_vain_is_told_which_limit_it_is(
+async def test_a_caller_that_waits_in_vain_learns_the_limit(
     small: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")
@@ -392,7 +392,7 @@ async def test_whoever_waits_in_vain_is_told_which_limit_it_is(
 
 
 @pytest.mark.parametrize("is_idle_already", [True, False])
-async def test_when_all_places_are_taken_an_idle_connection_gives_way(
+async def test_when_all_places_are_taken_an_idle_connection_is_closed(
     is_idle_already: bool, small: ConnectionPool, server: RawServer
 ) -> None:
     connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")

@@ -296,7 +296,7 @@ async def test_an_address_in_a_private_network_is_not_asked_for(
     assert proxy.asked == []
 
 
-async def test_of_several_addresses_those_that_the_proxy_cannot_reach_are_passed_over(
+async def test_of_several_addresses_the_unreachable_ones_are_skipped(
     proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     proxy.answer = b"HTTP/1.1 502 Bad Gateway\r\n\r\n"

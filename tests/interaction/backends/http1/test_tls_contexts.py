@@ -133,7 +133,7 @@ async def test_a_certificate_that_has_expired_is_named_as_such(pool: ConnectionP
     assert words.startswith("its certificate is not valid: certificate has expired. The server's operator has to renew")
 
 
-async def test_an_insecure_server_is_reached_whoever_it_is(pool: ConnectionPool, authority: Authority) -> None:
+async def test_an_insecure_server_is_reached_with_any_certificate(pool: ConnectionPool, authority: Authority) -> None:
     async with private_server(authority, "tracker.test", days=-1) as server:
         await reach(client_of(pool, server, TlsSettings(insecure=True)), server)
 
@@ -175,7 +175,7 @@ async def test_a_server_that_says_why_it_ends_the_handshake_is_quoted(
         assert "the connection ended" in await words(TlsSettings(ca=ca, cert=str(known)))
 
 
-async def test_those_who_show_different_certificates_share_no_connections(
+async def test_clients_with_different_certificates_share_no_connections(
     pool: ConnectionPool, authority: Authority
 ) -> None:
     ca = str(authority.file)

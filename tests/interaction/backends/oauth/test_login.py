@@ -1,4 +1,4 @@
-"""Logins over real sockets: what is sent, what the person is asked, what is kept meanwhile."""
+"""Logins over real sockets: requests, the person's question, and the stored state in between."""
 
 import asyncio
 import re

@@ -118,7 +118,7 @@ async def test_a_guarded_server_leads_to_its_own_origin_to_listed_and_to_public_
 
 
 async def test_nothing_is_sent_to_a_refused_address(tmp_path: Path) -> None:
-    """The refusal is the same whether anything listens there or not, so it tells a caller nothing."""
+    """The error does not depend on whether anything listens there, so a caller learns nothing."""
     connections = 0
 
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -97,7 +97,7 @@ async def test_await_activity_counts_it_too_and_repeats_no_event_of_it_in_full()
 
 
 async def test_the_tool_that_lists_questions_marks_those_of_another_conversation() -> None:
-    """So that a window whose conversation was not recognized still finds its own."""
+    """A window whose conversation was not recognized still finds its own question."""
     async with two_windows() as windows:
         [others] = (await windows.second.call("get_elicitations"))["structuredContent"]["requests"]
         assert (others["requestId"], others["otherConversation"]) == (windows.request_id, True)
@@ -105,7 +105,7 @@ async def test_the_tool_that_lists_questions_marks_those_of_another_conversation
         assert "otherConversation" not in own
 
 
-async def test_a_call_that_asks_is_told_of_its_own_question_and_the_other_is_counted() -> None:
+async def test_a_call_that_asks_sees_its_own_question_and_a_count_of_the_others() -> None:
     async with two_windows() as windows:
         call = windows.second.start("execute_tool", **SLOW)
         asked = await windows.backend.next_asked()

@@ -23,7 +23,7 @@ async def note(client: EndpointClient, connection: str, message: str = "mine") -
 
 
 async def quiet(client: EndpointClient, connection: str) -> None:
-    """Take all events there are, so that whoever awaits activity waits."""
+    """Deliver all current events, so that a call of await_activity waits."""
     await client.value(connection, "list_servers")  # connects the server
     await settle()
     await client.value(connection, "list_servers")
@@ -50,7 +50,7 @@ async def test_a_name_at_initialize_joins_the_session_of_that_name_with_an_id_of
         assert client.endpoint.directory.find(SessionKey("local", KeyKind.NAME, "desk")) in client.sessions()
 
 
-async def test_ending_a_connection_leaves_the_named_session_to_the_others_and_to_those_who_come_later() -> None:
+async def test_ending_a_connection_leaves_the_named_session_to_the_others_and_to_later_ones() -> None:
     async with an_endpoint_client() as client:
         first, second = await client.join("desk"), await client.join("desk")
         await note(client, first)
@@ -66,8 +66,8 @@ async def test_ending_a_connection_without_a_name_ends_its_session() -> None:
         assert client.sessions() == []
 
 
-async def test_a_connection_that_leaves_is_told_nothing_more() -> None:
-    """What it subscribed to would else be kept for it as long as the session lives."""
+async def test_a_closed_connection_receives_nothing_more() -> None:
+    """Otherwise its subscriptions would last as long as the session."""
     async with an_endpoint_client() as client:
         leaving, staying = await client.join("desk"), await client.join("desk")
         for connection in (leaving, staying):
@@ -189,7 +189,7 @@ async def test_a_named_session_that_is_forgotten_takes_its_connections_along() -
         assert client.sessions() == []
 
 
-async def test_of_too_many_connections_the_one_idle_longest_gives_way_but_none_in_use() -> None:
+async def test_of_too_many_connections_the_longest_idle_one_is_dropped_but_none_in_use() -> None:
     async with an_endpoint_client(connections_per_session=3) as client:
         busy = await client.join("desk")
         _, stream = await client.start("GET", mcp_session_id=busy, accept="text/event-stream")
@@ -207,7 +207,7 @@ async def test_of_too_many_connections_the_one_idle_longest_gives_way_but_none_i
 
 
 @pytest.mark.parametrize("most", [0, 1])
-async def test_if_all_connections_are_in_use_the_oldest_gives_way(most: int) -> None:
+async def test_if_all_connections_are_in_use_the_oldest_is_dropped(most: int) -> None:
     async with an_endpoint_client(connections_per_session=most) as client:
         busy = await client.join("desk")
         _, stream = await client.start("GET", mcp_session_id=busy, accept="text/event-stream")

@@ -1,4 +1,4 @@
-"""What the HTTP endpoint leaves to the app beside it, and what it takes from the first request of a session."""
+"""The HTTP endpoint: requests for the app beside it, and the first request of a session."""
 
 import pytest
 
@@ -106,7 +106,7 @@ async def test_spaces_around_a_protocol_version_are_not_part_of_it() -> None:
         assert (await client.ask("POST", body=told, mcp_protocol_version=" ")).status == 400  # as without it
 
 
-async def test_a_page_may_send_every_header_that_is_looked_at() -> None:
+async def test_a_page_may_send_every_header_that_is_read() -> None:
     async with an_endpoint_client() as client:
         answered = await client.ask("OPTIONS", origin="http://localhost:3000")
         allowed = answered.headers["access-control-allow-headers"].split(", ")

@@ -1,4 +1,4 @@
-"""Any replica takes any request: it is served by the one that has its session, and each caller is answered."""
+"""Any replica accepts any request: the holder of its session serves it, and each caller is answered."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ PINNED = {"emceepee_session": "desk"}
 
 
 class Wires:
-    """What is between the replicas: a request that is passed on is served at once, unless the test says otherwise."""
+    """The network between the replicas: a forwarded request is served at once, unless the test delays it."""
 
     def __init__(self) -> None:
         self.clients: list[EndpointClient] = []
@@ -93,7 +93,7 @@ async def modern(client: EndpointClient, tool: str, arguments: dict[str, Any], *
     return json.loads(answered.body)["result"]["structuredContent"]
 
 
-async def test_a_call_at_another_replica_is_served_by_the_one_that_has_the_session() -> None:
+async def test_a_call_at_another_replica_is_served_by_the_holder() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
@@ -157,7 +157,7 @@ async def test_a_request_waits_until_the_lease_of_a_dead_replica_is_over() -> No
         assert len(json.loads(answered.body)["result"]["structuredContent"]["timers"]) == 1
 
 
-async def test_a_replica_that_stays_out_of_reach_is_not_waited_for_for_ever() -> None:
+async def test_a_request_does_not_wait_forever_for_an_unreachable_replica() -> None:
     async with two_replicas() as (wires, replicas, first, second):
         connection = await second.join()
         await second.value(connection, "list_timers")
@@ -171,7 +171,7 @@ async def test_a_replica_that_stays_out_of_reach_is_not_waited_for_for_ever() ->
 
 
 @pytest.mark.parametrize("is_modern", [False, True])
-async def test_who_loses_its_replica_is_told_that_the_call_may_have_run(is_modern: bool) -> None:
+async def test_a_caller_that_loses_its_replica_learns_that_the_call_may_have_run(is_modern: bool) -> None:
     async with two_replicas() as (wires, _, first, second):
         call = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
         connection = await second.join("desk")
@@ -260,7 +260,7 @@ async def test_what_a_stopping_replica_handed_over_is_waited_for_and_nothing_new
         assert second.endpoint.is_over
 
 
-async def test_what_was_handed_over_is_not_waited_for_for_ever_and_its_caller_is_told_why() -> None:
+async def test_a_forwarded_request_is_not_waited_for_forever_and_its_caller_learns_why() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await first.join()
         wires.held = asyncio.get_running_loop().create_future()
@@ -294,7 +294,7 @@ async def _nothing() -> dict[str, Any]:
 
 
 async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It stood still, others may have taken what it has, and the store is away by now."""
+    """It was paused, others may have taken its sessions, and the store is unavailable by now."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with two_replicas() as (_, _, _, second):
         connection = await second.join()
@@ -315,7 +315,7 @@ async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(m
         assert answered.status == 200, "it saw the store go away: nobody can have taken it"
 
 
-async def test_a_request_that_finds_out_that_its_session_is_anothers_is_told_so(
+async def test_a_request_for_a_session_that_moved_gets_an_error_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing ends it before it has its answer."""

@@ -41,7 +41,7 @@ async def resume(client: EndpointClient, connection: str, last: str) -> Answered
     return answered
 
 
-async def test_the_same_session_id_goes_on_and_the_version_is_the_one_that_was_agreed_on() -> None:
+async def test_the_same_session_id_continues_with_the_negotiated_version() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connection, joined = await client.join(), await client.join("desk")
@@ -88,7 +88,7 @@ async def rewrite_handshake(machine: Machine, key: SessionKey, connection: str, 
     await store.close()
 
 
-async def test_a_connection_whose_handshake_is_not_taken_any_more_begins_anew_and_its_neighbors_go_on() -> None:
+async def test_a_connection_whose_handshake_is_rejected_begins_again_and_its_neighbors_continue() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         alone, joined, beside = await client.join(), await client.join("desk"), await client.join("desk")

@@ -77,7 +77,7 @@ async def test_a_greeting_of_any_depth_is_refused_in_words(folder: Path, opening
 
 
 @pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\n", b"{}\n", b"\xff\xfe\n", b"\n", b"1" * 10_000 + b"\n"])
-async def test_whatever_is_no_greeting_is_refused_with_the_way_to_attach(folder: Path, greeting: bytes) -> None:
+async def test_anything_but_a_greeting_is_refused_with_the_way_to_attach(folder: Path, greeting: bytes) -> None:
     async with listening(folder):
         _, line = await asyncio.to_thread(answer_to, folder, greeting)
         assert "emceepee --attach require" in refusal_in(line)
@@ -106,7 +106,7 @@ async def test_a_caller_that_leaves_before_its_greeting_is_complete_is_forgotten
 
 
 @pytest.mark.parametrize("word", ["x", "\N{WORRIED FACE}", "\udcff"])
-def test_whatever_a_daemon_has_to_say_fits_into_its_greeting(word: str) -> None:
+def test_every_message_of_a_daemon_fits_into_its_greeting(word: str) -> None:
     for welcome in (Welcome(pid=1, refusal=word * 100_000), Welcome(pid=1, longest_line=1, notice=word * 100_000)):
         line = write_greeting(welcome)
         assert len(line) <= LONGEST_GREETING
@@ -157,7 +157,7 @@ def welcome(**fields: Any) -> bytes:
         welcome(refusal={}),
     ],
 )
-def test_an_answer_that_no_daemon_gives_is_reported_with_a_way_out(folder: Path, answer: bytes) -> None:
+def test_an_answer_that_no_daemon_gives_is_reported_with_the_next_step(folder: Path, answer: bytes) -> None:
     with (
         a_daemon_that(lambda connection: connection.sendall(answer), folder),
         pytest.raises(NoDaemon, match="did not answer as emceepee's daemon does") as raised,

@@ -1,4 +1,4 @@
-"""The socket between a caller and its daemon: whoever is at the other end must be the same user."""
+"""The socket between a caller and its daemon: both ends must belong to the same user."""
 
 import asyncio
 import errno
@@ -35,13 +35,13 @@ def folder() -> Iterator[Path]:
 
 
 def be_another_user(patch: pytest.MonkeyPatch) -> None:
-    """In our own eyes: then whoever is at the other end is not the same one."""
+    """In our own eyes: then the peer is a different user."""
     other = os.geteuid() + 1
     patch.setattr(os, "geteuid", lambda: other)
 
 
 async def greet(folder: Path) -> bytes:
-    """What a daemon answers; nothing if it hangs up."""
+    """Return the answer of a daemon; nothing if it disconnects."""
     reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
     try:
         writer.write(write_greeting(HELLO))
@@ -52,7 +52,7 @@ async def greet(folder: Path) -> bytes:
         writer.close()
 
 
-async def test_the_socket_is_for_its_owner_alone_whatever_the_mask_is(folder: Path) -> None:
+async def test_the_socket_is_for_its_owner_alone_with_any_mask(folder: Path) -> None:
     before = os.umask(0)
     try:
         with listening_socket(folder):
@@ -91,7 +91,7 @@ def is_logged(caplog: pytest.LogCaptureFixture, count: int) -> bool:
     return len(caplog.records) == count
 
 
-async def test_a_daemon_that_could_not_let_somebody_in_tries_again_after_a_moment(
+async def test_a_daemon_that_could_not_accept_a_connection_tries_again_after_a_pause(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = FakeClock()
@@ -114,7 +114,7 @@ with open(sys.argv[1], "w") as lock:
 """
 
 
-def test_a_daemon_that_ends_is_waited_for_but_not_for_ever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_waits_for_a_stopping_daemon_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [sys.executable, "-c", HOLDING, str(folder / LOCK_NAME)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as ending:
         assert ending.stdout is not None

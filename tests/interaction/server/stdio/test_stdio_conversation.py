@@ -167,7 +167,7 @@ async def test_cancelling_what_is_not_running_does_nothing(client: StdioClient, 
     assert (await client.next())["id"] == 1
 
 
-async def test_progress_is_told_under_the_callers_own_token(client: StdioClient) -> None:
+async def test_progress_is_reported_under_the_callers_own_token(client: StdioClient) -> None:
     params = {
         "name": "execute_tool",
         "arguments": {"server": "demo", "tool": "slow"},

@@ -1,4 +1,4 @@
-"""Authorization servers that are slow, broken or not to be trusted, through the tools: who waits, and who is told."""
+"""Authorization servers that are slow, broken, or untrusted, through the tools: who waits, and who gets an error."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -59,7 +59,7 @@ async def listed(scene: Scene, name: str = "tracker") -> JsonObject:
 
 
 def told_to_the_console(scene: Scene) -> Callable[[str], bool]:
-    """Whether the console is told these words of the server, after it was told that something is different."""
+    """Return whether the console shows these words about the server, after a notification of a change."""
     news: list[JsonObject] = []
     scene.session.change_signal.watch(lambda: news.append(session_view(scene.session)))
     return lambda words: any(words in str(view["servers"]) for view in news)
@@ -84,7 +84,7 @@ async def test_without_pkce_a_login_is_refused_in_a_clear_sentence(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_503_at_a_refresh_costs_no_login_is_told_and_is_over_when_it_is(
+async def test_503_at_a_refresh_costs_no_login_and_is_shown_until_it_is_over(
     scene: Scene, server: AuthorizationServer, other: WebBackend
 ) -> None:
     await log_in(scene, server)
@@ -149,7 +149,7 @@ async def test_a_slow_one_at_a_refresh_delays_the_calls_that_need_it_and_no_othe
     server.valid.clear()
     waiting = asyncio.ensure_future(call(scene))
     words = f"waiting for {server.url} to renew the login"
-    await eventually(lambda: is_told(words), what="the console is told", within=10)
+    await eventually(lambda: is_told(words), what="the console shows it", within=10)
     assert (await listed(scene))["lastError"] == words
     async with asyncio.timeout(SOON):
         assert not (await call(scene, "other")).get("isError")
@@ -178,7 +178,7 @@ async def test_a_slow_one_delays_nobody_while_the_token_is_good(
     server.go_on.set()
 
 
-async def test_a_slow_one_at_a_login_delays_no_other_server_and_no_other_session_and_is_told(
+async def test_a_slow_one_at_a_login_is_shown_and_delays_no_other_server_and_no_other_session(
     server: AuthorizationServer, other: WebBackend
 ) -> None:
     specs = [
@@ -193,7 +193,7 @@ async def test_a_slow_one_at_a_login_delays_no_other_server_and_no_other_session
             for each in (scene, bobs):
                 assert not (await call(each, "other")).get("isError")
         words = f"waiting for {server.url} to say how to log in"
-        await eventually(lambda: is_told(words), what="the console is told", within=10)
+        await eventually(lambda: is_told(words), what="the console shows it", within=10)
         assert (await listed(scene))["lastError"] == words
         assert "lastError" not in await listed(scene, "other")
         assert not waiting.done()

@@ -1,4 +1,4 @@
-"""What the browser shows after a login: how the login ended, and nothing before it has."""
+"""The browser's page after a login: it appears after the end of the login, and shows the outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -90,7 +90,7 @@ async def test_a_page_that_is_loaded_twice_says_the_same_twice(scene: Scene, ser
     assert len(server.forms) == 1
 
 
-async def test_a_page_does_not_wait_for_ever_for_the_authorization_server(
+async def test_a_page_does_not_wait_forever_for_the_authorization_server(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_logins, "OUTCOME_SECONDS", 0.05)
@@ -161,7 +161,7 @@ async def test_a_useless_answer_at_another_process_does_not_keep_the_browser_wai
         assert scene.status("tracker") == "authorizing"
 
 
-async def test_a_browser_that_comes_back_to_nobody_is_told_that_its_answer_is_stored(
+async def test_a_browser_that_returns_to_another_process_sees_that_its_answer_is_stored(
     server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that began the login is gone, and nobody has used the server since."""

@@ -71,7 +71,7 @@ async def test_a_redirect_address_of_one_authorization_server_is_refused_by_anot
 async def test_the_question_names_who_gets_the_login(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer
 ) -> None:
-    """A person who agrees to a new client there cannot be told otherwise."""
+    """Nothing distinguishes this from a person who agrees to a new client there."""
     hostile.page = f"{honest.url}/authorize"
     await add(scene, "hostile", hostile)
     [question] = (await scene.value("get_elicitations"))["requests"]

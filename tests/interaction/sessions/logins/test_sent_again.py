@@ -92,7 +92,7 @@ async def test_a_401_is_answered_with_one_refresh_and_the_call_once_more(
     assert (refreshes(server), len(server.calls), server.asked) == (1, 1, 1)
 
 
-async def test_a_server_that_refuses_every_token_gets_each_once_and_not_for_ever(
+async def test_a_server_that_refuses_every_token_gets_each_once_and_not_forever(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     server.verdict = lambda _: server.not_let_in(401, "")
@@ -123,7 +123,7 @@ async def test_a_step_up_sends_the_call_once_more_with_the_token_of_that_login(
     assert len(server.calls) == 1
 
 
-async def test_a_server_that_wants_more_and_more_is_not_logged_in_to_for_ever(
+async def test_a_server_that_wants_more_and_more_is_not_logged_in_to_forever(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     def wants_another(token: str) -> web.Response:

@@ -1,4 +1,4 @@
-"""Servers that want a login, through the tools: who is asked what, and what becomes of calls meanwhile."""
+"""Servers with a login, through the tools: the questions, and the calls during the login."""
 
 import asyncio
 from collections.abc import Callable
@@ -121,7 +121,7 @@ async def test_a_declined_login_ends_what_waits_for_it(scene: Scene, server: Aut
 async def test_a_login_that_is_wanted_while_a_declined_one_ends_is_a_new_one(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is kept of the declined one goes first, and that may take a moment."""
+    """The state of the declined login is deleted first, which may take some turns."""
     drop, is_ending, may_end = LoginRecords.drop_login, asyncio.Event(), asyncio.Event()
 
     async def drop_slowly(records: LoginRecords, key: ServerKey) -> None:
@@ -186,7 +186,7 @@ async def test_an_authorization_server_in_trouble_costs_no_login(scene: Scene, s
     assert server.calls == []
 
 
-async def test_more_rights_are_asked_for_in_the_middle_of_a_call(scene: Scene, server: AuthorizationServer) -> None:
+async def test_more_scopes_are_requested_during_a_call(scene: Scene, server: AuthorizationServer) -> None:
     server.needed["write"] = "all"
     await log_in(scene, server, scopes="some")
     reply = await echo(scene, "write")
@@ -368,7 +368,7 @@ def start(scene: Scene, caller: AskedCaller, tool: str, /, **arguments: object) 
     return scene.start(tool, caller=context, **arguments)
 
 
-async def test_whoever_adds_a_server_is_asked_to_log_in_and_its_calls_wait_for_that(
+async def test_a_caller_that_adds_a_server_is_asked_to_log_in_and_its_calls_wait_for_that(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     await start(scene, asked_caller, "add_server", name="tracker", url=server.resource)

@@ -97,7 +97,7 @@ def test_the_id_of_an_event_counts_once_the_event_is_complete(line_end: bytes) -
         assert (len(events), cursor.last_id) == ((2, "2") if cut >= whole else (1, "1"))
 
 
-def test_an_empty_id_means_that_there_is_none() -> None:
+def test_an_empty_id_clears_the_last_id() -> None:
     cursor = Cursor()
     parsed(b"id: 1\ndata: x\n\nid:\ndata: y\n\n", cursor=cursor)
     assert cursor.last_id is None

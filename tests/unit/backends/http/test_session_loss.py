@@ -1,4 +1,4 @@
-"""What counts as a lost session."""
+"""Answers that count as a lost session."""
 
 import pytest
 

@@ -63,7 +63,7 @@ OPEN_ENDED = {
 }
 MALFORMED = {
     "not HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
-    "two lengths": OK + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello!",
+    "two lengths": OK + b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello.",
     "a length and chunks": OK + b"content-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
     "a length below zero": OK + b"content-length: -5\r\n\r\n",
     "a length beyond measure": OK + b"content-length: " + b"9" * 30 + b"\r\n\r\n",
@@ -206,7 +206,7 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=12), st.booleans())
-def test_whatever_a_server_sends_the_response_ends_and_nothing_else_breaks(pieces: list[bytes], resets: bool) -> None:
+def test_any_bytes_of_a_server_end_the_response_and_break_nothing_else(pieces: list[bytes], resets: bool) -> None:
     async def exchange() -> None:
         line = FakeConnection()
         response = line.ask()
@@ -245,7 +245,7 @@ async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each()
     assert response.cookies == ["a=1", "b=2"]
 
 
-async def test_a_coding_may_be_told_in_parts() -> None:
+async def test_a_coding_may_be_listed_in_parts() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"content-encoding: gzip\r\ncontent-encoding: br\r\ncontent-length: 0\r\n\r\n")
@@ -340,7 +340,7 @@ async def test_its_state_shows() -> None:
     )
 
 
-# Cancelling whoever waits, at every place where one can wait.
+# Cancelling a waiting caller, at every place where one can wait.
 
 SLOW = [OK, b"content-type: x\r\n", b"content-length: 10\r\n\r\n", b"he", b"llo", b"wor", b"ld"]
 

@@ -69,7 +69,7 @@ async def test_the_families_take_turns() -> None:
         assert hosts.tried == ["refuses 6a", "refuses 4a", "refuses 6b", "answers"]
 
 
-async def test_if_none_answers_the_first_refusal_is_told() -> None:
+async def test_if_none_answers_the_first_refusal_is_reported() -> None:
     with pytest.raises(ConnectionRefusedError, match="refuses a"):
         await reached(Hosts(), addresses("refuses a", "refuses b"))
 

@@ -31,7 +31,7 @@ async def test_a_crowd_asks_once_and_all_get_the_answer() -> None:
     names = Resolver(FakeClock(), resolver)
     crowd = [asyncio.ensure_future(names.addresses("a.example", 80)) for _ in range(100)]
     await settle()
-    crowd.pop().cancel()  # even if the one who leaves was there first
+    crowd.pop().cancel()  # even if the first caller leaves
     crowd.pop(0).cancel()
     resolver.may_answer.set()
     assert await asyncio.gather(*crowd) == [HERE] * 98
@@ -64,7 +64,7 @@ async def test_an_answer_that_led_nowhere_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("error", [socket.gaierror(-2, "Name or service not known"), UnicodeError("label too long")])
-async def test_a_failure_is_told_to_all_and_not_kept(error: Exception) -> None:
+async def test_a_failure_reaches_all_callers_and_is_not_cached(error: Exception) -> None:
     resolver = ScriptedResolver()
     resolver.error = error
     names = Resolver(FakeClock(), resolver)

@@ -61,7 +61,7 @@ async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
     assert await reading == b"hello"
 
 
-async def test_what_came_before_a_cut_is_given_before_the_cut_is_told() -> None:
+async def test_data_before_a_cut_is_delivered_before_the_cut_is_reported() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(CHUNKED + chunk(b"hello"))
@@ -99,7 +99,7 @@ async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
     assert await reading == b"z"
 
 
-async def test_whoever_wants_all_of_it_holds_nobody_up() -> None:
+async def test_a_reader_of_the_whole_body_delays_nobody() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))

@@ -16,7 +16,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 def names_in(context: ssl.SSLContext) -> set[str]:
-    """What the CAs are called: the last part of each name."""
+    """Return the names of the CAs: the last part of each name."""
     subjects: list[Any] = [found["subject"] for found in context.get_ca_certs()]
     return {subject[-1][0][1] for subject in subjects}
 

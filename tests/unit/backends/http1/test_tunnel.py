@@ -28,7 +28,7 @@ def test_any_success_is_a_tunnel(head: bytes) -> None:
     check_answer(head, PROXY, "mcp.example:443")
 
 
-def test_a_proxy_that_wants_a_password_is_told_from_one_that_got_a_wrong_one() -> None:
+def test_a_proxy_without_a_password_is_distinguished_from_one_with_a_wrong_password() -> None:
     head = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>"
     wants = "wants a password, in HTTPS_PROXY (HTTP 407 Proxy Authentication Required); write http://USER:PASSWORD@"
     assert wants in refusal(head)

@@ -77,7 +77,7 @@ async def result_of(task: "asyncio.Task[JsonObject]") -> JsonObject:
         return await task
 
 
-async def test_each_answer_reaches_the_one_who_asked_whatever_their_order(line: Line) -> None:
+async def test_each_answer_reaches_its_caller_in_any_order(line: Line) -> None:
     first, second = await line.ask("a"), await line.ask("b")
     one, two = (message["id"] for message in line.sent)
     assert line.receive(answer(two, n=2))
@@ -149,7 +149,7 @@ async def test_an_endless_batch_is_noise(line: Line) -> None:
 
 
 @pytest.mark.parametrize("noise", [[], [[]], "text", 5, None, {}, {"id": 1}, {"result": {}}, [{"method": "x"}, 5]])
-async def test_noise_is_told_from_messages(line: Line, noise: Any) -> None:
+async def test_noise_is_distinguished_from_messages(line: Line, noise: Any) -> None:
     assert line.receive(noise) is False
 
 
@@ -162,7 +162,7 @@ async def test_lists_within_lists_are_noise_however_deep(line: Line) -> None:
         deep = deep.pop()
 
 
-async def test_progress_is_told_with_the_call_it_belongs_to(line: Line) -> None:
+async def test_progress_is_reported_with_its_call(line: Line) -> None:
     await line.ask(origin="the call")
     assert line.sent == [{"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"_meta": {"progressToken": 1}}}]
     line.receive({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 3}})
@@ -172,7 +172,7 @@ async def test_progress_is_told_with_the_call_it_belongs_to(line: Line) -> None:
     assert [origin for _, _, origin in line.listener.heard] == ["the call", None, None, None]
 
 
-async def test_a_request_given_up_is_told_to_the_backend_and_its_answer_ignored(line: Line) -> None:
+async def test_the_backend_is_notified_of_a_cancelled_request_and_its_answer_is_ignored(line: Line) -> None:
     asked = await line.ask("tools/call")
     asked.cancel()
     await settle()
@@ -217,7 +217,7 @@ async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_be
     await line.close()
 
 
-async def test_after_the_end_nobody_is_told_of_a_cancelled_request(line: Line) -> None:
+async def test_after_the_end_no_cancellation_is_sent(line: Line) -> None:
     asked = await line.ask()
     asked.cancel()
     line.exit("it exited")

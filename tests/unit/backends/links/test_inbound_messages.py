@@ -68,7 +68,7 @@ async def test_a_refusal_goes_back_whole(line: Line) -> None:
     assert line.replies == [{"jsonrpc": "2.0", "id": 1, "error": error}]
 
 
-async def test_a_failure_of_ours_is_answered_and_tells_the_backend_nothing(line: Line) -> None:
+async def test_an_internal_error_is_answered_without_details(line: Line) -> None:
     await line.hear(id=1, method="broken")
     assert line.replies == [{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}]
 
@@ -162,7 +162,7 @@ async def test_a_request_with_an_endless_id_is_passed_over(line: Line) -> None:
     assert [len(reply["id"]) for reply in line.replies] == [1000]
 
 
-async def test_a_question_that_outlives_the_link_is_answered_by_whoever_took_it_and_can_be_withdrawn(
+async def test_a_question_that_outlives_the_link_is_answered_by_its_receiver_and_can_be_withdrawn(
     line: Line,
 ) -> None:
     async def wait() -> None:

@@ -21,7 +21,7 @@ MAIL = CalledServer(name="mail")
 
 
 class Noted:
-    """An observer that notes all it is told."""
+    """An observer that records its calls."""
 
     def __init__(self, meta: Mapping[str, str]) -> None:
         self.meta = self.headers = meta
@@ -77,7 +77,7 @@ async def test_without_a_context_the_request_is_sent_as_it_is() -> None:
         (KeyError("defect"), ("KeyError", None)),
     ],
 )
-async def test_what_fails_is_told_in_a_word_and_raised(error: BaseException, noted: object) -> None:
+async def test_a_failure_is_reported_in_a_word_and_raised(error: BaseException, noted: object) -> None:
     observed = Observed()
 
     async def fail(params: JsonObject) -> JsonObject:
@@ -126,7 +126,7 @@ async def test_an_observer_that_fails_is_logged_and_the_request_goes_on(
     assert {record.message for record in caplog.records} == {"request_not_observed"}
 
 
-async def test_how_long_there_was_a_link_is_told_when_it_ends() -> None:
+async def test_the_duration_of_a_link_is_reported_at_its_end() -> None:
     observed = Observed()
     await observed.clock.advance(5)
     observed.link.end(CLOSED)
@@ -135,7 +135,7 @@ async def test_how_long_there_was_a_link_is_told_when_it_ends() -> None:
     assert observed.link.closed.done()
 
 
-def test_the_number_of_a_request_is_told_as_it_is_made() -> None:
+def test_the_number_of_a_request_is_reported_as_it_is_made() -> None:
     told: list[int] = []
     params = NumberedParams({"name": "send"}, told.append)
     message = request_message(7, "tools/call", params, meta=None, wants_progress=False)

@@ -1,4 +1,4 @@
-"""What comes on a link that sessions share goes to those whom it concerns, and to nobody else."""
+"""Messages on a shared link go to the affected sessions, and to no others."""
 
 import asyncio
 from typing import Any, cast
@@ -40,7 +40,7 @@ class Hearing:
 
 
 class OneLink(LinkLifetime):
-    """The link that is shared: keeps what it is asked, and answers calls when it is told to."""
+    """The shared link: it records requests, and answers calls on demand."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -125,7 +125,7 @@ async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_re
         scene.opened[0].answer_calls()
 
 
-async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> None:
+async def test_updates_go_to_subscribers_and_list_changes_to_all() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     for view in (one, two):
@@ -140,7 +140,7 @@ async def test_updates_go_to_those_who_subscribed_and_list_changes_to_all() -> N
     assert len(scene.opened[0].asked) == 2  # the other one follows it still
 
 
-async def test_an_update_of_a_part_goes_to_those_who_subscribed_to_the_whole() -> None:
+async def test_an_update_of_a_part_goes_to_subscribers_of_the_whole() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     await one.request("resources/subscribe", {"uri": "file:///dir"})
@@ -161,14 +161,14 @@ async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() ->
     assert (first.heard, second.heard) == ([], ["notifications/message"])
 
 
-async def test_what_nobody_can_place_is_told_to_nobody() -> None:
+async def test_a_message_without_an_owner_reaches_nobody() -> None:
     scene = Scene()
     (_, first), (_, second) = await scene.join(), await scene.join()
     scene.listener.handle_notification("notifications/tasks/status", {"taskId": "secret"}, None)
     assert first.heard == second.heard == []
 
 
-async def test_what_names_a_task_or_its_progress_goes_to_whoever_began_it_or_to_nobody() -> None:
+async def test_a_message_about_a_task_or_its_progress_goes_to_its_session_or_to_nobody() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     link, about = scene.opened[0], {"_meta": {RELATED_TASK: {"taskId": "t1"}}}

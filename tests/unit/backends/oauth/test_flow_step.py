@@ -190,7 +190,7 @@ def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLog
     assert login.asked["resource"] == SERVER
 
 
-def test_a_server_that_knows_no_logins_at_all_is_told_apart_by_its_registration(login: ScriptedLogin) -> None:
+def test_a_server_without_logins_is_recognized_by_its_registration(login: ScriptedLogin) -> None:
     login.replies = {}
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -363,7 +363,7 @@ def test_what_is_configured_goes_before_everything_else(login: ScriptedLogin) ->
     assert login.sent[-1].headers["authorization"] == "Basic bWluZTpz"
 
 
-def test_where_nobody_registers_us_a_person_is_told_how_to(login: ScriptedLogin) -> None:
+def test_without_registration_the_error_explains_how_to_register_a_client(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -692,9 +692,7 @@ EVENTS: list[FlowEvent] = [
 
 
 @given(st.sampled_from(list(Grant)), st.lists(st.sampled_from(EVENTS), max_size=8))
-def test_whatever_happens_in_whatever_order_at_most_one_request_is_under_way(
-    grant: Grant, events: list[FlowEvent]
-) -> None:
+def test_at_most_one_request_is_in_flight_for_any_events_in_any_order(grant: Grant, events: list[FlowEvent]) -> None:
     state, effects = begin(terms(OAuthSettings(grant=grant, client_id="c")))
     for event in events:
         assert sum(isinstance(effect, SendRequest) for effect in effects) <= 1

@@ -1,4 +1,4 @@
-"""What is kept of logins comes back as it was."""
+"""Stored logins are decoded unchanged."""
 
 from dataclasses import replace
 from datetime import timedelta

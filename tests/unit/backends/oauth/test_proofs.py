@@ -1,4 +1,4 @@
-"""What is signed can be checked by those it is for."""
+"""The recipients of signatures can verify them."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -124,7 +124,7 @@ def test_each_such_issuer_is_shown_a_client_document_of_its_own(login: ScriptedL
     assert login.asked["client_id"] == OWN_DOCUMENT
 
 
-def test_a_person_is_told_whom_the_login_is_for() -> None:
+def test_a_person_sees_whom_the_login_is_for() -> None:
     evil = evil_login()
     evil.begin(terms())
     [asked] = [effect for effect in evil.effects if isinstance(effect, AskPerson)]

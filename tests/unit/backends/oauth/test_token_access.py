@@ -128,7 +128,7 @@ async def test_a_token_that_is_over_is_renewed_first() -> None:
     assert (await scene.send())["authorization"] == "Bearer two"
 
 
-async def test_who_cannot_renew_is_told_so_and_nothing_is_sent() -> None:
+async def test_a_token_without_renewal_is_reported_and_nothing_is_sent() -> None:
     scene = a_scene(lives=100)
     scene.keeper.renewal = IssuerUnavailable("HTTP 503")
     await scene.clock.advance(101)
@@ -185,7 +185,7 @@ async def test_what_no_token_would_change_stays_refused(refusal: Refusal) -> Non
     assert not refusal.is_discarded
 
 
-async def test_more_rights_are_asked_for_but_not_those_that_were_asked_for_before() -> None:
+async def test_more_scopes_are_requested_but_not_the_same_ones_again() -> None:
     scene = a_scene()
     await scene.send()
     assert await scene.refuse(Refusal(403, STEP_UP))
@@ -193,7 +193,7 @@ async def test_more_rights_are_asked_for_but_not_those_that_were_asked_for_befor
     assert not await scene.refuse(Refusal(403, STEP_UP.replace("all", "some")))
 
 
-async def test_a_server_that_is_never_content_is_not_served_for_ever() -> None:
+async def test_a_server_that_keeps_asking_is_not_served_forever() -> None:
     scene = a_scene()
     for number in range(MOST_ATTEMPTS - 1):
         await scene.send()

@@ -35,7 +35,7 @@ def test_our_own_environment_is_not_changed_by_it() -> None:
 
 
 class BrokenPipe(asyncio.WriteTransport):
-    """As uvloop's is, from when it breaks until the one who writes is told."""
+    """Behaves as uvloop's, between the break and the writer's notification."""
 
     def is_closing(self) -> bool:
         return True

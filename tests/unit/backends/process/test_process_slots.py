@@ -1,4 +1,4 @@
-"""Which process gives way when another one needs room, and who is refused."""
+"""Which process is stopped when another one needs room, and which is refused."""
 
 import asyncio
 from typing import cast
@@ -57,7 +57,7 @@ class House:
         return str(raised.value)
 
 
-async def test_the_process_idle_longest_gives_way_at_the_share_of_its_principal() -> None:
+async def test_the_process_idle_longest_is_stopped_at_the_share_of_its_principal() -> None:
     house = House()
     tenants = [await house.enter("ann", idle=idle) for idle in (5, 90, 30)]
     await house.enter("ann")
@@ -72,7 +72,7 @@ async def test_a_principal_whose_share_is_in_use_is_refused_while_others_find_ro
     await house.enter("bob")
 
 
-async def test_idle_processes_of_the_principal_with_most_give_way_to_another_principal() -> None:
+async def test_idle_processes_of_the_largest_principal_are_stopped_for_another_principal() -> None:
     house = House()
     many = [await house.enter("ann", idle=1) for _ in range(3)]
     few = await house.enter("bob", idle=1000)
@@ -80,7 +80,7 @@ async def test_idle_processes_of_the_principal_with_most_give_way_to_another_pri
     assert (sum(tenant.was_asked for tenant in many), few.was_asked) == (1, False)
 
 
-async def test_idle_processes_of_a_principal_with_few_give_way_last_but_before_anyone_is_refused() -> None:
+async def test_idle_processes_of_a_small_principal_are_stopped_last_but_before_any_refusal() -> None:
     house = House()
     many = [await house.enter("ann", idle=idle) for idle in (1, 0)]
     few = await house.enter("bob", idle=1000)
@@ -110,7 +110,7 @@ async def test_a_new_process_waits_a_little_for_one_that_becomes_idle() -> None:
     assert busy.was_asked
 
 
-async def test_a_new_process_waits_until_the_one_that_gives_way_has_ended() -> None:
+async def test_a_new_process_waits_until_the_stopped_one_has_ended() -> None:
     house = House(per_principal=2)
     house.ends_at_once = False
     leaving = [await house.enter("ann", idle=idle) for idle in (2, 1)]

@@ -1,4 +1,4 @@
-"""What is written of a link that is recorded, while its connection notices nothing of it."""
+"""The recording of a link, of which its connection notices nothing."""
 
 import asyncio
 import json
@@ -79,7 +79,7 @@ async def test_a_call_that_comes_again_with_answers_is_one_exchange_though_no_st
     assert exchange.result == {"resultType": "complete", "content": []}
 
 
-async def test_errors_failures_and_cancelled_requests_are_told_apart() -> None:
+async def test_errors_failures_and_cancelled_requests_are_distinguished() -> None:
     recorded = Recorded()
     link = await recorded.open()
     asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "abc"]
@@ -98,7 +98,7 @@ async def test_errors_failures_and_cancelled_requests_are_told_apart() -> None:
     assert ends[3] == {"type": "failed", "id": 3, "reason": "exited with code 1"}
 
 
-async def test_what_the_server_says_belongs_to_its_call_and_goes_to_whoever_made_it() -> None:
+async def test_a_message_of_the_server_belongs_to_its_call_and_goes_to_the_caller() -> None:
     recorded = Recorded(**{"elicitation/create": {"action": "accept", "content": {"street": "Elm"}}})
     link = await recorded.open()
     asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "ab"]

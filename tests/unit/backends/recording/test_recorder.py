@@ -1,4 +1,4 @@
-"""What is written, and when it ends."""
+"""The contents of a recording, and its end."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a recording does not keep."""
+"""Data that a recording omits."""
 
 import json
 

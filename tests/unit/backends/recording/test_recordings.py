@@ -50,7 +50,7 @@ async def test_a_file_whose_last_line_was_cut_off_is_added_to_on_a_line_of_its_o
 
 
 async def test_a_write_that_fails_ends_the_recording_for_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What was written after it would stand behind half a line."""
+    """A later entry would be appended to half a line."""
     file = tmp_path / "shop.jsonl"
     recordings = Recordings(FakeClock(), Limits())
     recorder = recordings.in_file(a_spec(file))

@@ -1,4 +1,4 @@
-"""What is decided about a backend's task, in both eras. Nothing here takes time."""
+"""Decisions about a backend's task, in both eras. Nothing here takes time."""
 
 from typing import Any
 
@@ -152,7 +152,7 @@ def test_after_the_end_nothing_is_decided(begin: FollowerState) -> None:
         assert step(over, event) == (over, [])
 
 
-# What it asks.
+# Its questions.
 
 
 def test_in_2026_07_28_each_question_is_asked_once() -> None:

@@ -1,4 +1,4 @@
-"""What backends of both eras say of a task."""
+"""Messages about a task from backends of both eras."""
 
 import pytest
 

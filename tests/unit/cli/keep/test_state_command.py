@@ -49,7 +49,7 @@ def test_anything_else_is_no_age(text: str) -> None:
         duration(text)
 
 
-def test_a_state_that_is_not_there_is_told_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_state_is_reported_and_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "none" / "state.db"
     code, out, err = said(capsys, "--state", f"sqlite:{path}")
     assert (code, err) == (0, "")

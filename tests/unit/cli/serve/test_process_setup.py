@@ -1,4 +1,4 @@
-"""Telling the allocator what to keep harms nobody, whatever the allocator is."""
+"""Tuning the allocator harms nobody, with any allocator."""
 
 import ctypes
 
@@ -7,7 +7,7 @@ import pytest
 from emceepee.cli.serve.process_setup import keep_freed_memory
 
 
-def test_the_allocator_takes_what_it_is_told() -> None:
+def test_the_allocator_accepts_the_settings() -> None:
     keep_freed_memory()
     assert bytes(16 << 20).count(0) == 16 << 20
 

@@ -1,4 +1,4 @@
-"""What the parent of workers hears from them."""
+"""Messages from workers to their parent."""
 
 import asyncio
 import json

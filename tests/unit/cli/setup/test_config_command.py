@@ -72,9 +72,7 @@ def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], docume
     assert "config.json" in told["problem"]
 
 
-def test_every_mistake_is_told_with_its_key_and_what_it_disables(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_mistake_is_reported_with_its_key_and_its_effect(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     servers = {
         "tracker": {"url": "https://host/mcp", "headers": {"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, "mode": "odd"},
         "files": {"command": 3, "color": "red"},
@@ -104,7 +102,7 @@ def test_every_mistake_is_told_with_its_key_and_what_it_disables(
     ]
 
 
-def test_a_mistake_with_which_emceepee_does_not_start_is_told_with_all_others(
+def test_a_mistake_that_prevents_the_start_is_reported_with_all_others(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = a_file(home, {"mcpServers": {"one": {}}, "secrets": "keyrin", "stateSync": 1})
@@ -144,7 +142,7 @@ def test_what_emceepee_refuses_at_its_start_is_refused(
         assert words in capsys.readouterr().err
 
 
-def test_every_setting_that_emceepee_does_not_start_with_is_told_at_once(
+def test_every_setting_that_prevents_the_start_is_reported_at_once(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(config, "check_keyring", no_keyring)

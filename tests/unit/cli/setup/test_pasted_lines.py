@@ -1,4 +1,4 @@
-"""What a person types or pastes, made into lines."""
+"""Typed or pasted text, split into lines."""
 
 import pytest
 

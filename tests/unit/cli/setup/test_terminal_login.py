@@ -1,4 +1,4 @@
-"""Whether whoever is at the terminal sees a browser that is opened here."""
+"""Whether the person at the terminal sees a browser that is opened here."""
 
 import pytest
 

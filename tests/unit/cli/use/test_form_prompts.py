@@ -1,4 +1,4 @@
-"""What a server asks, with a person whose lines are written beforehand."""
+"""A server's questions, with a person whose lines are prepared."""
 
 from typing import Any
 

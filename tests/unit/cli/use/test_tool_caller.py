@@ -1,4 +1,4 @@
-"""What commands make of replies that were written for models, and of addresses and tokens as people give them."""
+"""Commands' use of replies that were written for models, and of a person's addresses and tokens."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What `emceepee top` knows, from what a feed tells."""
+"""The state of `emceepee top`, from the messages of a feed."""
 
 from typing import Any
 

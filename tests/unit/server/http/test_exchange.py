@@ -29,7 +29,7 @@ NEWS = notification_message("notifications/progress", {"progress": 1})
 
 
 class Client:
-    """It stays until it is told to leave."""
+    """It stays until the test releases it."""
 
     def __init__(self, accept: str = "*/*") -> None:
         self.clock, self.tasks, self.answered = FakeClock(), TaskOwner("exchange"), Answered()
@@ -192,14 +192,14 @@ async def test_who_takes_only_a_stream_gets_one_however_early_the_answer_is(is_m
         assert client.answered.is_whole
 
 
-async def test_an_error_with_a_status_of_its_own_is_json_to_whoever_takes_only_a_stream() -> None:
+async def test_an_error_with_its_own_status_is_json_even_for_a_client_of_streams() -> None:
     async with a_client("text/event-stream") as client:
         assert await client.stateless().answer({"error": {}}, 400)
         assert (client.answered.status, client.answered.body) == (400, b'{"error":{}}')
 
 
 async def test_an_answer_written_to_a_resumed_line_that_is_lost_already_counts_as_unread() -> None:
-    """The connection knows that it was lost a turn before whoever waits for that."""
+    """The connection learns of its loss one turn before its waiters."""
     async with a_client() as client, a_client() as back:
         exchange = client.exchange()
         exchange.send(NEWS)

@@ -9,7 +9,7 @@ from emceepee.server.http.joined_writes import joined_writes
 
 
 class Wire:
-    """What was written, piece by piece."""
+    """The written data, piece by piece."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []

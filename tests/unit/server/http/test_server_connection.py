@@ -1,4 +1,4 @@
-"""A connection whose other end the test plays: what is bounded, what is waited for, what is told of the end."""
+"""A connection whose other end the test plays: its bounds, its waits, and its reports of the end."""
 
 import asyncio
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ async def test_a_request_finds_its_connection_in_its_scope_and_nothing_refers_to
         (POST + b"body", 75, b"200"),
     ],
 )
-async def test_whoever_does_not_go_on_has_so_much_time_and_no_more(sent: bytes, seconds: float, answer: bytes) -> None:
+async def test_a_client_that_stops_sending_has_a_bounded_time(sent: bytes, seconds: float, answer: bytes) -> None:
     served = Served()
     connection, transport = served.connect()
     if sent:
@@ -160,7 +160,7 @@ async def test_an_answer_may_take_as_long_as_it_likes() -> None:
     assert transport.written.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_whoever_reads_its_answer_slowly_is_not_taken_for_idle_until_it_stops() -> None:
+async def test_a_slow_reader_does_not_count_as_idle_until_it_stops() -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(GET)
@@ -239,7 +239,7 @@ async def test_the_rest_of_a_response_that_broke_off_is_given_up_as_any_other(
     assert served.table.waiting == {}
 
 
-async def test_the_connection_that_takes_most_room_gives_way_if_all_take_too_much() -> None:
+async def test_the_largest_connection_is_closed_if_all_use_too_much_memory() -> None:
     served = Served(unread_bytes_in_all=1 << 20)
     (_, small), (connection, large) = await begin_stream(served), await begin_stream(served)
     connection.hold(1 << 20)
@@ -249,7 +249,7 @@ async def test_the_connection_that_takes_most_room_gives_way_if_all_take_too_muc
 
 
 @pytest.mark.parametrize(("closing", "patience"), [(b"connection: close\r\n", 30)])
-async def test_whoever_does_not_take_its_last_answer_is_let_go(closing: bytes, patience: float) -> None:
+async def test_a_client_that_does_not_read_its_last_answer_is_disconnected(closing: bytes, patience: float) -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(GET[:-2] + closing + b"\r\n")
@@ -376,7 +376,7 @@ async def test_what_frames_a_body_is_bounded(body: bytes, status: bytes) -> None
     assert transport.written[9:12] == status
 
 
-async def test_lines_before_a_request_are_passed_over_but_not_for_ever() -> None:
+async def test_lines_before_a_request_are_skipped_but_not_forever() -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(b"\r\n" * 30_000 + GET)
@@ -399,7 +399,7 @@ async def test_the_next_head_has_its_own_bound_wherever_the_last_body_ended() ->
     assert transport.written.count(b"HTTP/1.1 200 ") == 2
 
 
-async def test_the_body_of_a_refused_request_is_passed_over_but_not_for_ever() -> None:
+async def test_the_body_of_a_refused_request_is_skipped_but_not_forever() -> None:
     served = Served(request_body_bytes=4 << 10)
     connection, transport = served.connect()
 
@@ -430,7 +430,7 @@ async def test_much_data_at_once_lets_others_have_a_turn_first() -> None:
     assert (was_paused, transport.is_reading_paused) == (True, False)
 
 
-async def test_a_body_that_is_far_too_large_is_refused_whoever_reads_it() -> None:
+async def test_a_body_that_is_far_too_large_is_refused_for_every_reader() -> None:
     served = Served(request_body_bytes=4 << 10)
     connection, transport = served.connect()
     connection.data_received(POST.replace(b"length: 4", b"length: 9999999"))
@@ -443,7 +443,7 @@ async def test_a_body_that_is_far_too_large_is_refused_whoever_reads_it() -> Non
 # How many.
 
 
-async def test_the_connection_that_waits_longest_gives_way_and_one_that_is_served_does_not() -> None:
+async def test_the_longest_waiting_connection_is_closed_and_an_active_one_is_not() -> None:
     served = Served(caller_connections=2)
     served.hold.clear()
     busy, busy_transport = served.connect()
@@ -455,7 +455,7 @@ async def test_the_connection_that_waits_longest_gives_way_and_one_that_is_serve
     await settle()
 
 
-async def test_where_all_are_served_whoever_comes_is_told_to_come_later_and_let_go() -> None:
+async def test_if_all_connections_are_active_a_new_one_gets_503_and_is_closed() -> None:
     served = Served(caller_connections=1)
     served.hold.clear()
     busy, _ = served.connect()
@@ -481,9 +481,7 @@ async def test_where_all_are_served_whoever_comes_is_told_to_come_later_and_let_
 @pytest.mark.parametrize(
     ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
 )
-async def test_whoever_wants_to_know_is_told_that_the_last_answer_was_not_read(
-    error: Exception | None, is_unread: bool
-) -> None:
+async def test_an_observer_learns_that_the_last_answer_was_not_read(error: Exception | None, is_unread: bool) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -595,7 +593,7 @@ async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> No
 
 
 async def test_a_connection_whose_answer_was_acknowledged_ends_at_once_and_without_a_word() -> None:
-    """What says that nothing more comes would itself have to be acknowledged."""
+    """The end of the stream would itself have to be acknowledged."""
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     connection.data_received(GET)
@@ -618,7 +616,7 @@ async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("end", ["asks again", "waits", "closes", "resets"])
-async def test_whoever_wants_to_know_is_told_that_an_answer_was_read(end: str) -> None:
+async def test_an_observer_learns_that_an_answer_was_read(end: str) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)

@@ -1,4 +1,4 @@
-"""What a process knows of the others that share its store."""
+"""A process's knowledge of the others that share its store."""
 
 import asyncio
 from collections.abc import Sequence
@@ -114,7 +114,7 @@ async def test_a_turn_comes_at_once_to_one_that_is_alone_and_is_spread_among_man
     assert 0.9 < sum(delays) / 1000 / (100 * TURN_SECONDS) < 1.1
 
 
-async def test_whoever_wants_to_know_hears_when_others_come_and_go_and_not_else() -> None:
+async def test_an_observer_learns_only_when_others_come_and_go() -> None:
     machine = MemoryStore(is_durable=True)
     store, heard = machine.another_process("unix:/replica/0"), list[list[str]]()
     placement = Placement(store, FakeClock(), lease_seconds=3)

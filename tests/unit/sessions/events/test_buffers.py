@@ -135,7 +135,7 @@ def test_a_cut_never_splits_a_character() -> None:
 @given(
     st.text() | st.lists(st.text()) | st.dictionaries(st.text(), st.integers()), st.integers(min_value=0, max_value=60)
 )
-def test_whatever_fits_is_kept_as_it_is_and_the_rest_is_marked(value: Any, limit: int) -> None:
+def test_an_item_that_fits_is_stored_unchanged_and_any_other_is_marked(value: Any, limit: int) -> None:
     size = len(value.encode("utf-8", "replace")) if isinstance(value, str) else len(encode(value))
     kept = cut(value, limit)
     if size <= limit:

@@ -1,4 +1,4 @@
-"""Who is waited for is told when it takes long, and no longer than that."""
+"""A slow authorization server is reported while callers wait for it, and no longer than that."""
 
 from emceepee.sessions.logins.authorizer import SLOW_SECONDS, LoginTrouble
 from support.fakes.clock import FakeClock
@@ -19,7 +19,7 @@ async def test_a_quick_answer_is_not_worth_a_word() -> None:
     assert scene.told == []
 
 
-async def test_a_slow_one_is_told_until_it_has_answered() -> None:
+async def test_a_slow_one_is_reported_until_it_has_answered() -> None:
     scene = Scene()
     scene.trouble.note("it failed before")
     with scene.trouble.while_waiting(lambda: "waiting"):

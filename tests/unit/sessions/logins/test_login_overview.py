@@ -1,4 +1,4 @@
-"""What is told of logins: enough to act on, and no secret."""
+"""The overview of logins: enough to act on, and no secret."""
 
 from datetime import timedelta
 from typing import Any
@@ -37,7 +37,7 @@ def record(name: str, kind: str = TOKENS, url: str = "https://a.example/mcp") ->
     return ServerKey("ann", name, url).record(kind)
 
 
-def test_every_server_has_a_state_and_no_secret_is_told() -> None:
+def test_every_server_has_a_state_and_no_secret_is_shown() -> None:
     specs = [
         spec("held"),
         spec("over"),

@@ -133,7 +133,7 @@ async def test_no_address_is_in_the_name_of_a_record() -> None:
     assert "canary" not in ServerKey("alice", "tracker", "https://mcp.example/?token=canary").record("tokens")
 
 
-async def test_those_who_refresh_at_the_same_time_get_the_same_tokens(place: Place, issuer: Issuer) -> None:
+async def test_concurrent_refreshes_get_the_same_tokens(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.go_on.clear()
@@ -220,7 +220,7 @@ async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Rene
     assert await repository.load(KEY) == tokens()
 
 
-async def test_an_authorization_server_in_trouble_is_left_alone_for_a_moment(place: Place, issuer: Issuer) -> None:
+async def test_an_authorization_server_in_trouble_is_left_alone_for_a_pause(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.answer = IssuerUnavailable("HTTP 503")
@@ -239,7 +239,7 @@ async def test_only_invalid_grant_clears(place: Place, issuer: Issuer) -> None:
     assert await place.another().load(KEY) is None
 
 
-async def test_a_login_meanwhile_is_not_cleared_by_an_old_refusal(place: Place, issuer: Issuer) -> None:
+async def test_a_login_during_a_refresh_is_not_cleared_by_an_old_refusal(place: Place, issuer: Issuer) -> None:
     mine, other = place.process(), place.another()
     await mine.save(KEY, tokens())
     issuer.answer = INVALID
@@ -252,7 +252,7 @@ async def test_a_login_meanwhile_is_not_cleared_by_an_old_refusal(place: Place, 
     assert await mine.load(KEY) == tokens(7)
 
 
-async def test_a_logout_meanwhile_stays_a_logout(place: Place, issuer: Issuer) -> None:
+async def test_a_logout_during_a_refresh_stays_a_logout(place: Place, issuer: Issuer) -> None:
     mine, other = place.process(), place.another()
     await mine.save(KEY, tokens())
     issuer.go_on.clear()
@@ -290,7 +290,7 @@ async def test_without_the_lock_no_refresh_token_is_used(place: Place, issuer: I
     assert issuer.used == []
 
 
-async def test_without_a_key_tokens_are_kept_in_memory_and_that_is_told(place: Place, issuer: Issuer) -> None:
+async def test_without_a_key_tokens_are_stored_in_memory_and_the_log_says_so(place: Place, issuer: Issuer) -> None:
     place.store.is_keyless = True
     records = SecretRecords(place.store, place.clock)
     repository = TokenRepository(records, place.clock)

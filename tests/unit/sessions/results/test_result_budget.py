@@ -36,7 +36,7 @@ def keep(budget: ResultBudget, desk: Desk, task: Task) -> None:
     budget.keep(desk, task.task_id, weight_of(task))
 
 
-def test_the_oldest_of_a_session_give_way_and_the_newest_stays_however_large_it_is() -> None:
+def test_the_oldest_of_a_session_are_evicted_and_the_newest_stays_however_large_it_is() -> None:
     budget, desk, other = ResultBudget(100 * SIZE, 4 * SIZE), Desk(), Desk()
     keep(budget, other, finished("z"))
     for name in "abcd":
@@ -48,7 +48,7 @@ def test_the_oldest_of_a_session_give_way_and_the_newest_stays_however_large_it_
     assert desk.gone[4:] == ["large"]
 
 
-def test_in_all_the_oldest_give_way_whosever_they_are() -> None:
+def test_in_all_the_oldest_are_evicted_in_any_session() -> None:
     budget, one, two = ResultBudget(4 * SIZE, 100 * SIZE), Desk(), Desk()
     keep(budget, one, finished("a"))
     keep(budget, two, finished("b"))

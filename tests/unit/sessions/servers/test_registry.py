@@ -198,7 +198,7 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
 ADDED = Provenance("drawing 2.1", datetime(2026, 11, 18, 20, 33, tzinfo=UTC))
 
 
-async def test_who_adds_a_name_that_is_in_use_is_told_by_whom_and_since_when() -> None:
+async def test_an_add_with_a_name_in_use_fails_with_its_owner_and_age() -> None:
     registry = a_registry("theirs")
     registry.add("ann", replace(scripted_spec("mine"), added=ADDED))
     with pytest.raises(InvalidArguments) as refused, registry.reserve_name("ann", scripted_spec("mine")):
@@ -256,7 +256,7 @@ async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_l
     assert store.asked == 1
 
 
-async def test_whoever_writes_later_is_told_that_there_is_something_to_write() -> None:
+async def test_the_later_writer_is_notified_of_unsaved_servers() -> None:
     store = FullStore(is_durable=True)
     registry = ServerRegistry([], store=store)
     assert not registry.has_any_unsaved
@@ -333,7 +333,7 @@ async def test_other_words_do_not_bring_a_removed_server_back() -> None:
 @pytest.mark.parametrize(
     ("fixed", "is_remote", "is_told"), [(False, False, True), (True, False, False), (False, True, False)]
 )
-def test_only_the_operators_own_callers_are_told_what_is_wrong_with_the_configuration(
+def test_only_the_operators_own_callers_see_mistakes_of_the_configuration(
     fixed: bool, is_remote: bool, is_told: bool
 ) -> None:
     registry = a_registry(fixed=fixed)
@@ -398,7 +398,7 @@ async def test_changed_settings_reach_the_other_sessions_and_enable_the_server()
     assert registry.join("ann", Watching()) == {"new": changed}
 
 
-async def test_what_is_disabled_or_changed_is_so_for_the_next_process_and_for_those_that_run() -> None:
+async def test_a_disabled_or_changed_server_is_so_in_the_next_process_and_in_running_ones() -> None:
     store = MemoryStore()
     first, second = ServerRegistry([], store=store), ServerRegistry([], store=store)
     spec = BackendSpec(name="kept", target=HttpTarget(url="https://one.example"))
@@ -489,7 +489,7 @@ async def test_what_is_changed_at_one_process_is_changed_and_not_removed_at_the_
     assert session.configured == ["one"], "once"
 
 
-async def test_a_server_with_the_name_of_one_in_the_file_gives_way_to_that_while_it_is_disabled_elsewhere() -> None:
+async def test_a_server_with_the_name_of_one_in_the_file_is_replaced_while_it_is_disabled_elsewhere() -> None:
     first, second, session = await two_processes(MemoryStore(), ONE)
     await second.apply(ServerChanges(added=(scripted_spec("one"),)))
     await first.disable("ann", "one")
@@ -530,7 +530,7 @@ async def test_what_was_read_before_a_change_here_is_read_again() -> None:
 
 
 class SlowStore(MemoryStore):
-    """What is read is as it was when it was asked for."""
+    """A read returns the state at the time of the request."""
 
     def __init__(self) -> None:
         super().__init__(is_durable=True)

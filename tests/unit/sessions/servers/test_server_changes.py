@@ -8,7 +8,7 @@ from support.sessions.scene import scripted_spec
 ONE, TWO, THREE = (scripted_spec(name) for name in ("one", "two", "three"))
 
 
-def test_equal_lists_differ_in_nothing_whatever_their_order() -> None:
+def test_equal_lists_differ_in_nothing_in_any_order() -> None:
     assert compare_servers([ONE, TWO], [TWO, replace(ONE)]) == ServerChanges()
     assert not ServerChanges()
 

@@ -18,7 +18,7 @@ from emceepee.sessions.servers.stored_configuration import read_specs, write_con
         (StdioTarget(command="server", args=("--token", "x")), True),
     ],
 )
-def test_whatever_may_hold_a_secret_is_said_to(target: HttpTarget | StdioTarget, holds_secrets: bool) -> None:
+def test_every_possible_place_of_a_secret_is_reported(target: HttpTarget | StdioTarget, holds_secrets: bool) -> None:
     spec = BackendSpec(name="mine", target=target)
     stored = write_configuration("ann", spec)
     assert stored.holds_secrets is holds_secrets

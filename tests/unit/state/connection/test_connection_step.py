@@ -1,4 +1,4 @@
-"""Whatever happens to a connection, in whatever order: one outcome for each waiter, and each link closed once."""
+"""Any events of a connection in any order: one outcome for each waiter, and each link closed once."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -92,7 +92,7 @@ EVENTS: tuple[Event, ...] = (
 
 @dataclass(frozen=True)
 class World:
-    """What a supervisor would have under way, and whether it was ever asked to do something that cannot be done."""
+    """The work of a supervisor in progress, and whether an effect was ever impossible."""
 
     is_dialing: bool = False
     is_abandoned: bool = False  # the dialing, which may still succeed or fail
@@ -154,7 +154,7 @@ class World:
 
 
 def play(state: ConnectionState, world: World, *events: Event) -> tuple[ConnectionState, World]:
-    """Let the events that can happen do so, one after the other, and check what must hold after each."""
+    """Apply the possible events, one after the other, and check the invariants after each."""
     for event in events:
         if not world.can_happen(event):
             continue
@@ -195,7 +195,7 @@ def everywhere() -> dict[tuple[ConnectionState, World], None]:
     return found
 
 
-def test_every_kind_of_state_is_among_those_that_are_tried() -> None:
+def test_every_kind_of_state_is_covered() -> None:
     kinds = {type(state).__name__ for state, _ in everywhere()}
     assert kinds == {"Idle", "Opening", "Authorizing", "Up", "Pausing", "Closing", "Down", "Closed"}
     record_figure(f"{len(everywhere())} states with what is under way in them")

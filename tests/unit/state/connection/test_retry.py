@@ -22,7 +22,7 @@ def test_http_doubles_from_one_second_to_three_minutes() -> None:
     assert [HTTP.delay(attempt, 0) for attempt in range(1, 11)] == [1, 2, 4, 8, 16, 32, 64, 128, 180, 180]
 
 
-def test_http_is_tried_for_ever() -> None:
+def test_http_is_retried_forever() -> None:
     assert RetryCount(HTTP, attempts=100_000).next(0) == Retry(100_001, 180)
 
 

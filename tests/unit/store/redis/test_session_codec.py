@@ -17,7 +17,7 @@ def test_a_record_is_known_by_its_field(kind: str, record_id: str) -> None:
 
 
 @given(keys=st.frozensets(_keys, max_size=4))
-def test_keys_are_one_line_each_whatever_is_in_them(keys: frozenset[SessionKey]) -> None:
+def test_keys_are_one_line_each_for_any_content(keys: frozenset[SessionKey]) -> None:
     data = write_keys(keys)
     assert read_keys(data) == keys
     assert data.count(b"\n") == max(0, len(keys) - 1)

@@ -13,7 +13,7 @@ def test_a_commit_in_doubt_counts_until_its_outcome_is_known() -> None:
     assert unconfirmed_commits
     assert unconfirmed_commits.count(change(head("s1"), LEASE)) == 2
     assert unconfirmed_commits.count(change(head("s2"), LEASE)) == 0
-    assert unconfirmed_commits.count(change(head("s1"), Lease(4, 7))) == 0, "it was taken anew"
+    assert unconfirmed_commits.count(change(head("s1"), Lease(4, 7))) == 0, "it was taken again"
     unconfirmed_commits.settle("s1")
     assert not unconfirmed_commits
 

@@ -12,7 +12,7 @@ from support.fakes.clock import FakeClock
 
 
 class CountedEvent(threading.Event):
-    """Counts how often the loop stood still, and may let the thread finish meanwhile."""
+    """Counts the pauses of the loop, and may let the thread finish during one."""
 
     waits = 0
 
@@ -54,7 +54,7 @@ async def test_the_loop_stands_still_once_for_a_thread_that_needs_only_its_turn(
     assert event.waits == 1
 
 
-async def test_a_slow_disk_is_waited_for_ever_more_seldom() -> None:
+async def test_the_loop_waits_less_and_less_often_for_a_slow_disk() -> None:
     clock = FakeClock()
     right_of_way, event = a_right_of_way(clock)
     right_of_way.ask()

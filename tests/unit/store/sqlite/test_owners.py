@@ -1,4 +1,4 @@
-"""Who is alive is told by locks, which end with their process."""
+"""Locks, which end with their process, show which processes are alive."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ def joined(path: Path) -> Owners:
     return one
 
 
-def test_whoever_joined_is_alive_until_it_leaves_or_vanishes(path: Path) -> None:
+def test_a_process_that_joined_is_alive_until_it_leaves_or_vanishes(path: Path) -> None:
     first, second, third = joined(path), joined(path), joined(path)
     assert set(first.alive()) == {first.own_id, second.own_id, third.own_id}
     second.leave()
@@ -59,7 +59,7 @@ def test_one_who_looks_is_not_taken_for_the_owner(path: Path) -> None:
     asking.leave()
 
 
-def test_one_at_a_time_opens_the_file_and_the_others_do_not_wait_for_ever(
+def test_one_at_a_time_opens_the_file_and_the_others_do_not_wait_forever(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owners, "_PATIENCE_SECONDS", 0.05)
@@ -89,7 +89,7 @@ def test_its_files_are_for_their_owner_alone(path: Path) -> None:
     one.leave()
 
 
-def test_whoever_joins_anew_is_seen_again_though_its_mark_was_deleted(path: Path) -> None:
+def test_a_process_that_joins_again_is_seen_again_though_its_mark_was_deleted(path: Path) -> None:
     one, other = joined(path), joined(path)
     (folder_of(path) / one.own_id).unlink()
     assert not other.is_alive(one.own_id)

@@ -24,9 +24,9 @@ def test_every_kind_comes_within_two_minutes_and_is_over_by_then(seed: int) -> N
 def test_nobody_suffers_two_faults_at_once_and_one_replica_none(seed: int) -> None:
     faults = random_schedule(seed, seconds=600, replicas=3)
     for fault in faults:
-        meanwhile = [other.target for other in faults if _is_on(other, fault.at)]
-        assert len(meanwhile) == len(set(meanwhile))
-        assert len(set(meanwhile) - {STORE}) < 3
+        concurrent = [other.target for other in faults if _is_on(other, fault.at)]
+        assert len(concurrent) == len(set(concurrent))
+        assert len(set(concurrent) - {STORE}) < 3
 
 
 def _is_on(fault: PlannedFault, moment: float) -> bool:

@@ -60,7 +60,7 @@ def test_only_a_process_that_ends_while_the_store_is_away_may_lose_what_was_prom
     assert found(ledger) == []
 
 
-def test_an_event_that_is_kept_and_was_not_told_and_one_that_was_told_and_is_not_kept_are_found(
+def test_a_stored_but_undelivered_event_and_a_delivered_but_missing_one_are_found(
     ledger: Ledger,
 ) -> None:
     ledger.hear(reply(event("e1")), asked(0))
@@ -78,7 +78,7 @@ def test_an_event_that_is_kept_and_was_not_told_and_one_that_was_told_and_is_not
         (FaultKind.KILL, 9.0, False),  # after the second
     ],
 )
-def test_an_event_is_told_again_only_if_a_fault_came_before_that_was_saved(
+def test_an_event_is_repeated_only_if_a_fault_came_before_its_delivery_was_saved(
     ledger: Ledger, kind: FaultKind, began: float, *, is_explained: bool
 ) -> None:
     ledger.hear(reply(event("e1")), asked(0))

@@ -1,4 +1,4 @@
-"""Whoever chooses names, there are few series."""
+"""For any names that others choose, there are few series."""
 
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.otel import conventions as names

@@ -91,7 +91,7 @@ def test_a_call_that_goes_on_after_its_caller_was_answered_stays_in_the_trace() 
 
 def test_what_nobody_asked_for_is_measured_and_is_no_span() -> None:
     served = Served()
-    served.span.replied({})  # what it has started may go on
+    served.span.replied({})  # its children may continue
     sent = served.otel.links.begin(request("ping"))
     sent.answered({})
     assert dict(sent.meta) == {}
@@ -119,9 +119,7 @@ def test_what_nobody_asked_for_is_measured_and_is_no_span() -> None:
         ("tools/list", {}, "tools/list", {}),
     ],
 )
-def test_a_span_says_what_it_is_about_without_secrets(
-    method: str, params: JsonObject, name: str, told: JsonObject
-) -> None:
+def test_a_span_names_its_subject_without_secrets(method: str, params: JsonObject, name: str, told: JsonObject) -> None:
     served = Served()
     served.otel.links.begin(request(method, CalledServer(name="files"), **params)).answered({})
     attributes = attributes_of(served.otel.span(name))

@@ -117,7 +117,7 @@ def test_a_request_that_failed_says_by_which_code(traced: Traced, error: Excepti
     assert {key: value for key, value in attributes.items() if key.startswith(("error", "rpc"))} == told
 
 
-def test_a_tool_that_there_is_not_has_no_name(traced: Traced) -> None:
+def test_an_unknown_tool_has_no_name(traced: Traced) -> None:
     origin = Origin(Request(7, "tools/call", {"name": "made-up"}))
     traced.journal.begin(SpanKind.UNKNOWN_TOOL, "made-up", None, {}, origin=origin).failed("no")
     (span,) = traced.otel.spans

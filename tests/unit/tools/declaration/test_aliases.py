@@ -115,7 +115,7 @@ def test_no_other_name_is_in_a_schema() -> None:
     assert [alias for alias in ALIASED if alias[1] in CATALOGUE[alias[0]].input_schema["properties"]] == []
 
 
-# Whatever was right before stays what it was.
+# Input that was valid before stays unchanged.
 
 
 def of_type(item: JsonObject) -> st.SearchStrategy[Any]:
@@ -149,7 +149,7 @@ def test_a_call_that_was_right_is_not_even_copied(tool: Tool, data: st.DataObjec
 
 @given(st.sampled_from(TOOLS), st.data())
 def test_a_call_that_was_taken_means_what_it_meant(tool: Tool, data: st.DataObject) -> None:
-    """Whatever the values are: what fitted without other names still fits, and is the same."""
+    """For any values: input that was valid without aliases is still valid, and unchanged."""
     names = st.sampled_from([*tool.input_schema["properties"], *tool.aliases.others, "stranger"])
     arguments = data.draw(st.dictionaries(names, JSON, max_size=5))
     before = dict(arguments)

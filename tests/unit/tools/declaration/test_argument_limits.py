@@ -1,4 +1,4 @@
-"""What tools/list says of an argument's largest value is what the configuration says, and what is checked."""
+"""The largest value of an argument in tools/list is the configured one, and the check uses it."""
 
 from typing import Any
 

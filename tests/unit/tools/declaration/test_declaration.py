@@ -29,7 +29,7 @@ def problems(tool: str, /, **arguments: object) -> dict[str, str]:
         ("get_server_status", {"server": "a", "Server": "b"}, "Server", "server"),
     ],
 )
-def test_an_unknown_argument_is_refused_with_the_one_that_was_meant(
+def test_an_unknown_argument_is_refused_with_the_likely_one(
     tool: str, arguments: JsonObject, stranger: str, meant: str
 ) -> None:
     found = problems(tool, **arguments)
@@ -72,7 +72,7 @@ def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> 
         ("add_server", {"name": "a"}, None, None),
     ],
 )
-def test_a_problem_is_told_as_those_of_a_form_are_and_under_the_names_it_had(
+def test_a_problem_is_reported_like_one_of_a_form_and_under_its_earlier_names(
     tool: str, arguments: JsonObject, field: str | None, code: str | None
 ) -> None:
     with pytest.raises(InvalidArguments) as caught:
@@ -134,7 +134,7 @@ def test_objects_of_any_content_and_long_lists_that_fit_are_accepted() -> None:
         CATALOGUE[tool].check(arguments)
 
 
-def test_of_very_many_wrong_arguments_the_first_few_are_told_at_once() -> None:
+def test_of_very_many_wrong_arguments_the_first_few_are_reported_at_once() -> None:
     strangers = {f"{'x' * 1000}{number}": 1 for number in range(100)}
     with pytest.raises(InvalidArguments) as caught:
         CATALOGUE["list_servers"].check(strangers)

@@ -31,7 +31,9 @@ CORE = {
         (ToolEffect(read_only=True, open_world=False), {"readOnlyHint": True, "openWorldHint": False}),
     ],
 )
-def test_a_client_is_told_what_matters_most_and_what_it_would_not_assume(effect: ToolEffect, said: JsonObject) -> None:
+def test_a_client_gets_the_most_important_hint_and_those_it_would_not_assume(
+    effect: ToolEffect, said: JsonObject
+) -> None:
     assert effect.annotations() == said
 
 

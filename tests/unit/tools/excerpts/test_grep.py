@@ -34,7 +34,7 @@ async def lines(pattern: str, text: str, size: int = 7) -> list[tuple[int, str]]
     return [(match["line"], match["text"]) for match in outcome.matches]
 
 
-async def test_each_line_that_matches_is_told_once_with_its_number() -> None:
+async def test_each_line_that_matches_is_returned_once_with_its_number() -> None:
     assert await lines("a+b", "aab ab\nxx\nab\n\nlast ab") == [(1, "aab ab"), (3, "ab"), (5, "last ab")]
 
 

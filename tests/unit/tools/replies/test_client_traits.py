@@ -1,4 +1,4 @@
-"""What particular clients do."""
+"""The behavior of particular clients."""
 
 import pytest
 

@@ -18,7 +18,7 @@ def an_event(number: int, kind: EventType = EventType.NOTIFICATION, **data: obje
     return Event(event_id=f"e{number}", type=kind, server="one", created_at=NOW, data=data)
 
 
-def test_the_first_event_is_told_however_little_room_there_is() -> None:
+def test_the_first_event_is_delivered_however_little_room_there_is() -> None:
     found = Delivery([an_event(0, n=0), an_event(1, method="m", n=1)])
     digest = digest_events(found, room=1)
     assert ([entry["id"] for entry in digest.entries], leftovers(found, digest)) == (["e0"], {"more": 1})

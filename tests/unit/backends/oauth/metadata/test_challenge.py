@@ -43,7 +43,7 @@ def test_several_headers_are_several_challenges() -> None:
 
 
 @given(st.lists(st.text(alphabet='Bearer ,="\\abc\t', max_size=60), max_size=3))
-def test_whatever_a_server_sends_is_read_or_passed_over(headers: list[str]) -> None:
+def test_any_header_of_a_server_is_parsed_or_skipped(headers: list[str]) -> None:
     for challenge in parse_challenges(headers):
         assert challenge.scheme == challenge.scheme.lower()
 

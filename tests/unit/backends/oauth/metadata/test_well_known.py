@@ -142,5 +142,5 @@ def test_a_resource_has_neither_a_fragment_nor_a_password() -> None:
 
 @pytest.mark.parametrize("host", ["l\u043egin.example", "login.example%2eevil.example", "login.example%E3%80%82evil"])
 def test_a_person_is_sent_to_no_host_that_a_browser_may_read_differently(host: str) -> None:
-    """The question names the host, so it has to be the one that the browser opens."""
+    """The question names the host, so the browser has to open exactly that host."""
     assert not is_openable(f"https://{host}/authorize", "https://mcp.example/mcp")

@@ -24,7 +24,7 @@ def a_log(clock: FakeClock | None = None, *, most_bytes: int = REPLAY_BYTES, **l
 
 
 async def read(log: MessageLog, stream: str, after: int, count: int | None = None) -> list[bytes]:
-    """What a reader hears, until the stream ends or it has heard `count` messages."""
+    """Return a reader's messages, until the stream ends or `count` messages."""
     heard: list[bytes] = []
     async with asyncio.timeout(5), aclosing(cast(Any, log.follow(stream, after))) as entries:
         while count is None or len(heard) < count:
@@ -157,7 +157,7 @@ async def test_an_id_that_was_never_given_out_is_unknown(given: str) -> None:
 # When there is too much.
 
 
-async def test_a_reader_that_falls_too_far_behind_is_told_so_and_goes_on_with_what_is_kept() -> None:
+async def test_a_reader_that_falls_too_far_behind_learns_that_and_continues_with_the_stored_messages() -> None:
     log = a_log(replay_messages=5)
     log.append("a", b"0")
     async with asyncio.timeout(5), aclosing(cast(Any, log.follow("a", 0))) as entries:
@@ -170,7 +170,7 @@ async def test_a_reader_that_falls_too_far_behind_is_told_so_and_goes_on_with_wh
     assert heard[0].count == 3
 
 
-async def test_a_reader_that_is_in_the_middle_of_what_must_go_goes_on_behind_it() -> None:
+async def test_a_reader_of_evicted_messages_continues_after_them() -> None:
     log = a_log(replay_messages=4)
     for number in range(4):
         log.append("a", str(number).encode())
@@ -251,7 +251,7 @@ async def test_a_new_reader_of_pushes_hears_what_is_kept_even_if_older_ones_are_
 
 
 class LostRecords:
-    """Those of a session that turns out, when something is saved, to be another process's."""
+    """Messages of a session that another process owns, as a save reveals."""
 
     def __init__(self) -> None:
         self.is_unsaved = self.is_lost = False
@@ -264,7 +264,7 @@ class LostRecords:
 
 
 async def test_nobody_gets_an_id_that_is_not_kept_but_everybody_an_answer() -> None:
-    """Whoever came back with it would be told that it is unknown."""
+    """A client that came back with it would get an error that it is unknown."""
     clock = FakeClock()
     log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), LostRecords())
     log.append("a", b"")
@@ -295,7 +295,7 @@ async def test_no_flood_of_a_neighbor_evicts_an_answer_that_was_written(flood: i
     assert heard == [[b"answer"]] * 20
 
 
-async def test_who_stopped_in_the_middle_of_its_own_flood_gets_the_answer() -> None:
+async def test_a_reader_that_stopped_during_its_own_flood_gets_the_answer() -> None:
     """The id that it comes back with is of a message that had to make room."""
     log = a_log(replay_messages=20)
     early = [log.append("request 1", b"%d" % number) for number in range(5)]
@@ -391,7 +391,7 @@ async def test_an_answer_stays_however_old_while_its_reader_is_slow() -> None:
 
 
 async def test_messages_are_evicted_rarely_so_that_a_flood_costs_no_more_a_message() -> None:
-    """What is looked at for one message, on average, does not grow with the flood."""
+    """The average number of messages that are scanned per message does not grow with the flood."""
     log = a_log(replay_messages=1000)
     looked_at = 0
     make_room = log._make_room
