@@ -135,7 +135,7 @@ async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -
         assert sorted(await asyncio.gather(*asked)) == [False, False, False, True]
 
 
-async def test_a_lock_that_is_over_is_not_kept_for_ever(sqlite_store: SqliteStore, path: Path) -> None:
+async def test_an_expired_lock_is_not_kept_forever(sqlite_store: SqliteStore, path: Path) -> None:
     await sqlite_store.lock("x", "one", now=now(), until=now())
     await sqlite_store.forget_expired(now(), 10)
     with closing(sqlite3.connect(path)) as connection:

@@ -138,7 +138,7 @@ def test_an_address_whose_host_or_port_cannot_be_read_is_refused(url: str) -> No
     assert "is not an address" in problems_of(url=url)
 
 
-def test_a_spec_says_whether_its_server_is_told_the_caller() -> None:
+def test_a_spec_decides_whether_its_server_learns_the_caller() -> None:
     spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test", sends_session_id=False))
     assert isinstance(spec.target, HttpTarget)
     assert not spec.target.sends_session_id

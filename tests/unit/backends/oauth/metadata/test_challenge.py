@@ -80,7 +80,7 @@ def test_a_403_for_lack_of_scope_wants_more_scopes() -> None:
     assert found == Demand(kind=DemandKind.SCOPES, scopes=("write", "admin"), resource_metadata="https://a/b")
 
 
-def test_which_kinds_of_token_are_taken_is_told_by_the_schemes() -> None:
+def test_the_schemes_name_the_accepted_kinds_of_token() -> None:
     assert demand_of(401, ["DPoP"]) == Demand(accepts_bearer=False, accepts_dpop=True)
     assert demand_of(401, ["Bearer, DPoP"]) == Demand(accepts_bearer=True, accepts_dpop=True)
 
