@@ -6,14 +6,14 @@ from typing import assert_never
 
 from emceepee.backends.oauth.authorization import S256
 from emceepee.backends.oauth.flow import (
-    FindingResource,
-    FindingServer,
+    ClientRegistration,
     FlowFailed,
     Grantor,
     KeepRegistration,
     LoginTerms,
-    Registering,
+    ResourceLookup,
     SendRequest,
+    ServerLookup,
     Step,
 )
 from emceepee.backends.oauth.metadata.metadata import (
@@ -47,10 +47,10 @@ def begin(terms: LoginTerms) -> Step:
     first, *left = [url for url in urls if is_trustworthy(url, terms.server_url)] or [""]
     if not first:  # a server on a Unix socket has no URL at which it could publish metadata
         return _choose_server(terms, None, (terms.settings.issuer or origin_of(terms.server_url),))
-    return FindingResource(terms=terms, asked=first, left=tuple(left)), (SendRequest(get(first)),)
+    return ResourceLookup(terms=terms, asked=first, left=tuple(left)), (SendRequest(get(first)),)
 
 
-def handle_resource_metadata(state: FindingResource, answer: HttpAnswer) -> Step:
+def handle_resource_metadata(state: ResourceLookup, answer: HttpAnswer) -> Step:
     terms = state.terms
     if answer.status >= 500:  # a server error does not show whether the document exists
         return unreachable(state.asked, f"HTTP {answer.status}")
@@ -93,7 +93,7 @@ def _ask_server(terms: LoginTerms, resource: ResourceMetadata | None, issuers: t
         why = f"The authorization server {issuer} is not at an https address"
         return _ask_server(terms, resource, tuple(others), why) if others else fail(why)
     first, *left = server_metadata_urls(issuer)
-    state = FindingServer(
+    state = ServerLookup(
         terms=terms,
         resource=resource,
         issuer=issuer,
@@ -105,7 +105,7 @@ def _ask_server(terms: LoginTerms, resource: ResourceMetadata | None, issuers: t
     return state, (SendRequest(get(first)),)
 
 
-def handle_server_metadata(state: FindingServer, answer: HttpAnswer, now: datetime) -> Step:
+def handle_server_metadata(state: ServerLookup, answer: HttpAnswer, now: datetime) -> Step:
     if answer.status >= 500:
         return try_next_server(state, f"{state.asked} answered HTTP {answer.status}")
     if answer.status != 200:
@@ -119,7 +119,7 @@ def handle_server_metadata(state: FindingServer, answer: HttpAnswer, now: dateti
     return _use_server(state.terms, state.resource, server, now)
 
 
-def try_next_server(state: FindingServer, why: str, now: datetime | None = None) -> Step:
+def try_next_server(state: ServerLookup, why: str, now: datetime | None = None) -> Step:
     """Try the next address of the metadata, else the next issuer. `why` is empty if a document is merely missing."""
     why = why or state.why
     if state.left:
@@ -166,7 +166,7 @@ def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: Se
             return start_token_request(terms, grantor, identity)
         case RegistrationRequest():
             bare = None if identity.bare is None else post_json(identity.url, identity.bare)
-            registering = Registering(terms=terms, grantor=grantor, bare=bare)
+            registering = ClientRegistration(terms=terms, grantor=grantor, bare=bare)
             return registering, (SendRequest(post_json(identity.url, identity.body)),)
         case NoClient():
             return fail(identity.reason)
@@ -214,7 +214,7 @@ def _wants_dpop(terms: LoginTerms, resource: ResourceMetadata | None) -> bool:
     return terms.settings.wants_dpop or is_required or (demand.accepts_dpop and not demand.accepts_bearer)
 
 
-def handle_registration(state: Registering, answer: HttpAnswer) -> Step:
+def handle_registration(state: ClientRegistration, answer: HttpAnswer) -> Step:
     terms, grantor = state.terms, state.grantor
     issuer = grantor.server.issuer
     if answer.status >= 500:

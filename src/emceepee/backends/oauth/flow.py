@@ -50,7 +50,7 @@ class Grantor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingResource:
+class ResourceLookup:
     """Looking for the server's resource metadata, at one address after another."""
 
     terms: LoginTerms
@@ -59,7 +59,7 @@ class FindingResource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FindingServer:
+class ServerLookup:
     """Looking for the authorization server's metadata. `why` is the reason that the last address failed."""
 
     terms: LoginTerms
@@ -72,7 +72,7 @@ class FindingServer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Registering:
+class ClientRegistration:
     """Waiting for a dynamic registration. `bare` is the fallback without scopes, for servers that reject the scopes."""
 
     terms: LoginTerms
@@ -81,7 +81,7 @@ class Registering:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitingBrowser:
+class BrowserLogin:
     """Waiting for a person to log in. The state is stored, so that the answer remains valid after a restart."""
 
     grantor: Grantor
@@ -90,13 +90,13 @@ class AwaitingBrowser:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskingForDeviceCode:
+class DeviceCodeRequest:
     grantor: Grantor
     client: OAuthClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitingDevice:
+class DeviceLogin:
     """Waiting for a person to enter a code. The state is stored. `is_polling`: a poll is in flight."""
 
     grantor: Grantor
@@ -107,7 +107,7 @@ class AwaitingDevice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExchangingIdentity:
+class IdentityExchange:
     """Waiting for the company's identity provider to issue a grant for the server."""
 
     terms: LoginTerms
@@ -116,7 +116,7 @@ class ExchangingIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskingForToken:
+class TokenRequest:
     """Waiting for the token endpoint. `request` is stored for a retry with a nonce or after a restart."""
 
     grantor: Grantor
@@ -139,18 +139,18 @@ class FlowFailed:
 
 
 FlowState: TypeAlias = (
-    FindingResource
-    | FindingServer
-    | Registering
-    | AwaitingBrowser
-    | AskingForDeviceCode
-    | AwaitingDevice
-    | ExchangingIdentity
-    | AskingForToken
+    ResourceLookup
+    | ServerLookup
+    | ClientRegistration
+    | BrowserLogin
+    | DeviceCodeRequest
+    | DeviceLogin
+    | IdentityExchange
+    | TokenRequest
     | FlowGranted
     | FlowFailed
 )
-KeptState: TypeAlias = AwaitingBrowser | AwaitingDevice | AskingForToken
+KeptState: TypeAlias = BrowserLogin | DeviceLogin | TokenRequest
 
 # Events.
 

@@ -2,17 +2,17 @@
 
     state                    event                   → state                     effects
     ──────────────────────────────────────────────────────────────────────────────────────────────────────
-    begin                                            FindingResource             Send
-    FindingResource          Answered                FindingServer               Send
-    FindingServer            Answered                Registering                 Send
-    Registering              Answered                AwaitingBrowser             KeepRegistration, AskPerson
-    AwaitingBrowser          BrowserReturned         AskingForToken              Send
-    AskingForToken           Answered                Granted
+    begin                                            ResourceLookup              SendRequest
+    ResourceLookup           ExchangeAnswered        ServerLookup                SendRequest
+    ServerLookup             ExchangeAnswered        ClientRegistration          SendRequest
+    ClientRegistration       ExchangeAnswered        BrowserLogin                KeepRegistration, AskPerson
+    BrowserLogin             BrowserReturned         TokenRequest                SendRequest
+    TokenRequest             ExchangeAnswered        FlowGranted
 
-    other grants             FindingServer → AskingForToken, or → ExchangingIdentity → AskingForToken,
-                             or → AskingForDeviceCode → AwaitingDevice, which polls on a timer until it is done
+    other grants             ServerLookup → TokenRequest, or → IdentityExchange → TokenRequest,
+                             or → DeviceCodeRequest → DeviceLogin, which polls on a timer until it is done
 
-Every state can lead to Failed. If a metadata document is missing, the login tries the next address.
+Every state can lead to FlowFailed. If a metadata document is missing, the login tries the next address.
 """
 
 from dataclasses import replace
@@ -26,27 +26,27 @@ from emceepee.backends.oauth.discovery import (
     try_next_server,
 )
 from emceepee.backends.oauth.flow import (
-    AskingForDeviceCode,
-    AskingForToken,
-    AwaitingBrowser,
-    AwaitingDevice,
+    BrowserLogin,
     BrowserReturned,
+    ClientRegistration,
+    DeviceCodeRequest,
+    DeviceLogin,
     ExchangeAnswered,
     ExchangeUnanswered,
-    ExchangingIdentity,
-    FindingResource,
-    FindingServer,
     FlowEvent,
     FlowFailed,
     FlowGranted,
     FlowState,
+    IdentityExchange,
     KeptState,
     LoginAbandoned,
     LoginTimerFired,
-    Registering,
+    ResourceLookup,
     SendRequest,
+    ServerLookup,
     StartLoginTimer,
     Step,
+    TokenRequest,
 )
 from emceepee.backends.oauth.metadata.well_known import origin_of
 from emceepee.backends.oauth.token_request import (
@@ -72,9 +72,9 @@ def step(state: FlowState, event: FlowEvent) -> Step:
             return _handle_no_answer(state, event)
         case ExchangeAnswered():
             return _handle_answer(state, event)
-        case BrowserReturned() if isinstance(state, AwaitingBrowser):
+        case BrowserReturned() if isinstance(state, BrowserLogin):
             return handle_redirect(state, event.url)
-        case LoginTimerFired() if isinstance(state, AwaitingDevice):
+        case LoginTimerFired() if isinstance(state, DeviceLogin):
             return poll(state, event.at)
     return state, ()
 
@@ -85,11 +85,11 @@ def resume(state: KeptState) -> Step:
     A code that may already have been redeemed is tried once more, to avoid asking the person again without need.
     """
     match state:
-        case AwaitingBrowser():
+        case BrowserLogin():
             return state, (person_prompt(state),)
-        case AwaitingDevice():
+        case DeviceLogin():
             return replace(state, is_polling=False), (person_prompt(state), StartLoginTimer(state.device.interval))
-        case AskingForToken():
+        case TokenRequest():
             return state, (SendRequest(state.request),)
         case _:
             assert_never(state)
@@ -98,19 +98,19 @@ def resume(state: KeptState) -> Step:
 def _handle_answer(state: FlowState, event: ExchangeAnswered) -> Step:
     answer, now = event.answer, event.at
     match state:
-        case FindingResource():
+        case ResourceLookup():
             return handle_resource_metadata(state, answer)
-        case FindingServer():
+        case ServerLookup():
             return handle_server_metadata(state, answer, now)
-        case Registering():
+        case ClientRegistration():
             return handle_registration(state, answer)
-        case AskingForDeviceCode():
+        case DeviceCodeRequest():
             return handle_device_code(state, answer, now)
-        case AwaitingDevice(is_polling=True):
+        case DeviceLogin(is_polling=True):
             return handle_poll(state, answer, now)
-        case ExchangingIdentity():
+        case IdentityExchange():
             return handle_identity(state, answer)
-        case AskingForToken():
+        case TokenRequest():
             return handle_token(state, answer, now)
     return state, ()
 
@@ -118,12 +118,12 @@ def _handle_answer(state: FlowState, event: ExchangeAnswered) -> Step:
 def _handle_no_answer(state: FlowState, event: ExchangeUnanswered) -> Step:
     """Handle a missing answer: try the metadata's next address, poll again later for a device code, or else fail."""
     match state:
-        case FindingServer():
+        case ServerLookup():
             return try_next_server(state, f"{origin_of(state.asked)} did not answer: {event.reason}")
-        case AwaitingDevice(is_polling=True):
+        case DeviceLogin(is_polling=True):
             return replace(state, is_polling=False), (StartLoginTimer(state.device.interval + SLOW_DOWN_SECONDS),)
-        case FindingResource():
+        case ResourceLookup():
             return unreachable(state.asked, event.reason)
-        case Registering() | AskingForDeviceCode() | ExchangingIdentity() | AskingForToken():
+        case ClientRegistration() | DeviceCodeRequest() | IdentityExchange() | TokenRequest():
             return unreachable(state.grantor.server.issuer, event.reason)
     return state, ()

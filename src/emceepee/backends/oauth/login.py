@@ -8,11 +8,10 @@ from typing import Protocol, assert_never
 from emceepee.backends.oauth.authorization import StrayRedirect, read_redirect
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.flow import (
-    AskingForToken,
     AskPerson,
-    AwaitingBrowser,
-    AwaitingDevice,
+    BrowserLogin,
     BrowserReturned,
+    DeviceLogin,
     ExchangeAnswered,
     ExchangeUnanswered,
     FlowEffect,
@@ -28,6 +27,7 @@ from emceepee.backends.oauth.flow import (
     LoginTimerFired,
     SendRequest,
     StartLoginTimer,
+    TokenRequest,
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.well_known import origin_of
@@ -84,7 +84,7 @@ class Login:
     @property
     def is_waiting(self) -> bool:
         """Whether the login waits for a person."""
-        return isinstance(self._state, AwaitingBrowser | AwaitingDevice)
+        return isinstance(self._state, BrowserLogin | DeviceLogin)
 
     async def run(self, start: LoginTerms | KeptState) -> TokenSet:
         """Raises: LoginFailed."""
@@ -109,7 +109,7 @@ class Login:
     def receive(self, url: str) -> str | None:
         """Accept the URL that the browser was redirected to. Return the problem if it does not answer this login."""
         state = self._state
-        if not isinstance(state, AwaitingBrowser):
+        if not isinstance(state, BrowserLogin):
             return NOT_WAITING
         outcome = read_redirect(url, state.request, state.grantor.server)
         if isinstance(outcome, StrayRedirect):
@@ -163,6 +163,6 @@ class Login:
 
 def _state_to_store(before: FlowState, now: FlowState) -> KeptState | None:
     """Return the new state if it must be stored, so that a restart does not ask the person again."""
-    if isinstance(now, AwaitingBrowser | AwaitingDevice) and type(now) is not type(before):
+    if isinstance(now, BrowserLogin | DeviceLogin) and type(now) is not type(before):
         return now
-    return now if isinstance(now, AskingForToken) and isinstance(before, AwaitingBrowser) else None
+    return now if isinstance(now, TokenRequest) and isinstance(before, BrowserLogin) else None

@@ -4,15 +4,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, KeptState
+from emceepee.backends.oauth.flow import BrowserLogin, DeviceLogin, KeptState, TokenRequest
 from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.backends.oauth.tokens import TokenSet
 
 FORMAT = 1
 _KINDS: dict[str, type[Any]] = {
-    "browser": AwaitingBrowser,
-    "device": AwaitingDevice,
-    "token": AskingForToken,
+    "browser": BrowserLogin,
+    "device": DeviceLogin,
+    "token": TokenRequest,
 }
 T = TypeVar("T")
 

@@ -17,20 +17,20 @@ from emceepee.backends.oauth.authorization import (
     read_redirect,
 )
 from emceepee.backends.oauth.flow import (
-    AskingForDeviceCode,
-    AskingForToken,
     AskPerson,
-    AwaitingBrowser,
-    AwaitingDevice,
-    ExchangingIdentity,
+    BrowserLogin,
+    DeviceCodeRequest,
+    DeviceLogin,
     FlowFailed,
     FlowGranted,
     ForgetRegistration,
     Grantor,
+    IdentityExchange,
     LoginTerms,
     SendRequest,
     StartLoginTimer,
     Step,
+    TokenRequest,
 )
 from emceepee.backends.oauth.metadata.well_known import is_openable, is_trustworthy
 from emceepee.backends.oauth.oauth_client import AuthMethod, OAuthClient
@@ -59,7 +59,7 @@ def start_token_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient
         case Grant.AUTHORIZATION_CODE:
             return _start_browser_request(terms, grantor, client)
         case Grant.DEVICE_CODE:
-            return AskingForDeviceCode(grantor=grantor, client=client), (SendRequest(device_request(grantor, client)),)
+            return DeviceCodeRequest(grantor=grantor, client=client), (SendRequest(device_request(grantor, client)),)
         case Grant.CLIENT_CREDENTIALS:
             return _send_for_token(grantor, client, client_credentials_request(grantor, client))
         case Grant.JWT_BEARER:
@@ -71,7 +71,7 @@ def start_token_request(terms: LoginTerms, grantor: Grantor, client: OAuthClient
                 return fail("The grant enterprise needs an identity provider in the server's oauth settings")
             if not is_trustworthy(provider.token_endpoint, terms.server_url):
                 return fail("The token_endpoint of the identity provider is not at an https address")
-            state = ExchangingIdentity(terms=terms, grantor=grantor, client=client)
+            state = IdentityExchange(terms=terms, grantor=grantor, client=client)
             return state, (SendRequest(identity_request(grantor, provider)),)
         case _:
             assert_never(terms.settings.grant)
@@ -87,11 +87,11 @@ def _start_browser_request(terms: LoginTerms, grantor: Grantor, client: OAuthCli
         state=terms.state,
     )
     url = authorization_url(grantor.server, request)
-    waiting = AwaitingBrowser(grantor=grantor, request=request, url=url)
+    waiting = BrowserLogin(grantor=grantor, request=request, url=url)
     return waiting, (person_prompt(waiting),)
 
 
-def handle_redirect(state: AwaitingBrowser, url: str) -> Step:
+def handle_redirect(state: BrowserLogin, url: str) -> Step:
     request, grantor = state.request, state.grantor
     match outcome := read_redirect(url, request, grantor.server):
         case AuthorizationCode():
@@ -106,7 +106,7 @@ def handle_redirect(state: AwaitingBrowser, url: str) -> Step:
             assert_never(outcome)
 
 
-def handle_device_code(state: AskingForDeviceCode, answer: HttpAnswer, now: datetime) -> Step:
+def handle_device_code(state: DeviceCodeRequest, answer: HttpAnswer, now: datetime) -> Step:
     found = read_device_answer(answer, now)
     issuer = state.grantor.server.issuer
     match found:
@@ -117,15 +117,15 @@ def handle_device_code(state: AskingForDeviceCode, answer: HttpAnswer, now: date
         case DeviceCode():
             if not is_openable(found.verification_uri, issuer):
                 return fail(f"{issuer} wants the code to be entered at an address that is not https")
-            waiting = AwaitingDevice(grantor=state.grantor, client=state.client, device=found)
+            waiting = DeviceLogin(grantor=state.grantor, client=state.client, device=found)
             return waiting, (person_prompt(waiting), StartLoginTimer(found.interval))
         case _:
             assert_never(found)
 
 
-def person_prompt(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
+def person_prompt(state: BrowserLogin | DeviceLogin) -> AskPerson:
     """Return what to ask the person while the login waits in this state."""
-    if isinstance(state, AwaitingBrowser):
+    if isinstance(state, BrowserLogin):
         return AskPerson(state.url, state.grantor.server.issuer)
     device, issuer = state.device, state.grantor.server.issuer
     complete = device.complete_uri
@@ -133,7 +133,7 @@ def person_prompt(state: AwaitingBrowser | AwaitingDevice) -> AskPerson:
     return AskPerson(url, issuer, device.user_code, device.expires_at)
 
 
-def poll(state: AwaitingDevice, now: datetime) -> Step:
+def poll(state: DeviceLogin, now: datetime) -> Step:
     if state.is_polling:
         return state, ()
     if now >= state.device.expires_at:
@@ -142,7 +142,7 @@ def poll(state: AwaitingDevice, now: datetime) -> Step:
     return replace(state, is_polling=True), (SendRequest(request.with_nonce(state.nonce) if state.nonce else request),)
 
 
-def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Step:
+def handle_poll(state: DeviceLogin, answer: HttpAnswer, now: datetime) -> Step:
     waiting = replace(state, is_polling=False)
     match outcome := read_token_answer(answer):
         case TokenGrant():
@@ -166,7 +166,7 @@ def handle_poll(state: AwaitingDevice, answer: HttpAnswer, now: datetime) -> Ste
     return _refuse(state.grantor, state.client, TokenRefused(reason, error))
 
 
-def handle_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
+def handle_identity(state: IdentityExchange, answer: HttpAnswer) -> Step:
     found = granted_identity(answer)
     if isinstance(found, IssuerUnavailable):
         return unreachable("the identity provider", found.reason)
@@ -179,10 +179,10 @@ def handle_identity(state: ExchangingIdentity, answer: HttpAnswer) -> Step:
 
 
 def _send_for_token(grantor: Grantor, client: OAuthClient, request: OAuthRequest) -> Step:
-    return AskingForToken(grantor=grantor, client=client, request=request), (SendRequest(request),)
+    return TokenRequest(grantor=grantor, client=client, request=request), (SendRequest(request),)
 
 
-def handle_token(state: AskingForToken, answer: HttpAnswer, now: datetime) -> Step:
+def handle_token(state: TokenRequest, answer: HttpAnswer, now: datetime) -> Step:
     match outcome := read_token_answer(answer):
         case TokenGrant():
             return FlowGranted(tokens_of(state.grantor, state.client, outcome, now)), ()

@@ -11,7 +11,7 @@ import hmac
 import json
 from dataclasses import asdict, dataclass, field, replace
 
-from emceepee.backends.oauth.flow import AskPerson, AwaitingBrowser
+from emceepee.backends.oauth.flow import AskPerson, BrowserLogin
 from emceepee.sessions.secret_records import NO_OWNER, SecretRecords, ServerKey
 
 LINK_PATH = "/oauth/login/"
@@ -36,7 +36,7 @@ class LoginLinks:
     def __init__(self, secrets: SecretRecords) -> None:
         self._secrets = secrets
 
-    async def make(self, key: ServerKey, state: AwaitingBrowser) -> str:
+    async def make(self, key: ServerKey, state: BrowserLogin) -> str:
         """Return the path of the link to this login. It is the same after a restart."""
         ticket = _ticket_of(state.request.state)
         if await self.find(ticket) is None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Protocol
 
-from emceepee.backends.oauth.flow import AskPerson, AwaitingBrowser, KeptState, LoginTerms
+from emceepee.backends.oauth.flow import AskPerson, BrowserLogin, KeptState, LoginTerms
 from emceepee.backends.oauth.login import Login, LoginFailed, Sender
 from emceepee.backends.oauth.oauth_client import Registration
 from emceepee.backends.oauth.tokens import TokenSet
@@ -50,7 +50,7 @@ class RunningLogin:
         records: LoginRecords,
         clock: Clock,
         *,
-        register_state: Callable[[AwaitingBrowser, "RunningLogin"], Awaitable[None]],
+        register_state: Callable[[BrowserLogin, "RunningLogin"], Awaitable[None]],
     ) -> None:
         self.key, self._records, self._clock = key, records, clock
         self._register_state = register_state
@@ -162,7 +162,7 @@ class RunningLogin:
     async def keep_login(self, state: KeptState) -> None:
         """Store the login's state. If the store fails, the login continues, but a restart loses it."""
         try:
-            if isinstance(state, AwaitingBrowser):
+            if isinstance(state, BrowserLogin):
                 await self._register_state(state, self)
             await self._records.keep_login(self.key, state)
         except StoreError as error:

@@ -13,7 +13,7 @@ from weakref import WeakSet, WeakValueDictionary
 
 from emceepee.backends.dialer import Dialer
 from emceepee.backends.oauth.authorization import state_in
-from emceepee.backends.oauth.flow import AwaitingBrowser, KeptState, LoginTerms
+from emceepee.backends.oauth.flow import BrowserLogin, KeptState, LoginTerms
 from emceepee.backends.oauth.login import NOT_WAITING, LoginFailed
 from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind
 from emceepee.backends.oauth.oauth_client import client_document
@@ -307,7 +307,7 @@ class ServerLogins:
     async def _kept_login(self, key: ServerKey) -> KeptState | None:
         """Return the login that was pending before a restart, if the browser's answer can still reach this process."""
         kept = await self._records.kept_login(key)
-        if isinstance(kept, AwaitingBrowser):
+        if isinstance(kept, BrowserLogin):
             address = without_digest(kept.request.redirect_uri)
             if address != await self.callback.address(address):
                 return None
@@ -396,13 +396,13 @@ class ServerLogins:
         async with give_up_after(self.clock, OUTCOME_SECONDS):
             return ended_login(key.server, await self._inbox.wait_for_outcome(key))
 
-    async def _register_state(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+    async def _register_state(self, waiting: BrowserLogin, login: RunningLogin) -> None:
         state = waiting.request.state
         self._states[state] = login
         await self._make_link(waiting, login)
         await self._inbox.expect(state, login.key)
 
-    async def _make_link(self, waiting: AwaitingBrowser, login: RunningLogin) -> None:
+    async def _make_link(self, waiting: BrowserLogin, login: RunningLogin) -> None:
         if self._public_url is not None:
             login.link = self._public_url.rstrip("/") + await self.links.make(login.key, waiting)
 

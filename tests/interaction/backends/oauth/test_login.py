@@ -10,13 +10,13 @@ import pytest
 
 from emceepee.backends.http1.pool import ConnectionPool
 from emceepee.backends.oauth.flow import (
-    AskingForToken,
     AskPerson,
-    AwaitingBrowser,
-    AwaitingDevice,
+    BrowserLogin,
+    DeviceLogin,
     ExchangeUnanswered,
     KeptState,
     LoginTerms,
+    TokenRequest,
 )
 from emceepee.backends.oauth.login import Login, LoginFailed
 from emceepee.backends.oauth.login_reach import LoginReach
@@ -95,7 +95,7 @@ async def test_a_person_logs_in(server: AuthorizationServer, sender: OAuthSender
     assert login.receive(address) is None
     tokens = await asyncio.wait_for(running, 10)
     assert tokens.access_token in server.valid
-    assert [type(state) for state in host.kept] == [AwaitingBrowser, AskingForToken]
+    assert [type(state) for state in host.kept] == [BrowserLogin, TokenRequest]
     assert list(host.registrations) == [server.url]
     assert login.receive(address) is not None
 
@@ -140,7 +140,7 @@ async def test_a_code_is_entered_elsewhere(server: AuthorizationServer, sender: 
     await eventually(lambda: bool(server.forms), within=10)
     (asked,) = host.asked
     assert (asked.url, asked.user_code) == (f"{server.url}/enter", "ABCD-EFGH")
-    assert [type(state) for state in host.kept] == [AwaitingDevice]
+    assert [type(state) for state in host.kept] == [DeviceLogin]
     server.is_approved = True
     tokens = await asyncio.wait_for(running, 10)
     assert tokens.access_token in server.valid

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from emceepee.backends.oauth.discovery import begin
 from emceepee.backends.oauth.flow import (
-    AskingForToken,
     AskPerson,
-    AwaitingBrowser,
-    AwaitingDevice,
+    BrowserLogin,
     BrowserReturned,
+    DeviceLogin,
     ExchangeAnswered,
     ExchangeUnanswered,
     FlowEvent,
@@ -26,6 +25,7 @@ from emceepee.backends.oauth.flow import (
     LoginTimerFired,
     SendRequest,
     StartLoginTimer,
+    TokenRequest,
 )
 from emceepee.backends.oauth.flow_step import resume, step
 from emceepee.backends.oauth.metadata.challenge import Demand, DemandKind
@@ -61,7 +61,7 @@ def login() -> ScriptedLogin:
 
 def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> None:
     waiting = login.begin(terms(demand=Demand(scopes=("read",))))
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     assert login.asked == {
         "tenant": "1",
         "response_type": "code",
@@ -147,7 +147,7 @@ def test_a_document_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
 
 def test_the_next_authorization_server_is_asked_where_the_first_has_no_document(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://gone.example", ISSUER])
-    assert isinstance(login.begin(terms()), AwaitingBrowser)
+    assert isinstance(login.begin(terms()), BrowserLogin)
     assert "https://gone.example/.well-known/oauth-authorization-server" in login.urls
 
 
@@ -185,7 +185,7 @@ def test_trouble_at_the_authorization_server_can_be_over_later(login: ScriptedLo
 def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLogin) -> None:
     login.replies = {"https://mcp.example/register": reply(201, client_id="registered")}
     waiting = login.begin(terms())
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     assert waiting.url.startswith("https://mcp.example/authorize?")
     assert login.asked["resource"] == SERVER
 
@@ -381,7 +381,7 @@ def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(
 
     login.replies[f"{ISSUER}/register"] = register
     waiting = login.begin(terms(OAuthSettings(scopes=("notes:read",))))
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     assert login.asked["scope"] == "notes:read"
     assert [request.url for request in login.sent].count(f"{ISSUER}/register") == 2
 
@@ -416,7 +416,7 @@ def test_a_secret_is_sent_in_the_way_that_was_agreed(
     )
     login.replies[f"{ISSUER}/register"] = reply(201, **answer)
     waiting = login.begin(terms())
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     assert waiting.request.client.auth_method is expected
     login.come_back(waiting, code="c", state="the%20state")
     assert ("authorization" in login.sent[-1].headers) is (expected is AuthMethod.BASIC)
@@ -593,10 +593,10 @@ DEVICE: dict[str, Any] = {
 }
 
 
-def begin_device(login: ScriptedLogin, **changes: Any) -> AwaitingDevice:
+def begin_device(login: ScriptedLogin, **changes: Any) -> DeviceLogin:
     login.replies[f"{ISSUER}/device"] = reply(**DEVICE | changes)
     waiting = login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE)))
-    assert isinstance(waiting, AwaitingDevice)
+    assert isinstance(waiting, DeviceLogin)
     return waiting
 
 
@@ -653,7 +653,7 @@ def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: Scrip
 
 def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     assert resume(waiting) == (waiting, (AskPerson(waiting.url, ISSUER),))
     device = begin_device(login)
     again, effects = resume(replace(device, is_polling=True))
@@ -663,9 +663,9 @@ def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> N
 
 def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"))
-    assert isinstance(asking, AskingForToken)
+    assert isinstance(asking, TokenRequest)
     assert resume(asking) == (asking, effects)
     assert isinstance(effects[0], SendRequest)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest, DeviceCode
-from emceepee.backends.oauth.flow import AskingForToken, AwaitingBrowser, AwaitingDevice, Grantor, KeptState
+from emceepee.backends.oauth.flow import BrowserLogin, DeviceLogin, Grantor, KeptState, TokenRequest
 from emceepee.backends.oauth.login_codec import (
     UnreadableLogin,
     read_login,
@@ -51,9 +51,9 @@ TOKENS = TokenSet(
 @pytest.mark.parametrize(
     "state",
     [
-        AwaitingBrowser(grantor=GRANTOR, request=REQUEST, url="https://login.example/?x"),
-        AwaitingDevice(grantor=GRANTOR, client=CLIENT, device=DEVICE),
-        AskingForToken(
+        BrowserLogin(grantor=GRANTOR, request=REQUEST, url="https://login.example/?x"),
+        DeviceLogin(grantor=GRANTOR, client=CLIENT, device=DEVICE),
+        TokenRequest(
             grantor=GRANTOR,
             client=CLIENT,
             request=post_form("https://t", {"code": "c"}, client=CLIENT, audience="i", is_proven=True),

@@ -3,7 +3,7 @@
 import pytest
 
 from emceepee.backends.oauth.authorization import AuthorizationRequest
-from emceepee.backends.oauth.flow import AwaitingBrowser, Grantor
+from emceepee.backends.oauth.flow import BrowserLogin, Grantor
 from emceepee.backends.oauth.metadata.metadata import ServerMetadata
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.sessions.logins.login_links import LINK_PATH, LoginLinks
@@ -16,7 +16,7 @@ STATE = "the state"
 PAGE = "https://login.example/authorize?state=the+state"
 
 
-def waiting() -> AwaitingBrowser:
+def waiting() -> BrowserLogin:
     request = AuthorizationRequest(
         client=OAuthClient(client_id="c"),
         redirect_uri="https://x/cb",
@@ -26,7 +26,7 @@ def waiting() -> AwaitingBrowser:
         state=STATE,
     )
     server = ServerMetadata(issuer="https://issuer.example", token_endpoint="https://issuer.example/token")
-    return AwaitingBrowser(grantor=Grantor(resource="r", server=server, scopes=()), request=request, url=PAGE)
+    return BrowserLogin(grantor=Grantor(resource="r", server=server, scopes=()), request=request, url=PAGE)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from emceepee.backends.oauth.flow import AwaitingBrowser
+from emceepee.backends.oauth.flow import BrowserLogin
 from emceepee.backends.oauth.oauth_client import OAuthClient, Registration
 from emceepee.sessions.logins.login_records import LoginRecords
 from emceepee.sessions.secret_records import SecretRecords, ServerKey
@@ -40,7 +40,7 @@ async def test_only_the_registration_that_was_refused_is_forgotten(records: Logi
 
 async def test_a_login_that_is_not_over_is_found_again(records: LoginRecords) -> None:
     waiting = ScriptedLogin().begin(terms())
-    assert isinstance(waiting, AwaitingBrowser)
+    assert isinstance(waiting, BrowserLogin)
     await records.keep_login(KEY, waiting)
     assert await records.kept_login(KEY) == waiting
     assert await records.kept_login(replace(KEY, principal="bob")) is None
