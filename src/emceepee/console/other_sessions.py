@@ -69,7 +69,7 @@ class OtherSessions:
             answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
             document = None if answer is None or answer.status != 200 else decode(answer.body)
         except (PeerLost, ValueError) as error:
-            log.warning("peer_left_out", peer=peer, error=str(error))
+            log.warning("peer_skipped", peer=peer, error=str(error))
             return None
         return document if isinstance(document, dict) else None
 

@@ -58,7 +58,7 @@ class SecretRecords:
             return await self._place.put_secret(principal, name, data, revision=revision)
         except NoKey as error:
             self.problem = str(error)
-            log.warning("secrets_kept_in_memory_only", error=self.problem)
+            log.warning("secrets_in_memory_only", error=self.problem)
             self._place = MemoryStore()
             return await self._place.put_secret(principal, name, data, revision=revision)
 

@@ -199,7 +199,7 @@ class Tasks:
     def drop_result(self, result_id: str) -> None:
         """Drop the result of a task to free memory. Only how it ended stays."""
         kept = self._kept[result_id]
-        log.warning("task_result_let_go", taskId=result_id, server=kept.task.server)
+        log.warning("task_result_evicted", taskId=result_id, server=kept.task.server)
         kept.task = kept.task.without_result()
         self._unsaved.mark(RecordKind.TASK, result_id)
         self._notify_change()

@@ -60,7 +60,7 @@ async def test_wrong_codes_and_tokens_at_the_login_are_slowed_down_too() -> None
 async def test_a_short_token_is_warned_of_at_the_start(token: str, *, is_short: bool) -> None:
     async with http_process("--token", token) as endpoint:
         if is_short:
-            await eventually(lambda: any("token_is_short" in line for line in endpoint.log), what="the warning")
+            await eventually(lambda: any("token_too_short" in line for line in endpoint.log), what="the warning")
             assert "sesame" not in "".join(endpoint.log)
         assert await status(endpoint, token.rpartition("=")[2]) == 200
-    assert any("token_is_short" in line for line in endpoint.log) == is_short
+    assert any("token_too_short" in line for line in endpoint.log) == is_short

@@ -215,7 +215,7 @@ class TaskFollower:
         except RpcError as error:
             event = TaskRequestRefused(Inquiry.RESULT, error.error)
         except (LinkError, EmceepeeError) as error:
-            log.debug("task_result_not_there", server=self._server, error=str(error))
+            log.debug("task_result_missing", server=self._server, error=str(error))
             event = TaskRequestLost(Inquiry.RESULT)
         self.handle(event)
 

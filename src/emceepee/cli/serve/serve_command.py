@@ -278,7 +278,7 @@ def warn_of_configuration(config: Config) -> None:
 def _warn_of_short_tokens(http: HttpConfig) -> None:
     for token, principal in http.tokens.items():
         if len(token) < SHORTEST_TOKEN:
-            log.warning("token_is_short", principal=principal, characters=len(token), least=SHORTEST_TOKEN)
+            log.warning("token_too_short", principal=principal, characters=len(token), least=SHORTEST_TOKEN)
 
 
 def _port(text: str) -> int:

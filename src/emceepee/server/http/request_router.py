@@ -104,7 +104,7 @@ class RequestRouter:
             if await self._forward(elsewhere.holder, http, message):
                 return
             if self.is_refusing or self._clock.monotonic() >= give_up_at:
-                log.warning("session_out_of_reach", slot=elsewhere.holder.slot)
+                log.warning("session_unreachable", slot=elsewhere.holder.slot)
                 await _send_away(http)
                 return
             if pause:

@@ -332,7 +332,7 @@ class DurableStorage(SessionStorage):
             try:
                 await self._store.forget(session.session_id, lease)
             except StoreUnavailable as error:
-                log.warning("session_not_forgotten", error=str(error))
+                log.warning("session_not_deleted", error=str(error))
 
     async def forget_expired(self, most: int) -> None:
         # Each replica bounds its own sessions. The others take over all sessions of a lost one, however many there are.
@@ -340,7 +340,7 @@ class DurableStorage(SessionStorage):
         try:
             forgotten = await self._store.forget_expired(self._clock.now(), bound)
         except StoreUnavailable as error:
-            log.warning("sessions_not_forgotten", error=str(error))
+            log.warning("sessions_not_deleted", error=str(error))
         else:
             if forgotten:
                 log.info("sessions_expired", count=forgotten)

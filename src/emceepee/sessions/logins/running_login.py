@@ -166,23 +166,23 @@ class RunningLogin:
                 await self._register_state(state, self)
             await self._records.keep_login(self.key, state)
         except StoreError as error:
-            log.warning("login_not_kept", server=self.key.server, error=str(error))
+            log.warning("login_not_stored", server=self.key.server, error=str(error))
 
     async def keep_registration(self, registration: Registration) -> None:
         try:
             await self._records.keep_registration(self.key.principal, registration)
         except StoreError as error:
-            log.warning("registration_not_kept", server=self.key.server, error=str(error))
+            log.warning("registration_not_stored", server=self.key.server, error=str(error))
 
     async def forget_registration(self, issuer: str, client_id: str) -> None:
         try:
             await self._records.forget_registration(self.key.principal, issuer, client_id)
         except StoreError as error:
-            log.warning("registration_not_forgotten", server=self.key.server, error=str(error))
+            log.warning("registration_not_deleted", server=self.key.server, error=str(error))
 
     def ask_person(self, asked: AskPerson) -> None:
         self.asked = asked if self.link is None else replace(asked, link=self.link)
-        log.info("login_wanted", server=self.key.server)
+        log.info("login_required", server=self.key.server)
         self.turn.set()
         for watcher in list(self._watchers):
             self._ask_in(watcher)

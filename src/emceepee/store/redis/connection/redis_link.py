@@ -111,7 +111,7 @@ class RedisLink:
             self._end_attempt()
         self._problem = None
         self._connection.when_lost(self._begin_again)
-        log.info("redis_found_again", redis=str(self._address))
+        log.info("redis_reconnected", redis=str(self._address))
 
     def _end_attempt(self) -> None:
         if self._attempt is not None:
