@@ -38,6 +38,7 @@ WORDS = {
     LoginState.AUTHORIZING: "someone was asked to log in",
     LoginState.LOGGED_OUT: "not logged in",
     LoginState.NO_LOGIN: "no login: a program, or has a credential",
+    LoginState.UNUSABLE: "disabled by a mistake in its configuration",
 }
 
 
@@ -62,7 +63,7 @@ class AuthContext:
     async def view(self) -> LoginView:
         """Raises: AuthError."""
         views, name = await self.views(), self.options.server
-        known = [each for each in views if each.server == name]
+        known = [each for each in views if each.server == name and each.state is not LoginState.UNUSABLE]
         if not known and (spec := self.specs.get(name)) is not None and isinstance(spec.target, UnusableTarget):
             raise AuthError(f"{name} is disabled by a mistake in its configuration: {spec.target.reason}")
         if not known:

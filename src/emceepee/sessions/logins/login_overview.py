@@ -15,15 +15,17 @@ from emceepee.telemetry.redaction import public_place
 
 class LoginState(StrEnum):
     LOGGED_IN = "logged_in"
-    """There is a token that is good, or that can be renewed."""
+    """emceepee has a token that is valid or can be renewed."""
     EXPIRED = "expired"
-    """There is one that is over, and it cannot be renewed."""
+    """The token has expired and cannot be renewed."""
     AUTHORIZING = "authorizing"
-    """A person was asked to log in, and has not yet."""
+    """A person was asked to log in and has not finished."""
     LOGGED_OUT = "logged_out"
-    """There is none. Whether the server wants one is known once it is connected to."""
+    """emceepee has no token. Only a connection shows whether the server requires one."""
     NO_LOGIN = "no_login"
-    """emceepee does not log in there: it is a program, or a credential is configured for it."""
+    """emceepee does not log in to the server: it is a program, or has a configured credential."""
+    UNUSABLE = "unusable"
+    """The configuration of the server has a mistake, so emceepee cannot connect to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ def login_overview(
     for spec in specs:
         target = spec.target
         if isinstance(target, UnusableTarget):  # its stored tokens are listed as those of an unknown server
+            views.append(LoginView(server=spec.name, url=target.label, state=LoginState.UNUSABLE))
             continue
         if not isinstance(target, HttpTarget) or not target.may_log_in:
             views.append(LoginView(server=spec.name, url=target.label, state=LoginState.NO_LOGIN))

@@ -8,7 +8,7 @@ import pytest
 from emceepee.backends.oauth.oauth_client import OAuthClient
 from emceepee.backends.oauth.oauth_settings import Grant, OAuthSettings
 from emceepee.backends.oauth.tokens import TokenSet
-from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
+from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget, UnusableTarget
 from emceepee.sessions.logins.login_overview import LoginState, login_overview
 from emceepee.sessions.secret_records import LOGIN, TOKENS, ServerKey
 from support.fakes.clock import START
@@ -46,6 +46,7 @@ def test_every_server_has_a_state_and_no_secret_is_shown() -> None:
         spec("own", headers={"Authorization": "Bearer hidden-4"}),
         BackendSpec(name="program", target=StdioTarget(command="cat")),
         spec("moved", "https://elsewhere.example/mcp"),
+        BackendSpec(name="broken", target=UnusableTarget(label="?", reason="it has no url")),
     ]
     held = {
         record("held"): tokens(),
@@ -61,6 +62,7 @@ def test_every_server_has_a_state_and_no_secret_is_shown() -> None:
         ("own", LoginState.NO_LOGIN, True),
         ("program", LoginState.NO_LOGIN, True),
         ("moved", LoginState.LOGGED_OUT, True),
+        ("broken", LoginState.UNUSABLE, True),
         ("moved", LoginState.LOGGED_IN, False),
     ]
     assert "hidden" not in repr(views)
