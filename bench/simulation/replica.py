@@ -12,9 +12,11 @@ from bench.simulation.process import ReplicaLost, run_in
 from bench.simulation.request import SimulatedRequest
 from bench.simulation.scheduler import Scheduler, Signal
 from bench.simulation.tally import Tally, Way
-from emceepee.server.http.exchange import HttpRequest
+from emceepee.server.http.exchange import DirectResponse, HttpRequest
+from emceepee.server.http.http_shutdown import ShutdownStage
+from emceepee.server.http.request_forwarder import ForwardOutcome
 from emceepee.server.http.request_reader import RequestBody
-from emceepee.server.http.request_router import ReplicaParts, RequestRouter
+from emceepee.server.http.request_router import Forward, ReplicaParts, RequestRouter
 from emceepee.sessions.directory.directory import SWEEP_SECONDS, SessionDirectory
 from emceepee.sessions.directory.placement import READERS, Placement
 from emceepee.sessions.directory.session_storage import DurableStorage, SessionElsewhere
@@ -89,7 +91,9 @@ class SimulatedReplica:
         self.placement.when_gone(hop.drop)
         self.placement.when_gone(lambda _: self.due.hurry())
         parts = ReplicaParts(forwarder=hop, placement=self.placement, lease_seconds=lease_seconds)
-        self.router = RequestRouter(cast("SessionDirectory", self), self._serve, parts)
+        directory = cast("SessionDirectory", self)
+        self.router = RequestRouter[SimulatedRequest](directory, self, ShutdownStage(), parts)
+        self._hop = hop
         around.replicas[self.replica.epoch] = self
 
     # Its life.
@@ -143,13 +147,40 @@ class SimulatedReplica:
 
     async def handle(self, request: SimulatedRequest) -> None:
         """One that a balancer sent here. Raises: ReplicaLost."""
-        await run_in(self, self.router.route(request.as_http(), _NO_BODY))
+        await run_in(self, self._route(request))
 
     async def handle_hop(self, request: SimulatedRequest) -> bool:
         """One that another replica passed on. Raises: ReplicaLost."""
-        return await run_in(self, self.router.route_hop(request.as_http(), _NO_BODY))
+        return await run_in(self, self._route_hop(request))
 
-    async def _serve(self, http: HttpRequest, _: RequestBody) -> None:
+    async def _route(self, request: SimulatedRequest) -> None:
+        """Carry out what the router decides, as `McpEndpoint` does."""
+        http = request.as_http()
+        decision: SimulatedRequest | Forward | DirectResponse | None = await self.router.decide(http, _NO_BODY)
+        while isinstance(decision, Forward):
+            outcome = await self._hop.forward(decision.holder, http, b"")
+            if outcome is ForwardOutcome.LOST:
+                decision = DirectResponse(502)
+            elif outcome is ForwardOutcome.ANSWERED:
+                return
+            else:
+                decision = await self.router.decide_again(decision, http, _NO_BODY)
+        await self._carry_out(decision, http)
+
+    async def _route_hop(self, request: SimulatedRequest) -> bool:
+        http = request.as_http()
+        decision = await self.router.decide_hop(http, _NO_BODY)
+        if decision is not None:
+            await self._carry_out(decision, http)
+        return decision is not None
+
+    async def _carry_out(self, decision: SimulatedRequest | DirectResponse | None, http: HttpRequest) -> None:
+        if isinstance(decision, SimulatedRequest):
+            await self._serve(decision)
+        elif decision is not None:
+            await decision.send(http.send)
+
+    async def find(self, http: HttpRequest, message: RequestBody) -> SimulatedRequest | DirectResponse:
         """Raises: SessionElsewhere."""
         request = SimulatedRequest.of(http)
         key = request.key
@@ -159,7 +190,11 @@ class SimulatedReplica:
                 request.way = Way.BY_SLOT if guess.slot == slot_in(key.value) else Way.BY_MEMORY
                 raise SessionElsewhere(key, guess)
             if not await self._take(request):
-                return
+                return DirectResponse(404)
+        return request
+
+    async def _serve(self, request: SimulatedRequest) -> None:
+        key = request.key
         if self.store.owner_of(key.value) != self.replica.epoch:
             self._around.tally.stale_serves += 1
         await self.clock.sleep(self._around.work_seconds)

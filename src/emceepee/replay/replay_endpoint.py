@@ -18,9 +18,15 @@ from emceepee.replay.recording import Recording
 from emceepee.replay.replayed_conversation import ReplayedConversation
 from emceepee.replay.response_channel import ReplayChannel
 from emceepee.server.http.cors import PREFLIGHT, with_cors_headers
-from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
-from emceepee.server.http.request_reader import MCP_PATH, find_misdirection, read_message, send_rejection
-from emceepee.server.http.stateless_requests import accept_request, http_status
+from emceepee.server.http.exchange import DirectResponse, HttpRequest, StatelessExchange, send_rpc_error
+from emceepee.server.http.request_reader import (
+    MCP_PATH,
+    accept_request,
+    find_misdirection,
+    http_status,
+    read_message,
+    send_rejection,
+)
 from emceepee.server.http.uvicorn_server import serve_http
 from emceepee.server.stop_signals import FINISH_SECONDS
 from emceepee.state.limits import Limits
@@ -154,7 +160,9 @@ class StatelessReplay:
 
     async def post(self, value: object, http: HttpRequest) -> None:
         """Serve one decoded body."""
-        if (request := await accept_request(value, http)) is None:
+        request = accept_request(value, http)
+        if isinstance(request, DirectResponse):
+            await request.send(http.send)
             return
 
         def cancel() -> None:

@@ -35,6 +35,7 @@ from emceepee.web.asgi import (
     Scope,
     Send,
     accepts,
+    respond,
     respond_json,
     until_gone,
 )
@@ -58,6 +59,21 @@ Unread = Callable[[], None] | None  # callback for a response that was not read
 async def send_rpc_error(send: Send, status: int, code: int, message: str, *headers: Header) -> None:
     """Reject a request before its JSON-RPC request is known."""
     await respond_json(send, status, error_message(None, code, message), *headers)
+
+
+@dataclass(frozen=True, slots=True)
+class DirectResponse:
+    """A response that needs no session, as a value: most are refusals. `message` is None if there is no body."""
+
+    status: int
+    message: JsonObject | None = None
+    headers: tuple[Header, ...] = ()
+
+    async def send(self, send: Send) -> None:
+        if self.message is None:
+            await respond(send, self.status, b"", *self.headers)
+        else:
+            await respond_json(send, self.status, self.message, *self.headers)
 
 
 @dataclass(frozen=True, slots=True)

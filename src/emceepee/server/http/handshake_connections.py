@@ -1,12 +1,14 @@
 """All connections of the handshake era, by Mcp-Session-Id. Connections that name the same session share it."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 
 from emceepee.clock import Handle, milliseconds
 from emceepee.ids import Ulids
 from emceepee.lifecycle import CLOSE_TASKS_SECONDS, TaskOwner, close_bounded
+from emceepee.server.dispatch import Tools
 from emceepee.server.http.connection_records import (
     MessageRecord,
     connection_of,
@@ -16,26 +18,38 @@ from emceepee.server.http.connection_records import (
     write_connection,
     write_message,
 )
-from emceepee.server.http.handshake_connection import HandshakeConnection
-from emceepee.server.session_keys import named_key
+from emceepee.server.http.exchange import DirectResponse, HttpRequest
+from emceepee.server.http.handshake_connection import HandshakeConnection, handshake_refusal
+from emceepee.server.protocol_methods import ProtocolMethods
+from emceepee.server.requests import observe_refusal
+from emceepee.server.session_keys import NameTooLong, named_key, pinned_name
 from emceepee.sessions.directory.directory import SessionDirectory
+from emceepee.sessions.directory.open_sessions import TooManySessions
+from emceepee.sessions.directory.session_storage import SessionsUnavailable
 from emceepee.sessions.records import RecordKind, UnreadableRecord
 from emceepee.sessions.session import Session
 from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.store.store import RecordKey
 from emceepee.telemetry.logs import EventLog
-from emceepee.wire.json_rpc import ProtocolError
+from emceepee.tools.request_context import RequestContext, ServerPolicy
+from emceepee.web.asgi import Header
+from emceepee.wire.json_rpc import ProtocolError, Request, classify, client_label, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import INVALID_REQUEST
 
 log = EventLog("http")
 SWEEP_SECONDS = 60.0
-Connect = Callable[[str, SessionKey, Session], HandshakeConnection]
+CONNECT_HEADER = b"emceepee-connect"  # `on-use`: the new session connects a server only when a call needs it
 
 
 class HandshakeConnections:
     """The open connections. An unnamed connection owns its session, which ends with it. A named session stays."""
 
-    def __init__(self, directory: SessionDirectory, connect: Connect) -> None:
-        self._directory, self._connect = directory, connect
+    def __init__(
+        self, methods: ProtocolMethods, tools: Tools, directory: SessionDirectory, policy: ServerPolicy
+    ) -> None:
+        self._methods, self._tools, self._directory = methods, tools, directory
+        self._connect = partial(HandshakeConnection, methods, tools, directory, policy)
         self._ids = Ulids(lambda: milliseconds(directory.clock.now()))
         self._by_id: dict[str, HandshakeConnection] = {}
         self._by_session: dict[Session, list[HandshakeConnection]] = {}
@@ -49,6 +63,67 @@ class HandshakeConnections:
 
     def __iter__(self) -> Iterator[HandshakeConnection]:
         return iter(list(self._by_id.values()))
+
+    # Requests.
+
+    async def find_for(self, http: HttpRequest, value: object) -> HandshakeConnection | DirectResponse:
+        """Find or open the connection of a request, or refuse the request. `value` is its decoded body.
+
+        Raises:
+            SessionElsewhere
+        """
+        if http.scope["method"] == "POST" and b"mcp-session-id" not in http.headers:
+            return await self._open_for(http, value)
+        given = http.headers.get(b"mcp-session-id", b"").decode("latin-1")
+        if not given:
+            return self._refuse(http, value, 400, "Bad request: the Mcp-Session-Id header is missing")
+        try:
+            connection = await self.find(given, http.identity.principal, may_guess=http.may_guess)
+        except (SessionsUnavailable, TooManySessions) as error:
+            return self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
+        if connection is None:
+            return self._refuse(http, value, 404, "Session not found: it has ended. Begin again with initialize.")
+        connection.session.touch()
+        return connection
+
+    async def _open_for(self, http: HttpRequest, value: object) -> HandshakeConnection | DirectResponse:
+        """Open a connection for an `initialize` request, and refuse any other request."""
+        message = classify(value)
+        if not (isinstance(message, Request) and message.method == "initialize"):
+            words = "Bad request: begin with initialize, then send the Mcp-Session-Id that it returns."
+            return self._refuse(http, value, 400, words)
+        if (refusal := await handshake_refusal(message, self._methods)) is not None:
+            self._observe_refusal(http, message, refusal)
+            return DirectResponse(200, refusal)
+        try:
+            is_tab = http.headers.get(CONNECT_HEADER, b"").strip().lower() == b"on-use"
+            return await self.open(
+                http.identity.principal,
+                pinned_name(http.headers, http.query),
+                label=client_label(message.params),
+                connects_on_use=is_tab or http.identity.is_remote,
+                is_tab=is_tab,
+                may_guess=http.may_guess,
+            )
+        except SessionsUnavailable as error:
+            return self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
+        except TooManySessions as error:
+            return self._refuse(http, value, 503, str(error), (b"retry-after", b"60"))
+        except NameTooLong as error:
+            return self._refuse(http, value, 400, str(error))
+
+    def _refuse(self, http: HttpRequest, value: object, status: int, words: str, *headers: Header) -> DirectResponse:
+        """Refuse a request that no connection can serve."""
+        reply = error_message(None, INVALID_REQUEST, words)
+        if isinstance(request := classify(value), Request):
+            self._observe_refusal(http, request, reply)
+        return DirectResponse(status, reply, headers)
+
+    def _observe_refusal(self, http: HttpRequest, request: Request, reply: JsonObject) -> None:
+        context = RequestContext(
+            request, principal=http.identity.principal, directory=self._directory, headers=http.headers
+        )
+        observe_refusal(self._tools, context, reply)
 
     async def find(self, connection_id: str, principal: str, *, may_guess: bool = True) -> HandshakeConnection | None:
         """Return the principal's connection from memory, or load it with its session from the store.

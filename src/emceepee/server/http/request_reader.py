@@ -1,10 +1,13 @@
-"""Checks every request at /mcp before it is served: whether it is meant for us, and what its body contains."""
+"""Checks every request at /mcp before it is served: whether it is meant for us, what its body contains, and whether its
+headers follow the rules of 2026-07-28. It also maps replies of that era to HTTP statuses.
+"""
 
 from dataclasses import dataclass
 
 from emceepee.guard.access_control import AccessControl
 from emceepee.guard.caller_identity import Rejection
-from emceepee.server.http.exchange import HttpRequest, send_rpc_error
+from emceepee.server.envelope import HTTP_STATUS, Refusal, refusal, repeated_header, unsupported_version
+from emceepee.server.http.exchange import DirectResponse, HttpRequest, send_rpc_error
 from emceepee.server.session_keys import SESSION_HEADER, SURFACE_HEADER
 from emceepee.web.asgi import (
     JSON,
@@ -19,9 +22,12 @@ from emceepee.web.asgi import (
     read_body,
 )
 from emceepee.wire.codec import Unreadable, decode
-from emceepee.wire.protocol import INVALID_REQUEST, PARSE_ERROR
+from emceepee.wire.json_rpc import InvalidMessage, Notification, Request, classify, error_message
+from emceepee.wire.json_types import JsonObject
+from emceepee.wire.protocol import HEADER_MISMATCH, INVALID_REQUEST, PARSE_ERROR
 
 MCP_PATH = "/mcp"
+PROTOCOL_HEADERS = b"mcp-"  # the prefix of their names
 SINGLE_HEADERS = (
     *(b"host", b"origin", b"authorization", b"cookie", b"sec-fetch-site"),
     *(b"content-type", b"mcp-session-id", b"last-event-id", SESSION_HEADER, SURFACE_HEADER),
@@ -85,3 +91,45 @@ async def _read_post(http: HttpRequest, most_bytes: int, body: bytes | None) -> 
     except CallerLeft:
         pass
     return None
+
+
+# Requests of 2026-07-28.
+
+
+def accept_request(value: object, http: HttpRequest) -> Request | DirectResponse:
+    """Return the request in a decoded body, or the response to anything else and to a refused request."""
+    match classify(value):
+        case Request() as request:
+            refused = _refusal(request, http)
+            return request if refused is None else _refusal_response(request, refused)
+        case Notification():
+            unsupported = unsupported_version(http.version)
+            return DirectResponse(202) if unsupported is None else _refusal_response(None, unsupported)
+        case InvalidMessage(reply):
+            return DirectResponse(400, reply)
+        case _:
+            return DirectResponse(400, error_message(None, INVALID_REQUEST, "Invalid request: nothing was asked"))
+
+
+def http_status(reply: JsonObject) -> int:
+    """Map a reply to its HTTP status, in this one place. Before 2026-07-28, every response has status 200."""
+    error = reply.get("error")
+    return 200 if error is None else HTTP_STATUS.get(error["code"], 200)
+
+
+def _refusal(request: Request, http: HttpRequest) -> Refusal | None:
+    """Return why the headers or the envelope of a request violate the era's rules, or None."""
+    # Strip surrounding spaces, which are not part of a header value.
+    pairs = [
+        (name.decode("latin-1"), text.decode("latin-1").strip(" \t"))
+        for name, text in http.scope["headers"]
+        if name.startswith(PROTOCOL_HEADERS)
+    ]
+    if (twice := repeated_header(pairs)) is not None:
+        return Refusal(HEADER_MISMATCH, f"{twice} header appears more than once")
+    return refusal(request, dict(pairs))
+
+
+def _refusal_response(request: Request | None, why: Refusal) -> DirectResponse:
+    reply = error_message(request.request_id if request else None, why.code, why.message, why.data)
+    return DirectResponse(http_status(reply), reply)

@@ -1,12 +1,14 @@
 """The 2026-07-28 era over HTTP: every request carries all information about its caller."""
 
+from typing import NamedTuple
+
 from emceepee.errors import EmceepeeError
 from emceepee.guard.caller_identity import CallerIdentity
 from emceepee.guard.proxy_headers import is_forwarded
 from emceepee.server.dispatch import Tools
 from emceepee.server.eras import ModernEra
-from emceepee.server.http.exchange import HttpRequest, StatelessExchange, send_rpc_error
-from emceepee.server.http.stateless_requests import accept_request, http_status
+from emceepee.server.http.exchange import DirectResponse, HttpRequest, StatelessExchange
+from emceepee.server.http.request_reader import accept_request, http_status
 from emceepee.server.listen_requests import LISTEN, end_listens
 from emceepee.server.protocol_methods import ProtocolMethods
 from emceepee.server.requests import Requests
@@ -19,10 +21,17 @@ from emceepee.state.session_key import KeyKind, SessionKey
 from emceepee.tools.declaration.aliases import SESSION_ARGUMENT
 from emceepee.tools.replies.replies import error_reply
 from emceepee.tools.request_context import NO_CHANNEL, ServerPolicy
-from emceepee.web.asgi import STREAM, accepts, respond_json
-from emceepee.wire.json_rpc import Request, client_label, error_message, result_message
+from emceepee.web.asgi import STREAM, Header, accepts
+from emceepee.wire.json_rpc import Request, classify, client_label, error_message, result_message
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, INVALID_REQUEST
+
+
+class StatelessCall(NamedTuple):
+    """An accepted request and its session, if it has one."""
+
+    request: Request
+    session: Session | None
 
 
 class StatelessEndpoint:
@@ -44,16 +53,25 @@ class StatelessEndpoint:
     def __repr__(self) -> str:
         return f"<StatelessEndpoint {self._requests!r}>"
 
-    async def post(self, value: object, http: HttpRequest) -> None:
-        """Serve one decoded body. Raises: SessionElsewhere, before anything is answered."""
-        request = await accept_request(value, http, self._observe_refusal)
-        if request is not None:
-            http.connection.line.note(request.request_id)
-        if request is not None and request.method == LISTEN and not accepts(http.headers, STREAM):
+    async def find(self, value: object, http: HttpRequest) -> StatelessCall | DirectResponse:
+        """Find the session of the request in a decoded body, or refuse it. Raises: SessionElsewhere."""
+        request = accept_request(value, http)
+        if isinstance(request, DirectResponse):
+            if isinstance(refused := classify(value), Request) and request.message is not None:
+                self._observe_refusal(refused, http, request.message)
+            return request
+        http.connection.line.note(request.request_id)
+        if request.method == LISTEN and not accepts(http.headers, STREAM):
             words = f"{LISTEN} is answered with text/event-stream"
-            await self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
-        elif request is not None:
-            await self._answer(request, http)
+            return self._refuse(request, http, error_message(request.request_id, INVALID_REQUEST, words), 406)
+        try:
+            return StatelessCall(request, await self._find_session(request, http))
+        except SessionsUnavailable as error:
+            reply = error_message(None, INVALID_REQUEST, str(error))
+            return self._refuse(request, http, reply, 503, (b"retry-after", b"5"))
+        except EmceepeeError as error:
+            reply = self._without_session(request, error)
+            return self._refuse(request, http, reply, http_status(reply))
 
     def end_listens(self) -> None:
         end_listens(self._requests)
@@ -69,16 +87,8 @@ class StatelessEndpoint:
         self.cancel_requests()
         await self._requests.close()
 
-    async def _answer(self, request: Request, http: HttpRequest) -> None:
-        try:
-            session = await self._find_session(request, http)
-        except SessionsUnavailable as error:
-            self._observe_refusal(request, http, error_message(None, INVALID_REQUEST, str(error)))
-            await send_rpc_error(http.send, 503, INVALID_REQUEST, str(error), (b"retry-after", b"5"))
-            return
-        except EmceepeeError as error:
-            await self._refuse(request, http, self._without_session(request, error))
-            return
+    async def serve(self, call: StatelessCall, http: HttpRequest) -> None:
+        request, session = call
         context = self._requests.open_context(request, session, NO_CHANNEL, http.identity)
         context.surface, context.headers = http.surface, http.headers
         if session is not None and session.conversations is not None:
@@ -104,9 +114,11 @@ class StatelessEndpoint:
         else:
             http.connection.when_written(context.confirm)
 
-    async def _refuse(self, request: Request, http: HttpRequest, reply: JsonObject, status: int | None = None) -> None:
+    def _refuse(
+        self, request: Request, http: HttpRequest, reply: JsonObject, status: int, *headers: Header
+    ) -> DirectResponse:
         self._observe_refusal(request, http, reply)
-        await respond_json(http.send, status or http_status(reply), reply)
+        return DirectResponse(status, reply, headers)
 
     def _observe_refusal(self, request: Request, http: HttpRequest, reply: JsonObject) -> None:
         context = self._requests.open_context(request, None, NO_CHANNEL, http.identity)
