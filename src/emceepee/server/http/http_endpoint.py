@@ -1,4 +1,4 @@
-"""The HTTP endpoint: serves many callers, of both eras, at one address."""
+"""The HTTP endpoint: serves many callers at one address, and routes each path to the part that serves it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -65,7 +65,7 @@ class HttpParts:
 
 
 class HttpEndpoint:
-    """An ASGI application. It routes each path to the part that serves it."""
+    """An ASGI application."""
 
     def __init__(self, parts: HttpParts) -> None:
         self._parts = parts
