@@ -72,16 +72,19 @@ class HandshakeConnections:
         Raises:
             SessionElsewhere
         """
-        if http.scope["method"] == "POST" and b"mcp-session-id" not in http.headers:
+        given = http.headers.get(b"mcp-session-id")
+        if given is None and http.scope["method"] == "POST":
             return await self._open_for(http, value)
-        given = http.headers.get(b"mcp-session-id", b"").decode("latin-1")
         if not given:
             return self._refuse(http, value, 400, "Bad request: the Mcp-Session-Id header is missing")
-        try:
-            connection = await self.find(given, http.identity.principal, may_guess=http.may_guess)
-        except (SessionsUnavailable, TooManySessions) as error:
-            return self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
-        if connection is None:
+        connection_id, principal = given.decode("latin-1"), http.identity.principal
+        connection = self._find_here(connection_id)
+        if connection is None and connection_id not in self._leaving:
+            try:
+                connection = await self._load(connection_id, principal, may_guess=http.may_guess)
+            except (SessionsUnavailable, TooManySessions) as error:
+                return self._refuse(http, value, 503, str(error), (b"retry-after", b"5"))
+        if connection is None or connection.key.principal != principal:
             return self._refuse(http, value, 404, "Session not found: it has ended. Begin again with initialize.")
         connection.session.touch()
         return connection
@@ -125,20 +128,17 @@ class HandshakeConnections:
         )
         observe_refusal(self._tools, context, reply)
 
-    async def find(self, connection_id: str, principal: str, *, may_guess: bool = True) -> HandshakeConnection | None:
-        """Return the principal's connection from memory, or load it with its session from the store.
+    async def _load(self, connection_id: str, principal: str, *, may_guess: bool) -> HandshakeConnection | None:
+        """Load the connection with its session from the store.
 
         Raises:
             SessionsUnavailable, TooManySessions, SessionElsewhere
         """
-        connection = self._find_here(connection_id)
-        if connection is None and connection_id not in self._leaving:
-            for kind in (KeyKind.ID, KeyKind.CONNECTION):
-                key = SessionKey(principal, kind, connection_id)
-                if await self._directory.use(key, may_guess=may_guess) is not None:
-                    break
-            connection = self._find_here(connection_id)
-        return connection if connection is not None and connection.key.principal == principal else None
+        for kind in (KeyKind.ID, KeyKind.CONNECTION):
+            key = SessionKey(principal, kind, connection_id)
+            if await self._directory.use(key, may_guess=may_guess) is not None:
+                break
+        return self._find_here(connection_id)
 
     def _find_here(self, connection_id: str) -> HandshakeConnection | None:
         """Return the connection, or None if another replica holds its session and only last answers are pending."""

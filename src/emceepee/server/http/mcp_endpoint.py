@@ -141,7 +141,12 @@ class McpEndpoint:
     ) -> None:
         """Raises: SessionElsewhere, before anything is answered."""
         if isinstance(decision, HandshakeConnection):
-            await self._serve_connection(decision, http, message)
+            if http.scope["method"] != "POST":
+                await self._read_or_end(decision, http)
+                return
+            await decision.post(message.value, http)
+            if not decision.is_open and b"mcp-session-id" not in http.headers:  # it was opened for this request
+                await self._connections.end(decision)
         elif isinstance(decision, StatelessCall):
             await self._stateless.serve(decision, http)
         elif decision is not None:
@@ -149,13 +154,9 @@ class McpEndpoint:
         else:
             http.connection.give_up_response()
 
-    async def _serve_connection(self, connection: HandshakeConnection, http: HttpRequest, message: RequestBody) -> None:
-        method = http.scope["method"]
-        if method == "POST":
-            await connection.post(message.value, http)
-            if not connection.is_open and b"mcp-session-id" not in http.headers:  # it was opened for this request
-                await self._connections.end(connection)
-        elif method == "DELETE":
+    async def _read_or_end(self, connection: HandshakeConnection, http: HttpRequest) -> None:
+        """Serve a GET or a DELETE. Raises: SessionElsewhere, before anything is answered."""
+        if http.scope["method"] == "DELETE":
             await self._connections.end(connection)
             await respond(http.send, 200, b"")
         elif not accepts(http.headers, STREAM):
