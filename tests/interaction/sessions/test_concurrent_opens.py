@@ -92,9 +92,11 @@ async def test_a_session_opens_while_another_one_waits_for_its_release() -> None
         again = find_or_open(place, named("first"))
         await settle()
         assert not again.done()
-        [other] = await finish(find_or_open(place, SessionKey("ada", KeyKind.NAME, "desk")))
+        try:
+            [other] = await finish(find_or_open(place, SessionKey("ada", KeyKind.NAME, "desk")))
+        finally:
+            slow.may_close.set()
         assert other.is_open
-        slow.may_close.set()
         [restored] = await finish(again)
         assert (restored.session_id, restored is first) == (first.session_id, False)
 
