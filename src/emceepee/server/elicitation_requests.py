@@ -67,9 +67,9 @@ class ElicitationRequests:
             return
         (question, _, sent_at), answer = found, response.message.get("result")
         seconds = self._session.clock.monotonic() - sent_at
-        self._attendance, is_persons = read_attendance(self._attendance, answer, seconds)
-        if not is_persons and not self._session.notice_options.trusts_dismissals:
-            self._session.questions.leave_unread(question, seconds)
+        self._attendance, is_from_person = read_attendance(self._attendance, answer, seconds)
+        if not is_from_person and not self._session.notice_options.trusts_dismissals:
+            self._session.questions.record_unread_dismissal(question, seconds)
             self._session.give_up_asking(question.request_id)
             return
         try:

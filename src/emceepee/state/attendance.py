@@ -29,7 +29,7 @@ def after_answer(known: Attendance, action: object, seconds: float, *, is_filled
     return Attendance.UNATTENDED if is_unread_dismissal and known is Attendance.UNKNOWN else known
 
 
-def is_persons(known: Attendance, action: object) -> bool:
+def is_from_person(known: Attendance, action: object) -> bool:
     """Return whether an answer counts as a person's, given the attendance of its client.
 
     A slow dismissal from an unattended client still counts as automatic.

@@ -140,7 +140,7 @@ def _report(
 ) -> ActivityReport:
     """Return the events and mark them as delivered, as many as fit, once the reply is read; `whole`: cut no event."""
     own, others = split_questions(session, session.questions.open(), caller.conversation)
-    unread = session.questions.take_unread(own)
+    unread = session.questions.take_unread_dismissals(own)
     report: JsonObject = {
         "triggers": triggers,
         "events": [],

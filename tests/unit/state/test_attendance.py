@@ -2,7 +2,7 @@
 
 import pytest
 
-from emceepee.state.attendance import READING_SECONDS, Attendance, after_answer, is_persons
+from emceepee.state.attendance import READING_SECONDS, Attendance, after_answer, is_from_person
 
 UNKNOWN, ATTENDED, UNATTENDED = Attendance.UNKNOWN, Attendance.ATTENDED, Attendance.UNATTENDED
 
@@ -40,9 +40,9 @@ def test_a_form_that_was_filled_in_shows_that_someone_is_there(known: Attendance
 @pytest.mark.parametrize(("known", "is_counted"), [(UNKNOWN, True), (ATTENDED, True), (UNATTENDED, False)])
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_dismissal_counts_unless_nobody_is_there(known: Attendance, action: str, is_counted: bool) -> None:
-    assert is_persons(known, action) is is_counted
+    assert is_from_person(known, action) is is_counted
 
 
 @pytest.mark.parametrize("action", ["accept", "perhaps", None])
 def test_any_other_answer_counts(action: object) -> None:
-    assert is_persons(UNATTENDED, action)
+    assert is_from_person(UNATTENDED, action)

@@ -120,7 +120,7 @@ class Questions:
         if len(self._attendance) > MOST_CLIENTS:
             del self._attendance[next(iter(self._attendance))]
 
-    def leave_unread(self, question: Question, seconds: float) -> None:
+    def record_unread_dismissal(self, question: Question, seconds: float) -> None:
         """Record that the client dismissed the question before a person can have read it. It stays open."""
         if question.request_id in self._open:
             self._unread[question.request_id] = seconds
@@ -131,7 +131,7 @@ class Questions:
                 afterMs=round(seconds * 1000),
             )
 
-    def take_unread(self, questions: Iterable[Question]) -> dict[str, float]:
+    def take_unread_dismissals(self, questions: Iterable[Question]) -> dict[str, float]:
         """Return the seconds after which clients dismissed these questions. Each dismissal is returned only once."""
         if not self._unread:
             return {}

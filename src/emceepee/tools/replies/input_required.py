@@ -113,11 +113,11 @@ def _take_answers(following: InputRound, session: Session, caller: RequestContex
         if question.request_id in following.responses:
             answer = following.responses[question.request_id]
             known = session.questions.attendance_of(caller.client_key)
-            learned, is_persons = read_attendance(known, answer, seconds)
+            learned, is_from_person = read_attendance(known, answer, seconds)
             if learned is not known:
                 session.questions.remember_attendance(caller.client_key, learned)
-            if not is_persons and not session.notice_options.trusts_dismissals:
-                session.questions.leave_unread(question, seconds)
+            if not is_from_person and not session.notice_options.trusts_dismissals:
+                session.questions.record_unread_dismissal(question, seconds)
                 left_unread = True
                 continue
             try:

@@ -2,7 +2,7 @@
 
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.questions.questions import Questions
-from emceepee.state.attendance import Attendance, after_answer, is_persons
+from emceepee.state.attendance import Attendance, after_answer, is_from_person
 from emceepee.state.question import Question
 from emceepee.wire.json_types import JsonObject, JsonValue
 
@@ -41,7 +41,7 @@ def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tup
     given = answer if isinstance(answer, dict) else {}
     action = given.get("action")
     learned = after_answer(known, action, seconds, is_filled_in=bool(given.get("content")))
-    return learned, is_persons(learned, action)
+    return learned, is_from_person(learned, action)
 
 
 def take_answer(questions: Questions, question: Question, answer: JsonValue) -> None:

@@ -93,7 +93,7 @@ def take_notices(session: Session, mentions: Mentions = NO_MENTIONS, *, conversa
     if session.questions.is_any_open:
         new = new_questions(found, digest) - mentions.questions
         own, others = split_questions(session, session.questions.open(), conversation)
-        unread = session.questions.take_unread(own)
+        unread = session.questions.take_unread_dismissals(own)
         pending = pending_client(own, others=others, detailed=new, unread=unread)
         blocks.append({PENDING: pending})
         structured[PENDING] = pending

@@ -84,7 +84,7 @@ def describe_promotion(
     )
     began = [problem] if problem else []
     began.append(f"The call goes on as task {task.task_id}.")
-    unread = session.questions.take_unread(shown)
+    unread = session.questions.take_unread_dismissals(shown)
     lines = [*began, *(_asking(question, shown_by_client, unread) for question in shown), _next(task)]
     value: JsonObject = {
         "proxy_task": {
