@@ -28,7 +28,7 @@ class BackendLists:
         tasks: TaskOwner,
         clock: Clock,
     ) -> None:
-        """`notify` receives the change notifications that the backend missed sending while it was disconnected."""
+        """`notify` is called with each change notification that the backend could not send while disconnected."""
         self._permitted, self._run_bounded = permitted, run_bounded
         self._subscriptions, self._notify = subscriptions, notify
         self._tasks, self._clock = tasks, clock
@@ -63,7 +63,7 @@ class BackendLists:
     # Link lifecycle.
 
     def attach(self, link: Link) -> None:
-        """Read lists from this link from now on. They are fetched again."""
+        """Read lists from this link from now on, and fetch them again."""
         if self.catalog is not None:
             self._last_seen |= {kind: items for kind in ListKind if (items := self.catalog.known(kind)) is not None}
         self.catalog = Catalog(
@@ -74,7 +74,7 @@ class BackendLists:
         )
 
     def compare_soon(self) -> None:
-        """Compare the lists in the background, and send the change notifications that the backend could not send."""
+        """Compare the lists in the background, and report the changes that were missed while disconnected."""
         if self._last_seen and self.catalog is not None:
             self._tasks.spawn(self._compare(self.catalog), name="compare")
 
@@ -85,7 +85,7 @@ class BackendLists:
                 if await now.entries(kind) != known:
                     changed.add(kind.changed)
             except (RpcError, LinkError):
-                break  # lost again; the next comparison reports it
+                break  # the link is lost again; the next comparison reports the changes
             self._last_seen.pop(kind, None)
         for method in sorted(changed):
             self._notify(method, {})

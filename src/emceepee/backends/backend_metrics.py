@@ -4,7 +4,7 @@ from collections import Counter
 
 from emceepee.telemetry.label_values import LabelValues
 
-MOST_SERVERS = 100  # with their own counts
+MOST_SERVERS = 100  # servers that are counted separately
 
 
 class BackendMetrics:

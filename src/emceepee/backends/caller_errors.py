@@ -36,7 +36,7 @@ def unavailable(server: str, view: ConnectionView, *, next_retry_ms: int | None)
 
 
 def misconfigured(server: str, reason: str) -> BackendDisconnected:
-    """Return the error for a server with a bad configuration entry. Retrying cannot help."""
+    """Return the error for a server whose configuration entry is invalid. Retrying cannot help."""
     return BackendDisconnected(
         f'Server "{server}" is disabled by a mistake in its configuration: {reason}. Correct that: emceepee reads the '
         "file again when it changes, and environment variables when it starts.",
@@ -92,7 +92,7 @@ _NO_RESULT = {
 
 
 def task_failed(server: str, reason: str, message: str | None, error: JsonObject | None) -> EmceepeeError:
-    """Return the error for a call that the backend ran as its own task and that has no result.
+    """Return the error for a call that the backend ran as its own task and that ended without a result.
 
     `message` is the last status message of the task.
     """
@@ -111,7 +111,8 @@ def not_answered(server: str, method: str, seconds: float) -> TimedOut:
 def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split: bool) -> EmceepeeError:
     """Return the error for a server that cannot ask questions in 2026-07-28.
 
-    `answer` is the server's answer with its complaint. `is_split` means that only this call leaves that era.
+    `answer` is the server's result, which contains its error message. `is_split` means that only this call is made in
+    the other era.
     """
     if is_split:
         remedy = "emceepee makes this call in an earlier one from now on"
@@ -134,7 +135,7 @@ def first_text(result: JsonObject) -> str:
     return str(first.get("text", "")) if isinstance(first, dict) else ""
 
 
-# Error -32042: links that the user must open before the server handles the request.
+# Error -32042: the user must open URLs before the server handles the request.
 
 
 def required_links(error: JsonObject) -> tuple[JsonObject, ...]:

@@ -16,7 +16,7 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import METHOD_NOT_FOUND
 
-# Of one list. They stop a backend whose list does not end.
+# Limits per list. They stop a backend that returns endless pages.
 LIST_PAGES, LIST_ENTRIES, LIST_BYTES = 1000, 50_000, 16 << 20
 
 
@@ -50,7 +50,7 @@ class Catalog:
         tasks: TaskOwner,
         receives_changes: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`receives_changes` returns whether a 2026-07-28 backend currently reports changes to a capability."""
+        """`receives_changes` returns whether a 2026-07-28 backend currently reports changes for a capability."""
         self._link, self._clock, self._tasks = link, clock, tasks
         self._is_told_of_changes = receives_changes
         self._listings: dict[ListKind, _Listing] = {}
@@ -83,14 +83,14 @@ class Catalog:
             del coming  # breaks a reference cycle: its error's traceback holds this frame
 
     def invalidate(self, method: str) -> None:
-        """Drop the lists that a change notification names. A fetch in progress is not cached."""
+        """Drop the lists that a change notification names. A fetch in progress is discarded instead of cached."""
         for kind in ListKind:
             if kind.changed == method:
                 self._listings.pop(kind, None)
                 self._fetches.pop(kind, None)
 
     async def param_headers(self, tool: str, arguments: JsonObject) -> dict[str, str]:
-        """Return the headers in which a 2026-07-28 HTTP backend wants some of a tool's arguments repeated."""
+        """Return the headers that repeat some of a tool's arguments for a 2026-07-28 HTTP backend."""
         listing = self._listings.get(ListKind.TOOLS) or await self._listing(ListKind.TOOLS)
         header_map = listing.header_maps.get(tool)
         return param_headers(header_map, arguments) if header_map else {}
@@ -117,7 +117,7 @@ class Catalog:
     def _is_good(self, kind: ListKind, listing: _Listing) -> bool:
         """Return whether a cached list is current.
 
-        A handshake-era backend announces changes unasked. A modern one states how long its answer is valid.
+        A handshake-era backend pushes change notifications. A modern backend states how long its answer is valid.
         """
         if listing.good_until is not None:
             return self._clock.monotonic() < listing.good_until
@@ -135,7 +135,7 @@ class Catalog:
                 page = await self._link.request(kind.method, {} if cursor is None else {"cursor": cursor})
             except RpcError as error:
                 if error.code == METHOD_NOT_FOUND and cursor is None:
-                    break  # the capability is declared as a whole, and the backend supports only a part
+                    break  # the capability covers several lists, and the backend supports only some of them
                 raise
             entries = page.get(kind.key)
             if not isinstance(entries, list):

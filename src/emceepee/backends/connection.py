@@ -1,4 +1,4 @@
-"""A session's connection to one backend: how a call goes through it. Its other duties are separate parts."""
+"""A session's connection to one backend: sends calls and owns the parts that do the rest."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -190,11 +190,11 @@ class Connection:
         self._supervisor.end_login(reason)
 
     async def rest(self) -> None:
-        """Close the link until it is needed again."""
+        """Close the link until the next use."""
         await self._supervisor.rest()
 
     def give_way(self) -> None:
-        """Stop the process, because another one needs its slot."""
+        """Stop the process to free its slot for another one."""
         self._supervisor.begin_rest(GAVE_WAY)
 
     def stop_idle_process(self) -> None:
@@ -242,7 +242,7 @@ class Connection:
     # Callbacks of the supervisor when a link opens or ends.
 
     def stderr_of_dial(self) -> str:
-        """Return what the process that did not answer wrote to standard error; empty for a server at an address."""
+        """Return the standard error output of a process that did not answer; empty for a server at an address."""
         lines = self._listener.stderr_of_dial
         return "" if lines is None else lines.sentence()
 
@@ -266,7 +266,7 @@ class Connection:
             self._tasks.spawn(self._sender.side_link.close(), name="close the second link")
 
     def _notify_of_change(self, method: str, params: JsonObject) -> None:
-        """Report a change that the backend could not report itself."""
+        """Report a change that the backend itself could not report."""
         self._listener.handle_notification(method, params, None)
 
     # Calls that the backend runs as its own tasks.
@@ -283,12 +283,12 @@ class Connection:
             self._supervisor.link.leave_session()
 
     def session_record(self) -> JsonObject | None:
-        """Return what another process needs to resume our session at the backend, or None without a session."""
+        """Return the data for another process to resume our session at the backend, or None without a session."""
         resumption = self._supervisor.resumption
         return resumption.to_record() if isinstance(resumption, Resumption) else None
 
     def restore_session(self, record: JsonObject) -> None:
-        """Resume the session of a process that has ended. Raises: KeyError, TypeError, ValueError."""
+        """Resume a session that a previous process left at the backend. Raises: KeyError, TypeError, ValueError."""
         self._supervisor.resume_with(Resumption.from_record(record))
 
     async def _ask_about_task(self, work: Callable[[Link], Awaitable[T]]) -> T:
@@ -303,10 +303,10 @@ class Connection:
         """Send a request to the backend and return its raw, final result. Its questions go to the listener.
 
         A request is retried once if the backend certainly did not receive it. If it needs a login, it is retried after
-        that. If the backend runs it as a task, the task is followed.
+        the login. If the backend runs it as a task, the task is followed to its result.
 
         Raises:
-            EmceepeeError: in the words of a caller.
+            EmceepeeError: worded for the caller.
         """
         send = partial(self._sender.send, method, params, origin, plan)
         result = await self._run_on_link(send, method, origin=origin)
@@ -333,7 +333,7 @@ class Connection:
     ) -> T:
         """Run `work` on the link. Retry it once, on a new link if necessary, if it did not run or is safe to repeat.
 
-        With an `origin`, wait for a required login. `is_first` means that no part of the call was done before.
+        With an `origin`, wait for a required login. `is_first` means that no part of the call has run yet.
 
         Raises:
             EmceepeeError
@@ -389,7 +389,7 @@ class Connection:
             raise not_answered(self.spec.name, method, self._limits.request_seconds) from None
 
     async def ask(self, method: str, params: JsonObject) -> JsonObject:
-        """Send a short request that changes nothing.
+        """Send a short, read-only request.
 
         Raises:
             EmceepeeError

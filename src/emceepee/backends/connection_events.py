@@ -21,7 +21,7 @@ class Observer(Protocol):
 
     @property
     def change_signal(self) -> ConnectionChangeSignal:
-        """The signal for each state change, including changes without an event."""
+        """Return the signal that is set on each state change, including changes without an event."""
         ...
 
     def emit_connection_event(self, server: str, event: EventType, data: JsonObject) -> None: ...
@@ -32,25 +32,25 @@ class Observer(Protocol):
         ...
 
     def keep_settings(self, server: str) -> None:
-        """Store the settings that will apply to all future links to the server."""
+        """Store the settings for all future links to the server."""
         ...
 
     async def mark_sent(self, plan: Any) -> None:
-        """Return when the store no longer says that this call was not sent: from now on, it may have run."""
+        """Record that the call may have run. Return once the store no longer marks it as unsent."""
         ...
 
     def handle_link_loss(self, server: str, reason: str) -> JsonObject:
-        """Reject everything that waits on a lost link. Return what that invalidated."""
+        """Reject all requests that wait on a lost link. Return the fields that describe what was invalidated."""
         ...
 
 
 class ConnectionEvents:
-    """Emits the events of each state change. A process has events of its own."""
+    """Emits the events of each state change. A child process has additional events."""
 
     def __init__(self, spec: BackendSpec, observer: Observer) -> None:
         self._spec, self._observer = spec, observer
         self._is_process = isinstance(spec.target, StdioTarget)
-        self._invalidated: JsonObject = {}  # by the last loss
+        self._invalidated: JsonObject = {}  # fields that the last loss reported
 
     def signal_change(self) -> None:
         self._observer.change_signal.notify()
@@ -69,7 +69,7 @@ class ConnectionEvents:
         self.emit(EventType.SERVER_RECONNECTED, attemptsTaken=tries, kind=kind, invalidated=self._invalidated)
 
     def announce_end(self, end: LinkEnd, process: JsonObject | None) -> None:
-        """Report the end of a link. Requests waiting on it are rejected even if the end itself needs no report."""
+        """Report the end of a link. Requests waiting on it are rejected even if the end needs no event."""
         if end.kind is LinkEndKind.LOST and process is not None:
             self.emit(EventType.PROCESS_CRASHED, **_end_of(process))
         if end.kind is not LinkEndKind.CLOSED:
@@ -77,7 +77,9 @@ class ConnectionEvents:
         self._invalidated = self._observer.handle_link_loss(self._spec.name, end.reason)
 
     def announce_stop(self, process: JsonObject | None, end: LinkEnd) -> None:
-        """Report an intentional stop. The exit status of an idle process is left out: it would look like a crash."""
+        """Report an intentional stop. The exit status of an idle process is omitted, because it would look like a
+        crash.
+        """
         if process is None:
             return
         if end.kind is LinkEndKind.UNUSED:
@@ -86,7 +88,7 @@ class ConnectionEvents:
             self.emit(EventType.PROCESS_STOPPED, **_end_of(process))
 
     def log_failure(self, reason: str, tries: int) -> None:
-        """Log a failed attempt; more may follow."""
+        """Log a failed connection attempt. More attempts may follow."""
         event = "server_reconnect_failed" if tries else "server_connect_failed"
         log.warning(event, server=self._spec.name, attempt=tries, error=reason)
 
@@ -103,7 +105,7 @@ class ConnectionEvents:
             self.emit(EventType.RESTART_FAILED, attempts=attempts, error=reason)
 
     def emit(self, event: EventType, /, **data: object) -> None:
-        """Emit an event, and log it."""
+        """Emit an event and log it."""
         log.info(str(event), server=self._spec.name, **data)
         self._tell(event, data)
 

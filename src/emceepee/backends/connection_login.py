@@ -1,4 +1,4 @@
-"""The login that a server may require, from its connection's side: what to ask a person, and what to retry then."""
+"""The login for one connection: the prompt for the user, and the work to retry afterward."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def wants_person(error: Exception) -> bool:
-    """Return whether a person was asked to log in, so that a retry can succeed after that."""
+    """Return whether the user was asked to log in. If so, a retry can succeed after the login."""
     return isinstance(error, LoginNeeded) or (isinstance(error, NoAccess) and error.wants_person)
 
 
@@ -26,12 +26,12 @@ class ConnectionLogin:
 
     @property
     def url(self) -> str | None:
-        """The URL that a person is asked to open, if the server currently needs a login."""
+        """The URL that the user is asked to open, if the server currently needs a login."""
         return None if self._prompt is None else self._prompt.opens
 
     @property
     def issuer(self) -> str | None:
-        """The authorization server that the login is for."""
+        """The authorization server of the login."""
         return None if self._prompt is None else self._prompt.issuer
 
     @property
@@ -40,23 +40,23 @@ class ConnectionLogin:
 
     @property
     def trouble(self) -> str | None:
-        """The authorization server that does not answer, so that calls may wait or fail."""
+        """The authorization server that does not answer, if any. Until it does, calls may wait or fail."""
         return None if self.authorizer is None else self.authorizer.trouble
 
     async def dial(self, dial: Callable[[], Awaitable[Link]]) -> Link:
-        """Open a link. Retry once if the missing login completes during the attempt. Raises: RpcError, LinkError."""
+        """Open a link. Retry once if the required login completes during the attempt. Raises: RpcError, LinkError."""
         try:
             return await dial()
         except NoAccess as error:
             if not error.wants_person or self.authorizer is None or self.authorizer.is_logging_in:
                 raise
-        # The person logged in before the failed link was closed.
+        # The user logged in before the failed link was closed.
         return await dial()
 
     async def run_after(
         self, run: Callable[[], Awaitable[T]], method: str, origin: object | None, *, is_first: bool
     ) -> T:
-        """Wait until the person has logged in, then `run`. If that needs more rights, wait for another login.
+        """Wait until the user has logged in, then `run`. If `run` needs more permissions, wait for another login.
 
         Raises:
             EmceepeeError

@@ -1,4 +1,4 @@
-"""Opens links: chooses the transport that a configuration asks for, and cleans up after a failure."""
+"""Opens links: chooses the transport for a configuration, and cleans up after a failure."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 AGENT = {"user-agent": f"emceepee/{__version__}"}
 CALLER_HEADER = "emceepee-session-id"
-# An older SSE server rejects a POST to its stream's address with one of these statuses.
+# An older SSE server rejects a POST to the address of its stream with one of these statuses.
 SSE_HINTS = (400, 404, 405)
 
 
@@ -120,7 +120,7 @@ class Dialer:
         )
 
     def roots_of(self, spec: BackendSpec) -> tuple[str, ...]:
-        """Return the roots offered to a backend: its own, or else the default ones."""
+        """Return the roots offered to a backend: its own roots, or else the default roots."""
         return spec.roots or self._roots
 
     async def dial(
@@ -141,7 +141,7 @@ class Dialer:
         Links of one `principal` share connections. `caller_id` is sent to HTTP backends that keep state per caller.
         `resumption` comes from the previous link. The `authorizer` has the principal's tokens for this server.
         `capabilities` replace the usual ones. Traffic is written to the `recorder`, and to the file in the server's
-        configuration. The `occupant` is asked to stop its process if that is idle and another one needs room.
+        configuration. The `occupant` is asked to stop its idle process when another process needs the slot.
 
         Raises:
             RpcError, LinkError
@@ -200,7 +200,7 @@ class Dialer:
                 return self._add_observer(spec, link)
             except (RpcError, LinkError) as error:
                 is_no_verdict = isinstance(error, LinkError) and is_outage(error)
-                if not is_no_verdict or known != "legacy":  # an older server may end because of the probe
+                if not is_no_verdict or known != "legacy":  # an older server may exit because of the probe
                     self.eras.forget(spec.target)
                 if is_no_verdict:
                     raise
@@ -210,7 +210,7 @@ class Dialer:
             try:
                 link = await self._dial(spec, listener, NegotiationTerms("legacy", capabilities), caller, resumption)
             except RpcError:
-                raise end from None  # it is no older server: its first error explains more
+                raise end from None  # it is not an older server: its first error explains more
         if spec.mode == "auto":
             self.eras.learn(spec.target, link.facts)
         return self._add_observer(spec, link)
@@ -305,7 +305,7 @@ class Dialer:
         return link
 
     def _client(self, target: HttpTarget, caller: "_Caller", *, is_sse: bool = False) -> HttpClient:
-        """Return a client for one link only, because headers and cookies belong to one caller. Raises: LinkError."""
+        """Return a client for one link, because its headers and cookies belong to one caller. Raises: LinkError."""
         access = None
         if caller.access is not None:
             access = TokenAccess(caller.access, self._clock, logs_in_on_get=is_sse)

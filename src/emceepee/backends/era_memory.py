@@ -1,7 +1,7 @@
 """Remembers the era that each server spoke last, so that the next connection can skip the probe.
 
-A server may need both eras: 2026-07-28 for its own tasks and other extensions, and the handshake era for tools that ask
-questions. Then the calls of such tools are remembered, and each call is made in the era that it needs.
+Some servers need both eras: 2026-07-28 for tasks and other extensions, and the handshake era for tools that ask
+questions. For such a server, emceepee remembers the tools that ask, and makes each call in the era that it needs.
 """
 
 from collections import OrderedDict
@@ -10,12 +10,12 @@ from emceepee.backends.link import ServerFacts
 from emceepee.backends.spec import HttpTarget, Mode, StdioTarget, Target
 from emceepee.clock import Clock
 
-KEPT_SECONDS = 3600.0  # a server that adopts the other era is noticed after this long, or when it refuses
-CORRECTED_SECONDS = 86_400.0  # each discovery that a server cannot ask in 2026-07-28 costs a call
+KEPT_SECONDS = 3600.0  # when it expires, a server that adopted the other era is noticed; a refusal is noticed earlier
+CORRECTED_SECONDS = 86_400.0  # longer, because each discovery that a server cannot ask in 2026-07-28 costs a call
 MOST = 1000
-MOST_CALLS = 100  # of one server, remembered to need the handshake era
+MOST_CALLS = 100  # maximum number of calls per server that are remembered to need the handshake era
 Key = tuple[str, ...]
-# Errors of dual-era servers when a tool asks in the handshake-era way on a 2026-07-28 connection.
+# Errors of dual-era servers when a tool asks the handshake-era way on a 2026-07-28 connection.
 _CANNOT_ASK = (
     "elicitation via server-initiated requests is unavailable on 2026-07-28 connections",  # FastMCP 4
     "this transport context has no back-channel for server-initiated requests",  # Python SDK 2
@@ -30,7 +30,7 @@ class EraMemory:
         self._clock = clock
         self._known: OrderedDict[Key, tuple[Mode, float]] = OrderedDict()
         self._corrected: set[Key] = set()
-        # Servers that need both eras, with the calls that ask. Every call of 2026-07-28 checks whether this is empty.
+        # Servers that need both eras, with the calls that ask. Every 2026-07-28 call checks whether this is empty.
         self.split_servers: OrderedDict[Key, set[str]] = OrderedDict()
 
     def recall(self, target: Target) -> Mode | None:
@@ -92,7 +92,7 @@ class EraMemory:
             self.split_servers.popitem(last=False)
 
     def asks(self, target: Target, call: str) -> bool:
-        """Return whether this call needs the handshake era."""
+        """Return whether this call is known to need the handshake era."""
         return call in self.split_servers.get(_key(target), ())
 
 

@@ -1,4 +1,4 @@
-"""Checks that a connected backend still answers. Failures are reported, but never cause a reconnect."""
+"""Checks that a connected backend still answers. Failures are reported but never cause a reconnect."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ class HealthCheck:
             self._next.cancel()
 
     def record_success(self) -> None:
-        """Record an answer, to a check or to a call: it proves that the backend is alive."""
+        """Record an answer to a check or to a call. Any answer proves that the backend is alive."""
         was = self.state.status
         self.state = self.state.answered()
         if was is HealthStatus.DEGRADED:

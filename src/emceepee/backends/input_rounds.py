@@ -1,4 +1,4 @@
-"""Questions in the result of a call: a 2026-07-28 backend asks there, and the call is sent again with the answers.
+"""Questions in the result of a call: a 2026-07-28 backend asks this way, and the call is sent again with the answers.
 
 request ──▶ backend
         ◀── resultType "input_required", inputRequests, requestState
@@ -19,7 +19,7 @@ from emceepee.wire.json_types import JsonObject, JsonValue
 from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 QUESTION_ROUNDS = 50  # per call
-FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only say "try again"
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 0.25  # seconds, between rounds that only ask to try again
 
 INPUT_REQUIRED = "input_required"  # the result type
 SendAgain = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -38,10 +38,10 @@ class InputRounds:
     async def finish(
         self, result: JsonObject, params: JsonObject, send: SendAgain, origin: object | None
     ) -> JsonObject:
-        """Send `params` again with answers to the questions in `result`, until a result asks nothing more.
+        """Send `params` again with answers to the questions in `result`, until a result has no more questions.
 
         Raises:
-            ExecutionFailed: a question got no answer, or there was no end to them.
+            ExecutionFailed: a question got no answer, or there were too many rounds.
             BackendDisconnected: the backend was lost while it waited for an answer.
         """
         pause = FIRST_PAUSE
@@ -77,7 +77,7 @@ class InputRounds:
         return {key: task.result() for key, task in asking.items()}
 
     async def _try(self, question: JsonValue, origin: object | None) -> JsonObject | RpcError:
-        """Return a refusal as a value: raised in a task group, it would keep the whole call in a reference cycle."""
+        """Return a refusal as a value. Raised in a task group, it would keep the whole call in a reference cycle."""
         try:
             return await self._ask(question, origin)
         except RpcError as refusal:
@@ -96,7 +96,7 @@ class InputRounds:
         except RpcError as refusal:
             if method != "roots/list" or refusal.code != METHOD_NOT_FOUND:
                 raise
-            return {"roots": []}  # a round cannot refuse a single request, and the call needs no roots
+            return {"roots": []}  # a round cannot reject a single request, and the call does not need the roots
 
 
 async def _first_refusal(asking: "Collection[asyncio.Task[JsonObject | RpcError]]") -> RpcError | None:

@@ -1,4 +1,4 @@
-"""The contract of every link, for any transport: raw JSON both ways, two kinds of error, one upward interface."""
+"""The interface of every link, for any transport: raw JSON in both directions, two kinds of errors, one listener."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,28 +31,29 @@ class RpcError(Exception):
 
 
 class ServerLost(RpcError):
-    """A question of the backend cannot be answered, because the backend is gone."""
+    """A question from the backend cannot be answered, because the backend is gone."""
 
 
 class LinkFailure(StrEnum):
     """Why a request got no answer."""
 
     UNREACHABLE = "unreachable"
-    """No connection, or it broke."""
+    """The connection failed or broke."""
     REFUSED = "refused"
-    """An HTTP status other than success, with no JSON-RPC error in it."""
+    """An HTTP error status without a JSON-RPC error in the body."""
     SESSION_LOST = "session_lost"
-    """The backend no longer knows our session."""
+    """The backend no longer recognizes our session."""
     PROTOCOL = "protocol"
-    """An answer came, but not one that the protocol allows."""
+    """The answer violates the protocol."""
     CLOSED = "closed"
     """The link was closed, or its process has exited."""
 
 
 class LinkError(Exception):
-    """A request got no answer. `status` is the HTTP status, if there was one.
+    """A request got no answer. `status` is the HTTP status, if any.
 
-    `may_have_run` is False only if the backend certainly did not receive the request. Then it is safe to send again.
+    `may_have_run` is False only if the backend certainly did not receive the request. In that case, the request can
+    safely be sent again.
     """
 
     def __init__(self, failure: LinkFailure, message: str, *, status: int = 0, may_have_run: bool = True) -> None:
@@ -61,9 +62,9 @@ class LinkError(Exception):
 
 
 class NoAccess(LinkError):
-    """The backend refused access for lack of a token. The request did not run.
+    """The backend denied access because a token is missing or insufficient. The request did not run.
 
-    `wants_person` means that a person was asked to log in. After that, the request can be sent again.
+    `wants_person` means that the user was asked to log in. After the login, the request can be sent again.
     """
 
     def __init__(self, message: str, *, status: int = 401, wants_person: bool = False) -> None:
@@ -72,9 +73,9 @@ class NoAccess(LinkError):
 
 
 class Listener(Protocol):
-    """Receives everything that a link sends upward.
+    """Receives all messages that a link passes upward.
 
-    `origin` is the value that `request` received for the call in question, or None if unknown.
+    `origin` is the value that was passed to `request` for the related call, or None if that call is unknown.
     """
 
     async def handle_request(
@@ -82,17 +83,17 @@ class Listener(Protocol):
     ) -> JsonObject:
         """Answer a question of the backend.
 
-        Raise RpcError to refuse. The call is cancelled if the backend withdraws the question. `seconds` is how long the
-        backend can wait for the answer, if known.
+        Raise RpcError to reject it. The call is cancelled if the backend withdraws the question. `seconds` is how long
+        the backend can wait for the answer, if known.
         """
         ...
 
     def handle_notification(self, method: str, params: JsonObject, origin: object | None) -> None:
-        """Handle a notification, in wire order. Must not raise."""
+        """Handle a notification. Notifications arrive in wire order. Must not raise."""
         ...
 
     def handle_output(self, line: str, source: str) -> None:
-        """Handle a line of the process that is not protocol. `source` is stderr or stdout."""
+        """Handle a line of process output that is not a protocol message. `source` is stderr or stdout."""
         ...
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
@@ -103,13 +104,13 @@ class Listener(Protocol):
         ...
 
     def handle_task(self, task: BackendTask, origin: object | None) -> None:
-        """Handle a change in the backend's task that runs a call."""
+        """Handle a status change of the backend's task that runs a call."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class ServerFacts:
-    """The backend's report about itself when the link opened."""
+    """The backend's description of itself when the link opened."""
 
     protocol_version: str = ""
     server_info: JsonObject = field(default_factory=dict)
@@ -118,7 +119,9 @@ class ServerFacts:
     is_modern: bool = False
 
     def __post_init__(self) -> None:
-        """Raises: LinkError if the facts are too large: they are stored as long as the link, and shown repeatedly."""
+        """Raises: LinkError if the facts are too large: they are stored as long as the link lives, and shown
+        repeatedly.
+        """
         if len(encode([self.server_info, self.capabilities, self.instructions])) > FACTS_BYTES:
             raise LinkError(LinkFailure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
 
@@ -185,15 +188,15 @@ class Link(Protocol):
         ...
 
     def leave_session(self) -> None:
-        """Keep the state at the backend when this link closes: another link will resume it."""
+        """Leave the state at the backend when this link closes, because another link will resume it."""
         ...
 
     async def close(self) -> None:
-        """Release everything. Requests under way fail."""
+        """Release all resources. Requests in flight fail."""
         ...
 
     def process(self) -> JsonObject | None:
-        """The child process behind the link, if any: its pid, and its exit code or signal once it has ended."""
+        """The child process behind the link, if any: its pid, and its exit code or signal after it has exited."""
         ...
 
 
@@ -204,7 +207,7 @@ class LinkLifetime:
         self.closed: asyncio.Future[LinkEnd] = asyncio.get_running_loop().create_future()
 
     def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
-        """Resolve `closed` first, then fail the requests under way with `error`.
+        """Resolve `closed` first, then fail the requests in flight with `error`.
 
         The event loop runs callbacks in the order in which they were scheduled. So the supervisor, which waits for
         `closed`, announces the loss and records its effects before any caller learns that its call failed.
@@ -222,4 +225,4 @@ class LinkLifetime:
         return ""
 
     def _fail_requests(self, error: LinkError) -> None:
-        """Fail the requests that would not notice the end themselves."""
+        """Fail the requests that would not notice the end by themselves."""

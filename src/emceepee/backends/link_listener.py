@@ -17,7 +17,7 @@ CALL_NOTIFICATIONS = ("notifications/progress", "notifications/message", "notifi
 
 
 class LinkListener:
-    """The `Listener` of every link, in front of the session's."""
+    """The `Listener` of every link. It forwards to the session's listener."""
 
     def __init__(
         self, listener: Listener, subscriptions: Subscriptions, lists: BackendLists, backend_tasks: BackendTasks

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from emceepee.backends.http1.http_failures import ResponseTooLarge
 
-TURN_BYTES = 32 << 10  # handled in one turn of the event loop: a flood must not delay timers and other callers
+TURN_BYTES = 32 << 10  # handled per turn of the event loop: a flood must not delay timers and other callers
 _LINE_BYTES = 8  # overhead of a line of data
 _RETRY_DIGITS = 9  # more than eleven days in milliseconds is a mistake
 
@@ -21,10 +21,10 @@ def turns(chunk: bytes) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class Cursor:
-    """The position in a stream, needed to resume it after a cut."""
+    """The position in a stream, needed to resume it after an interruption."""
 
     last_id: str | None = None
-    retry: float = 1.0  # seconds; the server may request another delay
+    retry: float = 1.0  # seconds; the server may request a different delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class EventParser:
         """Yield the events that `chunk` completes. An event without data only moves the cursor.
 
         Raises:
-            ResponseTooLarge: one event is.
+            ResponseTooLarge: an event exceeds the limit.
         """
         if not chunk:
             return

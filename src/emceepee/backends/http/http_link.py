@@ -1,7 +1,7 @@
 """A link to one backend over Streamable HTTP, in either era.
 
-Each POST is one exchange: messages on its stream belong to the request that opened it. So a question from the backend
-can be assigned to its call, and a failed POST fails only one call.
+Each POST is one exchange: messages on its stream belong to the request that opened it. A question from the backend can
+therefore be assigned to its call, and a failed POST fails only one call.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class HttpLink(LinkLifetime):
     """Open the link with `start`. The opener must close it."""
 
     def __init__(self, http: HttpClient, listener: Listener, *, clock: Clock, largest: int, most_requests: int) -> None:
-        """`largest` is the maximum size in bytes of an answer that is read whole.
+        """`largest` is the maximum size in bytes of an answer that is read into memory as a whole.
 
         At most `most_requests` requests of the backend are served at once.
         """
@@ -89,10 +89,10 @@ class HttpLink(LinkLifetime):
             self._tasks.spawn(self._read_pushes(), name="pushes")
 
     async def close(self) -> None:
-        """Close the link. Requests under way fail.
+        """Close the link. Requests in flight fail.
 
-        Send DELETE to a handshake-era backend, unless the link was lost. A link closed for being idle keeps
-        its session there for the next link. So does a link after `leave_session`.
+        Send DELETE to a handshake-era backend, unless the link was lost. A link closed for being idle, or after
+        `leave_session`, leaves its session open for the next link.
         """
         self.end(CLOSED)
         for task in list(self._in_flight):
@@ -140,9 +140,9 @@ class HttpLink(LinkLifetime):
     async def _ping(self, refusal: str | None = None) -> None:
         """Check that the backend still has our session.
 
-        A ping runs nothing, so any refusal of it can be interpreted safely. `refusal` is the message with which the
-        backend refused another request. The same message for a ping means that our session is lost. Without `refusal`,
-        every refusal by status means that.
+        A ping has no side effects, so any refusal of it can be interpreted safely. `refusal` is the message with which
+        the backend refused another request. If the ping is refused with the same message, our session is lost. Without
+        `refusal`, any error status means that it is lost.
 
         Raises:
             LinkError
@@ -207,7 +207,7 @@ class HttpLink(LinkLifetime):
     ) -> JsonObject:
         """Exchange a handshake message, with one retry.
 
-        A retry is harmless here, and helps if the server is closing a kept-alive connection at this time.
+        A retry has no side effects here. It helps if the server closes a keep-alive connection just as it is reused.
         """
         try:
             return await self._exchange(method, params, headers, meta)
@@ -277,7 +277,7 @@ class HttpLink(LinkLifetime):
                     elif names_request(message.get("id"), number):
                         return message
         finally:
-            for question in list(questions):  # the end of the stream ends the questions asked on it
+            for question in list(questions):  # the end of the stream ends the questions that were asked on it
                 question.cancel()
         raise LinkError(LinkFailure.UNREACHABLE, "the server ended the stream without an answer")
 
@@ -293,7 +293,7 @@ class HttpLink(LinkLifetime):
         return message
 
     def _note_failure(self, error: RpcError | LinkError, method: str) -> None:
-        """Check whether a failed request reveals that the session or the backend is lost."""
+        """Check whether a failed request means that the session or the backend is lost."""
         if isinstance(error, LinkError) and error.failure is LinkFailure.SESSION_LOST:
             self._is_forgotten = True
         elif error.status in (BAD_REQUEST, NOT_FOUND) and self._wire.session_id and method != "ping":
@@ -318,8 +318,8 @@ class HttpLink(LinkLifetime):
     def _probe_soon(self, refusal: str | None = None) -> None:
         """Check in the background whether the backend and our session still exist.
 
-        A request broke, or was refused. Without this check, the next request would have to detect the loss. It would
-        never do so if the server reports the loss in unknown words.
+        A request failed or was refused. Without this check, the next request would have to detect the loss, which is
+        impossible if the server reports it with an unknown message.
         """
         if not self._is_probing and not self.closed.done():
             with suppress(RuntimeError):  # the link is closing
@@ -334,7 +334,7 @@ class HttpLink(LinkLifetime):
                 async with asyncio.timeout(BEST_EFFORT_SECONDS):
                     await self._ping(refusal)
         except TimeoutError:
-            pass  # no answer is no proof
+            pass  # a missing answer proves nothing
         except LinkError as error:
             self._is_forgotten |= error.failure is LinkFailure.SESSION_LOST
             if not error.may_have_run:
@@ -349,11 +349,11 @@ class HttpLink(LinkLifetime):
         try:
             self._tasks.spawn(best_effort(work, what="a notification to the backend"), name="notify")
         except RuntimeError:
-            work.close()  # the link is closing: DELETE is enough
+            work.close()  # the link is closing, and DELETE is enough
 
 
 def _routing_headers(method: str, params: JsonObject) -> dict[str, str]:
-    """Return the headers for routing, which the 2026-07-28 era repeats for gateways."""
+    """Return the routing headers: the fields that the 2026-07-28 era repeats for gateways."""
     name = params.get(_NAMES.get(method, ""))
     if isinstance(name, str):
         return {METHOD_HEADER: method, NAME_HEADER: header_value(name)}

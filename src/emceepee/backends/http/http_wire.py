@@ -1,4 +1,4 @@
-"""The HTTP half of a link: one endpoint, its headers and session id, POSTs, and streams that survive a cut."""
+"""The HTTP half of a link: one endpoint, its headers and session id, POSTs, and resumable streams."""
 
 import asyncio
 import logging
@@ -26,9 +26,9 @@ from emceepee.wire.json_types import JsonObject
 logger = logging.getLogger(__name__)
 
 ACCEPT = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-BEST_EFFORT_SECONDS = 5.0  # for work without a waiting caller, such as a cancel notification
+BEST_EFFORT_SECONDS = 5.0  # for work without a waiting caller, such as a cancellation notice
 DELETE_SECONDS = 1.0  # for DELETE: closing the link waits for it, and the server may be unresponsive
-REOPEN_ATTEMPTS = 5  # to resume one cut stream
+REOPEN_ATTEMPTS = 5  # to resume one interrupted stream
 PROBE_PAUSE = 0.1  # after a failure, before checking whether the backend is still reachable
 UNAUTHORIZED = 401
 WHERE_A_TOKEN_GOES = (
@@ -65,8 +65,8 @@ class HttpWire:
         `headers` apply to this message only. `number` is its id, if it is a request.
 
         Raises:
-            RpcError: the status is an error, and the body holds a JSON-RPC one.
-            LinkError: anything else.
+            RpcError: the status is an error, and the body contains a JSON-RPC error.
+            LinkError: any other failure.
         """
         for hops in range(MOST_REDIRECTS + 1):
             try:
@@ -89,7 +89,7 @@ class HttpWire:
         return await response.read(self._largest)
 
     async def send_message(self, message: JsonObject) -> None:
-        """Send a message without an answer: a notification, or our answer to the backend's request."""
+        """Send a message that has no answer: a notification, or our answer to a request of the backend."""
         (await self.post(encode(message))).discard()
 
     async def check_reachable(self) -> None:
@@ -106,7 +106,7 @@ class HttpWire:
         self.session_id = session_id
 
     def adopt_session(self, response: HttpResponse) -> None:
-        """Keep the session that the backend began, if any. Raises: LinkError."""
+        """Store the id of the session that the backend began, if any. Raises: LinkError."""
         if session_id := response.headers.get("mcp-session-id"):
             try:
                 self.keep_session(session_id)
@@ -123,10 +123,11 @@ class HttpWire:
             await best_effort(self._delete(), what="ending the backend's session", within=DELETE_SECONDS)
 
     async def stream(self, response: HttpResponse, *, resumable: bool) -> AsyncGenerator[JsonObject, None]:
-        """Yield the messages of one request's stream. A cut stream is resumed if era and backend support that.
+        """Yield the messages of one request's stream. Resume an interrupted stream if the era and the backend support
+        it.
 
         Raises:
-            LinkError: it cannot, or one event is too large.
+            LinkError: the stream cannot be resumed, or an event is too large.
         """
         cursor, backoff = Cursor(), None
         stream: HttpResponse | ResumedStream = response
@@ -149,7 +150,7 @@ class HttpWire:
             except HttpFailure as error:
                 logger.debug("a stream was cut: %s", error)  # handled like a stream that ended too early
             except GeneratorExit:
-                stream.discard()  # the reader has its answer
+                stream.discard()  # the reader has received its answer
                 raise
             except BaseException:
                 stream.close()
@@ -160,13 +161,12 @@ class HttpWire:
             stream = ResumedStream(await self._reopen(cursor, backoff), partial(self._open_beside, cursor), self._clock)
 
     async def read_pushes(self, check_session: Callable[[], Awaitable[None]]) -> AsyncGenerator[JsonObject, None]:
-        """Yield the messages of the handshake era's GET stream, and reopen it forever.
+        """Yield the messages of the handshake era's GET stream, and reopen it whenever it ends.
 
-        It ends if the backend offers no such stream. `check_session` raises LinkError if the backend has lost our
-        session.
+        Stop if the backend offers no such stream. `check_session` raises LinkError if the backend has lost our session.
 
         Raises:
-            LinkError: the backend is gone, or has forgotten our session.
+            LinkError: the backend is gone, or has lost our session.
         """
         cursor, backoff, was_open = Cursor(), ReopenBackoff(self._clock, PUSHES), False
         while True:
@@ -174,8 +174,8 @@ class HttpWire:
             try:
                 with closing(await self._get(cursor)) as response:
                     if response.status != 200:
-                        # A server that never offered the stream may use any of these statuses. If it once
-                        # offered the stream, something broke.
+                        # A server that never offered the stream may use any of these statuses. From a server that once
+                        # offered it, they are a failure.
                         if not was_open or not self._is_trouble(response):
                             logger.debug("no push stream: HTTP %s", response.status)
                             return
@@ -224,13 +224,13 @@ class HttpWire:
     async def _explain_refusal(
         self, response: HttpResponse, cursor: Cursor, check_session: Callable[[], Awaitable[None]]
     ) -> None:
-        """Find out why a stream that was open before is refused now. Raises: HttpFailure, LinkError."""
+        """Find out why a stream that was open before is now refused. Raises: HttpFailure, LinkError."""
         if response.status >= 500:
             return
         refusal = await self._refusal(response)
         if isinstance(refusal, LinkError) and refusal.failure is LinkFailure.SESSION_LOST:
             raise refusal
-        cursor.last_id = None  # perhaps the server does not know this id
+        cursor.last_id = None  # the server may not recognize this id
         try:
             await check_session()
         except LinkError as error:
@@ -282,7 +282,7 @@ class HttpWire:
         except HttpFailure as error:
             if self._http.forwarding_proxy is None:
                 return broken(self.url, error)
-            body, is_whole = b"", False  # a proxy may refuse and hang up before it has read the request
+            body, is_whole = b"", False  # a proxy may refuse and close the connection before it has read the request
         message = _rpc_message(body)
         answered = _rpc_error(message)
         words = str(answered.get("message", "")) if answered else _excerpt(body)
@@ -314,7 +314,7 @@ def refused(status: int, reason: str) -> LinkError:
 
 
 def proxy_note(http: HttpClient) -> str:
-    """Return a note about a forwarding proxy, whose refusals look like the server's."""
+    """Return a note about a forwarding proxy, because its refusals look like the server's."""
     proxy = http.forwarding_proxy
     return "" if proxy is None else f" (through the proxy {proxy}, whose answer this may be)"
 
@@ -326,7 +326,7 @@ def unsendable(error: ValueError) -> LinkError:
 def session_lost(status: int = 200) -> LinkError:
     """Return the error for a lost session.
 
-    The backend answered before it looked at the request, so the request is safe to send again.
+    The backend rejected the request before it processed it, so the request can be sent again.
     """
     words = "the server no longer knows our session"
     return LinkError(LinkFailure.SESSION_LOST, words, status=status, may_have_run=False)

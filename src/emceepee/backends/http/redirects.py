@@ -1,4 +1,4 @@
-"""Follows a server's redirects within its origin. Errors for others advise changing the configured address.
+"""Follows a server's redirects within its origin. Errors for other redirects advise changing the configured address.
 
 A request may carry a credential, which is valid for one origin only.
 """
@@ -11,7 +11,7 @@ from emceepee.backends.http1.origin import join
 from emceepee.backends.http1.response import HttpResponse
 from emceepee.telemetry.redaction import public_place
 
-MOST_REDIRECTS = 3  # of one request
+MOST_REDIRECTS = 3  # per request
 SHOWN_CHARS = 300
 _KEEP_METHOD = frozenset({307, 308})
 REDIRECTS = {"POST": _KEEP_METHOD, "GET": _KEEP_METHOD | {301, 302, 303}}  # the statuses to follow

@@ -1,11 +1,11 @@
-"""A stream that was resumed after a cut, and may be dead although it is open.
+"""A stream that was resumed after an interruption. It may be dead although it is open.
 
-Some servers register the resumed stream, then notice the end of the cut one, and remove the registration of both. They
-store further messages, but send them to nobody. Such a stream stays open and silent. So after some silence a second
-stream is opened beside it, and a server with pending messages replays them there:
+Some servers register the resumed stream, then notice the end of the interrupted one, and remove the registration of
+both. They store further messages but send them to nobody. Such a stream stays open and silent. So after a period of
+silence, a second stream is opened, and a server with pending messages replays them there:
 
-    the server refuses it, or ends it at once    the first one is still registered, and reading it continues
-    it stays open, or brings something           it replaces the first one
+the server refuses it, or ends it at once    the first one is still registered, and reading it continues
+    it stays open, or sends something            it replaces the first one
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class ResumedStream:
         """Return the data that has arrived, b"" at the end, or None if a second stream has replaced this one.
 
         Raises:
-            HttpFailure: the stream was cut.
+            HttpFailure: the stream was interrupted.
         """
         while True:
             if self._reading is None:
@@ -107,5 +107,5 @@ def _forget(reading: "asyncio.Future[bytes]") -> None:
 
 
 def _says_something(chunk: bytes) -> bool:
-    """Return whether a chunk has more than comments, which only keep the connection alive."""
+    """Return whether a chunk contains more than comments, which only keep the connection alive."""
     return any(line and not line.startswith(b":") for line in chunk.splitlines())

@@ -1,8 +1,8 @@
 """Detects that a backend has lost our session.
 
-After a "session lost" the request is sent again, so it must be certain that the request did not run. Free text proves
-nothing: a tool may well mention sessions. Only two signals count: the status that the specification defines, and the
-exact messages that known servers send before they look at the request.
+After a "session lost" error the request is sent again, so it must be certain that the request did not run. Free text
+proves nothing, because a tool's message may mention sessions. Only two signals count: the status that the specification
+defines, and the exact messages that known servers send before they process the request.
 """
 
 from emceepee.backends.links.client_messages import names_none
@@ -33,7 +33,7 @@ def status_says_session_lost(status: int, words: str, message: JsonObject | None
     """Judge a complete response with an error status, to a request that carried a session id.
 
     A 404 without a JSON-RPC message is the specification's own signal. A 404 with a JSON-RPC message may be the error
-    of a tool that ran. It counts only in the exact words of known servers, or with their code and the id of no request.
+    of a tool that ran. It counts only if it has the exact text of a known server, or the SDKs' code and no request id.
     """
     if says_session_lost(words):
         return status in (NOT_FOUND, BAD_REQUEST)

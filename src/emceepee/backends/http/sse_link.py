@@ -88,7 +88,7 @@ class SseLink(DuplexLink):
         except HttpFailure as error:
             raise broken(self._http.url, error) from error
         if response.status >= 300:
-            # On this transport, a refused message gets no answer on the stream. Without this error, its caller would
+            # On this transport, a rejected message gets no answer on the stream. Without this error, its caller would
             # wait forever.
             reason = " ".join(body[:200].decode("utf-8", "replace").split())
             raise refused(response.status, redirect_words(endpoint.url, response) if response.status < 400 else reason)

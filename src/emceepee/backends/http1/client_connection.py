@@ -38,15 +38,15 @@ class ConnectionOwner(Protocol):
     """The pool, which holds idle connections."""
 
     def put_back(self, connection: "ClientConnection") -> None:
-        """The connection is ready for another request."""
+        """Return the connection to the pool, ready for another request."""
         ...
 
     def retire(self, connection: "ClientConnection") -> None:
-        """The connection accepts no further requests."""
+        """Stop reusing the connection: it accepts no further requests."""
         ...
 
     def forget(self, connection: "ClientConnection") -> None:
-        """The connection is closed completely."""
+        """Remove the connection, which is now completely closed."""
         ...
 
     def close_soon(self, response: HttpResponse) -> Handle: ...
@@ -56,7 +56,7 @@ class ClientConnection(asyncio.Protocol):
     """Carries one request at a time. Its parser calls the methods named `on_…`."""
 
     def __init__(self, owner: ConnectionOwner, loop: asyncio.AbstractEventLoop, *, needs_promise: bool = False) -> None:
-        """Create a connection. `needs_promise`: reuse it only if the responses contain an explicit keep-alive."""
+        """Create a connection. With `needs_promise`, reuse it only if the responses contain an explicit keep-alive."""
         self._owner, self._loop, self._needs_promise = owner, loop, needs_promise
         self._transport: asyncio.Transport | None = None
         self._parser: HttpResponseParser | None = None

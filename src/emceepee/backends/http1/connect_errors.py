@@ -8,7 +8,7 @@ from emceepee.backends.http1.proxies import Proxy
 from emceepee.backends.http1.tls_contexts import TlsSettings
 
 # OpenSSL's codes.
-UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # this machine trusts no issuer of the certificate
+UNKNOWN_ISSUER = frozenset({18, 19, 20, 21})  # this machine trusts no issuer in the certificate chain
 OUT_OF_DATE = frozenset({9, 10})
 OTHER_NAME = frozenset({62, 64})
 NO_TLS = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL"})
@@ -22,7 +22,7 @@ CERTIFICATE_REFUSED = frozenset(
 )
 HANDSHAKE_ENDED = frozenset({"SSLV3_ALERT_HANDSHAKE_FAILURE", "UNEXPECTED_EOF_WHILE_READING"})
 WHERE_OURS_GOES = "give one with tls.cert and tls.key of this server in the configuration file"
-# Not every server sends an alert: servers on Python's event loops only close the connection.
+# Some servers send no alert: servers on Python's event loops only close the connection.
 MAY_WANT_CERTIFICATE = f"if it wants a client certificate, or another one, {WHERE_OURS_GOES}"
 
 
@@ -50,7 +50,7 @@ def describe(
 
 
 def alert_words(error: Exception | None) -> str | None:
-    """Return why a server rejected or missed our client certificate, or None if the error has another cause."""
+    """Return why a server rejected our client certificate or requires one, or None if the error has another cause."""
     reason = error.reason if isinstance(error, ssl.SSLError) else None
     if reason in CERTIFICATE_WANTED:
         return f"it wants a client certificate: {WHERE_OURS_GOES}"

@@ -29,7 +29,7 @@ class _Waiting(Generic[H, C]):
 
 
 class ConnectionSlots(Generic[H, C]):
-    """The slots. `make_room` closes an idle connection, if there is one, which frees its slot soon afterward."""
+    """The slots. `make_room` closes an idle connection, if any, which frees its slot soon afterward."""
 
     def __init__(self, clock: Clock, *, per_origin: int, in_all: int, make_room: Callable[[], None]) -> None:
         self._clock, self._per_origin, self._in_all, self._make_room = clock, per_origin, in_all, make_room
@@ -85,7 +85,7 @@ class ConnectionSlots(Generic[H, C]):
 
     @property
     def is_wanted(self) -> bool:
-        """Whether closing a connection to any origin would help a waiting caller."""
+        """Return whether closing a connection to any origin would help a waiting caller."""
         return any(waiting.holder.occupied < self._per_origin for waiting in self._waiting)
 
     def _has_room(self, holder: H) -> bool:

@@ -26,7 +26,7 @@ from emceepee.backends.http1.tunnel import TunnelRefused, TunnelRequest
 
 PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
 MOST_TRIED = 4  # maximum number of a server's addresses that are tried through a proxy
-FAULT = 500  # from this status of a proxy on, another address of the server may work
+FAULT = 500  # with this proxy status or a higher one, another address of the server may work
 
 P = TypeVar("P", bound=asyncio.Protocol)
 

@@ -33,7 +33,7 @@ class _Cookie:
 
 
 class CookieJar:
-    """The cookies of one origin, which are sent to that origin only. An empty jar is false."""
+    """The cookies of one origin, which are sent to that origin only. An empty jar is falsy."""
 
     def __init__(self, origin: HttpOrigin, clock: Clock) -> None:
         self._origin, self._clock = origin, clock
@@ -82,7 +82,7 @@ class CookieJar:
 
 
 def _until(attributes: dict[str, str], now: datetime) -> datetime | None:
-    """Return when a cookie expires, or None if its attributes specify no valid time."""
+    """Return the expiration time of a cookie, or None if its attributes specify no valid time."""
     age = attributes.get("max-age", "")
     if age.removeprefix("-").isdecimal() and age.isascii():
         seconds = int(age[:10])

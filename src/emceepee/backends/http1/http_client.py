@@ -103,7 +103,7 @@ class HttpClient:
         """Return a client for another URL of the same origin, which may be relative. Both clients share their cookies.
 
         Raises:
-            ValueError: it is of another origin, and the headers may hold a credential; or it is no address at all.
+            ValueError: it has another origin, and the headers may contain a credential; or it is not a valid URL.
         """
         url = join(self.url, url)
         address = Address.of(url)
@@ -143,7 +143,7 @@ class HttpClient:
             NotConnected: nothing was sent.
             HttpFailure: anything else went wrong.
             ValueError: a header that HTTP cannot carry.
-            and any error that `access` raises when it gives no access.
+            Any error that `access` raises when it denies access.
         """
         access, attempts = self._access, None
         while True:
@@ -211,7 +211,7 @@ def encode_headers(fields: Mapping[str, str]) -> bytes:
     """Return the encoded lines of a header block.
 
     Raises:
-        ValueError: a name or value that HTTP cannot carry; it names the field and never shows the value.
+        ValueError: a name or value that HTTP cannot carry; the message names the field and never shows the value.
     """
     lines = []
     for name, value in fields.items():

@@ -1,4 +1,4 @@
-"""Decompresses bodies of servers that compress although the request asks for no compression."""
+"""Decompresses the bodies of servers that compress although the request asks for no compression."""
 
 import zlib
 
@@ -51,7 +51,7 @@ class Inflater:
         return b"".join(pieces)
 
     def finish(self) -> None:
-        """Raises: HttpFailure if there should have been more."""
+        """Raises: HttpFailure if the body is truncated."""
         if self._zlib is not None and not self._zlib.eof:
             raise HttpFailure("the answer is compressed and cut off")
 

@@ -10,7 +10,7 @@ _UNIX = -1  # stands in for the port of a Unix socket
 _UNIX_SCHEME = "unix://"
 _UNIX_HOST = "localhost"  # for the Host header, which HTTP requires
 _HERE = f"http://{_UNIX_HOST}"  # base URL of a server behind a Unix socket, for resolving relative URLs
-LONGEST_SOCKET_PATH = 103  # bytes; every supported system accepts this length
+LONGEST_SOCKET_PATH = 103  # bytes; every supported system accepts paths of this length
 _SENT_AS_THEY_ARE = "!$%&'()*+,/:;=?@[]~"  # includes "%", so that a quoted address is not quoted twice
 
 
@@ -81,7 +81,9 @@ def join(url: str, location: str) -> str:
 
 
 def place_of(url: str) -> str:
-    """Return the host and port, or the path of a socket, for messages. Passwords and tokens in the path are omitted."""
+    """Return the host and port, or the path of a socket, for messages. Passwords and tokens in the URL's path are
+    omitted.
+    """
     return _unix_parts(url)[0] if is_unix_url(url) else urlsplit(url).netloc.rpartition("@")[2]
 
 

@@ -22,8 +22,8 @@ from emceepee.lifecycle import CLOSE_IDLE_SECONDS
 
 CONNECT_SECONDS = 10.0  # timeout for opening a connection; the caller sets the timeout of the request itself
 IDLE_SECONDS = 60.0  # after which an idle connection is closed
-ROOM_SECONDS = 1.0  # margin before the server's keep-alive timeout: a request in flight at that time would be lost
-DISCARD_SECONDS = 5.0  # to receive the rest of a discarded response; then a new connection is cheaper
+ROOM_SECONDS = 1.0  # margin before the server's keep-alive timeout: a request in flight at its expiry would be lost
+DISCARD_SECONDS = 5.0  # to receive the rest of a discarded response; after that, a new connection is cheaper
 
 
 class ConnectionPool:

@@ -53,7 +53,7 @@ class Proxy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyRules:
-    """The proxies by the scheme of the server's URL, which may differ from the scheme of the proxy itself."""
+    """Proxies by the scheme of the server's URL. The proxy's own scheme may differ."""
 
     http: Proxy | None = None
     https: Proxy | None = None

@@ -20,7 +20,7 @@ _SIX_TO_FOUR = IPv6Network("2002::/16")
 def is_public(address: str) -> bool:
     """Return whether an address is public. An embedded IPv4 address decides for its IPv6 address.
 
-    A text that is not an address is not public.
+    Text that is not an address is not public.
     """
     try:
         found = ip_address(address.partition("%")[0])

@@ -82,7 +82,7 @@ class HttpResponse:
 
         Raises:
             ResponseTooLarge: it has more than `largest` bytes.
-            HttpFailure: it did not come whole.
+            HttpFailure: it is incomplete.
         """
         if not self.is_over:
             self.wants_all, self.largest = True, largest
@@ -105,7 +105,7 @@ class HttpResponse:
         """Wait for unread data, and return all of it. Return an empty result at the end.
 
         Raises:
-            HttpFailure: the body was cut short; everything before the cut was given.
+            HttpFailure: the body is truncated; everything before the truncation has been returned.
         """
         while True:
             while not self.parts and not self.is_over and not self._holds_more():
@@ -131,7 +131,7 @@ class HttpResponse:
             self.discard_timer = self.source.close_soon(self)
 
     def close(self) -> None:
-        """Drop the rest. This closes the connection, unless the response is already complete."""
+        """Discard the rest. This closes the connection, unless the response is already complete."""
         source = self.source
         if source is not None:
             source.abandon(self)

@@ -50,7 +50,7 @@ class TlsContexts:
     def of(self, settings: TlsSettings | None) -> ssl.SSLContext:
         """Return the context for the settings. If changed files are invalid, the previous context stays in use.
 
-        Raises: BadTlsFile, unless the files were good before.
+        Raises: BadTlsFile, unless the files were valid before.
         """
         settings = settings or TlsSettings()
         files = settings.files if self._bundle is None else (*settings.files, str(self._bundle))
