@@ -1,14 +1,14 @@
 """emceepee: an MCP proxy that gives any tool-capable client the whole protocol through a fixed set of tools.
 
-Start reading at `app/session_parts.py` (what is built, and in which order it closes) and
-`server/dispatch.py` (the path of a call).
+Start reading at `app/session_parts.py` (the parts, and the order in which they close) and `server/dispatch.py` (the
+path of a call).
 """
 
 __version__: str
 
 
 def __getattr__(name: str) -> str:
-    """Looked up when it is wanted: that loads much of the standard library, which most commands do without."""
+    """Look up the version on first use, because the lookup imports much of the standard library."""
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import version

@@ -48,7 +48,7 @@ def _counting_sleep() -> Callable[[], float]:
 
 
 class SteadyTime:
-    """The wall clock at the start plus the time passed since: changes to the wall clock do not affect it."""
+    """The wall clock at startup plus the time passed since then: changes to the wall clock do not affect it."""
 
     def __init__(self, wall: Callable[[], float], passed: Callable[[], float]) -> None:
         self._wall, self._passed = wall, passed

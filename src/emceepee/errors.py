@@ -1,4 +1,4 @@
-"""Errors for a caller: a few conditions, each with a stable code and a sentence with the next step."""
+"""Errors for callers. Each has a stable code, and a message that names the next step."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher
@@ -11,56 +11,56 @@ from emceepee.surface import call_to
 from emceepee.wire.json_types import JsonObject
 
 _LISTED_NAMES = 10
-LONGEST_NAME = 100  # characters: a longer name is no slip of someone's fingers, and is cut where it is shown
-MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: a close look is a hundred times as costly as a glance
+LONGEST_NAME = 100  # characters: a longer name is no typing error; messages show only its beginning
+MOST_COMPARED, MOST_COMPARED_CLOSELY = 1000, 50  # names: an exact comparison costs a hundred times more
 _ALIKE = 0.6
 MOST_PROBLEMS = 20  # in one error
-DOCS_URL = "https://emceepee.github.io/emceepee/"  # mkdocs.yml and pyproject.toml say the same
-HELP_URL = f"{DOCS_URL}errors/"  # below it, a page for each code
+DOCS_URL = "https://emceepee.github.io/emceepee/"  # the same address as in mkdocs.yml and pyproject.toml
+HELP_URL = f"{DOCS_URL}errors/"  # the directory with one page per code
 
 
 class ErrorCode(StrEnum):
-    """The codes a caller can rely on; each value's docstring is its entry in the reference."""
+    """The stable error codes. The docstring of each value is its entry in the reference."""
 
     SESSION_NOT_FOUND = "TOOL_ERR_SESSION_NOT_FOUND"
-    """The session named is unknown or has ended."""
+    """The session is unknown or has ended."""
     SERVER_NOT_FOUND = "TOOL_ERR_SERVER_NOT_FOUND"
     """No server has that name."""
     TOOL_NOT_FOUND = "TOOL_ERR_NOT_FOUND"
     """The server has no such tool."""
     EXECUTION_FAILED = "TOOL_ERR_EXECUTION_FAILED"
-    """The server answered with a protocol error, or could not be connected."""
+    """The server answered with a protocol error, or emceepee could not connect to it."""
     TIMEOUT = "TOOL_ERR_TIMEOUT"
-    """No answer came in the time given."""
+    """The server did not answer within the timeout."""
     SERVER_DISCONNECTED = "TOOL_ERR_SERVER_DISCONNECTED"
-    """The connection to the server is gone, or broke during the call."""
+    """There is no connection to the server, or the connection was lost during the call."""
     LOGIN_NEEDED = "TOOL_ERR_LOGIN_NEEDED"
-    """The server wants a login first, which a person does in a browser. `list_servers` has the address."""
+    """The server requires a login in a browser. `list_servers` returns the address."""
     INVALID_ARGUMENTS = "ERR_INVALID_ARGUMENTS"
-    """An argument is missing, unknown or of the wrong kind."""
+    """An argument is missing, unknown, or of the wrong type."""
     TASK_NOT_FOUND = "ERR_TASK_NOT_FOUND"
-    """No task has that id (any more)."""
+    """No task has that id, or the task is no longer stored."""
     REQUEST_NOT_FOUND = "ERR_REQUEST_NOT_FOUND"
-    """No such request is waiting: answered, expired or never there."""
+    """No open request has that id: it was answered, it expired, or it never existed."""
     TIMER_NOT_FOUND = "ERR_TIMER_NOT_FOUND"
-    """No timer has that id (any more)."""
+    """No timer has that id, or the timer is no longer stored."""
     RESULT_NOT_FOUND = "ERR_RESULT_NOT_FOUND"
-    """No large result has that handle (any more)."""
+    """No large result has that handle, or the result is no longer stored."""
     LIMIT_EXCEEDED = "ERR_LIMIT_EXCEEDED"
     """A limit of this session or installation is reached."""
     NOT_ALLOWED = "ERR_NOT_ALLOWED"
-    """The operator's or the server's configuration forbids it."""
+    """The configuration of the operator or of the server does not allow the request."""
     UNSUPPORTED = "ERR_UNSUPPORTED"
     """The server does not offer this part of the protocol."""
 
     @property
     def help_url(self) -> str:
-        """The page about it."""
+        """Return the address of the page about this code."""
         return f"{HELP_URL}{self}.html"
 
 
 class EmceepeeError(Exception):
-    """A failure meant for the caller: `str(error)` is the sentence, `code` what a program reads."""
+    """A failure to report to the caller: `str(error)` is the message, and `code` is for programs."""
 
     code = ErrorCode.EXECUTION_FAILED
 
@@ -71,7 +71,7 @@ class EmceepeeError(Exception):
         self.details: JsonObject = details or {}
 
     def body(self) -> JsonObject:
-        """As it is kept with what failed."""
+        """Return the error in the form in which records store it."""
         return {"code": str(self.code), "message": str(self), "details": self.details}
 
     def reply_body(self) -> JsonObject:
@@ -80,8 +80,10 @@ class EmceepeeError(Exception):
 
 
 def caught(error: EmceepeeError) -> EmceepeeError:
-    """Remove the traceback and the cause. They refer to every frame on the way, with all its arguments; if one of these
-    frames stores the error in a variable, only the garbage collector could free them.
+    """Remove the traceback and the cause, and return the error.
+
+    The traceback refers to every frame and its arguments. If one of these frames stores the error in a variable, they
+    form a reference cycle, which only the garbage collector can free.
     """
     chain: list[BaseException | None] = [error]
     while chain:
@@ -94,8 +96,8 @@ def caught(error: EmceepeeError) -> EmceepeeError:
 class Problem(NamedTuple):
     """One mistake in a caller's input: an entry of `details.problems`.
 
-    `field` is None for a problem of no field in particular. `code` is the schema keyword that is violated, None if
-    there is none, or "more" if the list is cut off.
+    `field` is None if the problem concerns no single field. `code` is the violated schema keyword, None if no keyword
+    applies, or "more" if the list is cut off.
     """
 
     field: str | None
@@ -107,25 +109,25 @@ class Problem(NamedTuple):
 
 
 class InvalidArguments(EmceepeeError):
-    """The caller's arguments do not fit."""
+    """The caller's arguments are invalid."""
 
     code = ErrorCode.INVALID_ARGUMENTS
 
 
 class NotAllowed(EmceepeeError):
-    """A rule of the configuration forbids it."""
+    """A rule of the configuration forbids the request."""
 
     code = ErrorCode.NOT_ALLOWED
 
 
 class Unsupported(EmceepeeError):
-    """The backend does not offer it."""
+    """The backend does not support the request."""
 
     code = ErrorCode.UNSUPPORTED
 
 
 class ExecutionFailed(EmceepeeError):
-    """The backend was asked and refused, or could not be brought up to be asked."""
+    """The backend refused the request, or could not be started or connected."""
 
     code = ErrorCode.EXECUTION_FAILED
 
@@ -139,19 +141,19 @@ class LinksNeeded(ExecutionFailed):
 
 
 class BackendDisconnected(EmceepeeError):
-    """There is no connection to ask on, or it broke while asking."""
+    """There is no connection to the backend, or it was lost during the request."""
 
     code = ErrorCode.SERVER_DISCONNECTED
 
 
 class LoginNeeded(BackendDisconnected):
-    """The backend lets nobody in before a person has logged in. Nothing ran."""
+    """The backend rejects all requests until a person logs in. The request did not run."""
 
     code = ErrorCode.LOGIN_NEEDED
 
 
 class TimedOut(EmceepeeError):
-    """The time given passed without an answer."""
+    """The timeout expired before the answer."""
 
     code = ErrorCode.TIMEOUT
 
@@ -168,7 +170,7 @@ class UnknownBackend(EmceepeeError):
     code = ErrorCode.SERVER_NOT_FOUND
 
     def __init__(self, name: str, *, known: Iterable[str], are_forgotten: bool = False) -> None:
-        """`are_forgotten`: servers that were added before this process started are not known any more."""
+        """`are_forgotten`: the servers that were added before this process started are lost."""
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"Known: {_shortened(known)}. " if known else "No server is configured yet. ")
@@ -179,7 +181,7 @@ class UnknownBackend(EmceepeeError):
 
 
 class DisabledBackend(UnknownBackend):
-    """The server is configured, and disabled."""
+    """The server is configured but disabled."""
 
     def __init__(self, name: str, *, remedy: str) -> None:
         message = f'Server "{name}" is disabled. {remedy}'
@@ -187,14 +189,14 @@ class DisabledBackend(UnknownBackend):
 
 
 class UnknownTool(EmceepeeError):
-    """The server lists no tool of that name, and refused the call."""
+    """The server refused the call and lists no tool of that name."""
 
     code = ErrorCode.TOOL_NOT_FOUND
 
     def __init__(
         self, name: str, *, backend: str, known: Iterable[str], answer: str, whole: JsonObject | None = None
     ) -> None:
-        """`answer` is what the server said; `whole` is that as it came, for `details`."""
+        """`answer` is the server's error message. `whole` is its complete error, for `details`."""
         known = sorted(known)
         near = near_names(name, known)
         hint = _did_you_mean(near) or (f"It has: {_shortened(known)}. " if known else "It lists no tools. ")
@@ -205,7 +207,7 @@ class UnknownTool(EmceepeeError):
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
-    """The names someone may have meant, best first: alike in spelling, or one holding the other."""
+    """Return likely intended names, best first: similar names, then names that contain it or that it contains."""
     if len(name) > LONGEST_NAME:
         return []
     short = (candidate for candidate in known if len(candidate) <= LONGEST_NAME)

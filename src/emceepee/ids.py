@@ -9,11 +9,11 @@ _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 ULID_LENGTH = 26
 _RANDOM_LIMIT = 1 << _RANDOM_BITS
-_FIRST_NUMBERS = 1 << 30  # so that a billion requests fit into the 32 bits in which some servers store ids
+_FIRST_NUMBERS = 1 << 30  # leaves room for a billion requests in 32 bits, because some servers store ids in 32 bits
 
 
 def request_numbers() -> Iterator[int]:
-    """Return the JSON-RPC ids of one link, from a random start: answers to other clients then match none of ours."""
+    """Yield the JSON-RPC ids of one link from a random start, so that answers to other clients match none of ours."""
     return itertools.count(secrets.randbelow(_FIRST_NUMBERS) + 1)
 
 
@@ -37,19 +37,19 @@ class Ulids:
         return _crockford(self._last_time << _RANDOM_BITS | self._random)
 
     def continue_after(self, last: str) -> None:
-        """Make every later id greater than `last`, which another process made."""
+        """Make every later id greater than `last`, which another process created."""
         number = _number(last)
         moment = number >> _RANDOM_BITS
         if moment >= self._last_time:
             self._last_time, self._random = moment, number & (_RANDOM_LIMIT - 1)
 
     def unguessable(self) -> str:
-        """Return a secret id. Other ids reveal nothing about it but its time, so it can serve as a credential."""
+        """Return an id that can serve as a credential: other ids reveal nothing about it except its creation time."""
         return _crockford(self._milliseconds() << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS))
 
 
 def milliseconds_of(text: str) -> int | None:
-    """Return when a ULID was made, in milliseconds since 1970; None if it is no ULID."""
+    """Return the creation time of a ULID in milliseconds since 1970, or None if the text is no ULID."""
     if len(text) != ULID_LENGTH or not set(text) <= set(_ALPHABET):
         return None
     return _number(text) >> _RANDOM_BITS

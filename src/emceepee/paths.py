@@ -1,4 +1,4 @@
-"""Where emceepee's own files are, and the names of what can be set. Every command reads this, so it is small."""
+"""The paths of emceepee's own files, and the allowed values of settings. Every command imports this small module."""
 
 import sys
 from collections.abc import Mapping
@@ -13,33 +13,33 @@ NATIVE_ELICITATION = (
     "auto",
     "always",
     "never",
-)  # auto: of clients with a person
+)  # auto: ask only clients with a person
 KEYRING = "keyring"
-SECRETS = ("state", KEYRING)  # where tokens for servers are kept
+SECRETS = ("state", KEYRING)  # where tokens for servers are stored
 ATTACH_NEVER, ATTACH_AUTO, ATTACH_REQUIRE = "never", "auto", "require"
 ATTACH = (ATTACH_NEVER, ATTACH_AUTO, ATTACH_REQUIRE)  # whether a process on standard input uses the daemon
-IDLE_EXIT_SECONDS = 300.0  # after which a daemon that was started by itself ends
+IDLE_EXIT_SECONDS = 300.0  # after which an automatically started daemon exits
 STATE_VARIABLE = "EMCEEPEE_STATE"
 SYNCS = ("normal", "full")
 LOG_LEVELS = ("debug", "info", "warn", "error")
 LOG_FORMATS = ("text", "json")
 MOST_WORKERS = 64
 CONFIG_NAME = "config.json"
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # for their owner alone
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # accessible only to their owner
 
 
 def usual_config(environment: Mapping[str, str]) -> Path:
-    """In the user's directory for configuration. Raises: RuntimeError if there is no home."""
+    """Return the default path, in the user's configuration directory. Raises: RuntimeError if there is no home."""
     given = Path(environment.get("XDG_CONFIG_HOME") or ".")
     home = Path(environment.get("HOME") or Path.home())
-    base = given if given.is_absolute() else home / ".config"  # as the specification has it, any other is ignored
+    base = given if given.is_absolute() else home / ".config"  # the XDG specification says to ignore a relative path
     return base / "emceepee" / CONFIG_NAME
 
 
 def config_source(path: str | None, environment: Mapping[str, str]) -> Path | str | None:
-    """Where the configuration is: `path`, else what EMCEEPEE_CONFIG holds (text or a path), else the user's own file.
+    """Return the source of the configuration: `path`, else the value of EMCEEPEE_CONFIG, else the user's own file.
 
-    Text is the configuration itself. None: there is none.
+    The variable contains a path or the configuration itself, which is returned as text. None means no configuration.
     """
     if path is not None:
         return Path(path)
@@ -51,7 +51,7 @@ def config_source(path: str | None, environment: Mapping[str, str]) -> Path | st
 
 
 def current_folder() -> Path:
-    """In full. The root, if it was removed: then no path that was meant from it leads anywhere."""
+    """Return the absolute working directory, or the root if it was removed: relative paths then lead nowhere."""
     try:
         return Path.cwd()
     except OSError:
@@ -59,7 +59,7 @@ def current_folder() -> Path:
 
 
 def state_folder(environment: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """The user's directory for what programs remember. Raises: RuntimeError if there is no home."""
+    """Return emceepee's folder in the user's state directory. Raises: RuntimeError if there is no home."""
     given = Path(environment.get("XDG_STATE_HOME") or ".")
     if given.is_absolute():
         return given / "emceepee"

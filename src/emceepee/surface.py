@@ -11,7 +11,7 @@ from types import EllipsisType
 
 OWN_SERVER = "emceepee"  # the server name under which emceepee's own tools and resources are reached
 SEARCH, RUN_CODE = "codemode_search", "codemode_execute"
-FORM = "{…}"  # stands for an object argument in a displayed call
+FORM = "{…}"  # placeholder for an object argument in a displayed call
 
 
 class Surface(StrEnum):

@@ -1,4 +1,4 @@
-"""Text from elsewhere, made safe for a terminal: no control sequence, no reordered or hidden characters."""
+"""Makes untrusted text safe for a terminal: without control sequences, reordered characters, and hidden characters."""
 
 import json
 import re
@@ -14,12 +14,12 @@ _UNSAFE = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return the text with a replacement character for each character that a terminal obeys or hides."""
+    """Return the text with a replacement character for each character that a terminal interprets or hides."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def printable_json(value: Any, *, indent: int | None = None) -> str:
-    """Return the value as JSON in which the same characters are escaped, so that a parser still reads them."""
+    """Return the value as JSON, with the same characters escaped so that a parser still reads them."""
     return printable_json_text(json.dumps(value, ensure_ascii=False, indent=indent))
 
 

@@ -1,4 +1,4 @@
-"""The whole set of tools, the same on every transport and in every era, in the order they are listed."""
+"""All tools in the order in which they are listed. They are the same for every transport and era."""
 
 from emceepee.tools import (
     activity_tools,
@@ -17,7 +17,7 @@ from emceepee.tools import (
 )
 from emceepee.tools.declaration.declaration import Tool
 
-CODE_MODE = ("codemode_search", "codemode_execute")  # which an operator can switch off
+CODE_MODE = ("codemode_search", "codemode_execute")  # the operator can disable these
 TOOLS: tuple[Tool, ...] = (
     server_tools.add_server,
     server_tools.remove_server,

@@ -1,4 +1,4 @@
-"""One request of a caller: who sent it, how to reach them while it runs, and what would be lost with its answer."""
+"""One request of a caller: its sender, the channel to the sender, and the call and events that its answer carries."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +28,7 @@ from emceepee.wire.json_rpc import (
 )
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_AGENT = 200  # bytes of a User-Agent that tell clients apart
+LONGEST_AGENT = 200  # bytes of a User-Agent: enough to distinguish clients
 
 
 class ResponseChannel(Protocol):
@@ -36,16 +36,16 @@ class ResponseChannel(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody would read a reply."""
+        """Whether the client has disconnected, so that a reply would be lost."""
         ...
 
     def send(self, message: JsonObject) -> None:
-        """A notification that belongs to the request, before its answer."""
+        """Send a notification that belongs to the request, before its answer."""
         ...
 
 
 class _NoChannel:
-    """Of a request that has its response, or that nobody waits for."""
+    """The channel of a request that was answered or that no client waits for. It drops messages."""
 
     is_gone = False
 
@@ -67,15 +67,15 @@ class SpokenEra(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class InputRound:
-    """The answers in a call that was sent again, because its result asked something."""
+    """The answers in a repeated call, whose earlier result asked questions."""
 
     task_id: str  # the task that the call has become
     responses: JsonObject = field(repr=False)
-    asked_at: float = 0.0  # seconds since the epoch, when that result was made
+    asked_at: float = 0.0  # when the earlier result was created, in seconds since the epoch
 
 
 class ServerPolicy(Protocol):
-    """Which servers a caller may add."""
+    """Decides which servers a caller may add."""
 
     async def admit(self, entry: ServerEntry, *, is_remote: bool) -> BackendSpec:
         """Raises: NotAllowed, InvalidArguments."""
@@ -84,30 +84,28 @@ class ServerPolicy(Protocol):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RequestContext:
-    """The server keeps one per request that it serves; a tool gets it to learn of its caller, and to speak to it."""
+    """The context of one request in service. A tool uses it to identify its caller and to send messages to it."""
 
     request: Request = Request(0, "tools/call", None)
     session: Session | None = None  # the caller's own; a `session` argument may name another
     channel: ResponseChannel = NO_CHANNEL
     principal: str = ""
-    is_remote: bool = False  # from another machine, or as good as
+    is_remote: bool = False  # from another machine, or treated like that
     directory: SessionDirectory | None = None  # None: the connection is the session, and there are no others
     policy: ServerPolicy | None = None  # None: any server may be added
     follow_events: Callable[[bool], None] | None = None  # True: notify this connection of each event at once
-    asker: Asker | None = None  # its connection, if that takes questions by the protocol's own means
-    surface: Surface | None = None  # that the caller asked for; None: as the operator decided
-    headers: Mapping[bytes, bytes] | None = None  # of HTTP; None: it came by a pipe
-    conversation: object | None = None  # of several in a session that names none
+    asker: Asker | None = None  # the caller's connection, if its client supports native questions
+    surface: Surface | None = None  # requested by the caller; None: the operator's default
+    headers: Mapping[bytes, bytes] | None = None  # of an HTTP request; None for a pipe
+    conversation: object | None = None  # the caller's conversation, if several share the session
     era: SpokenEra | None = field(default=None, init=False)
-    task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # what serves it; None before and after
-    call: tuple[Session, Call] | None = field(default=None, init=False)  # the call to a backend that it began
-    receipt: tuple[Session, DeliveryReceipt] | None = field(
-        default=None, init=False
-    )  # the events that its reply carries
-    answers: InputRound | None = field(default=None, init=False)  # it is a call that asked, sent again
+    task: "asyncio.Task[Any] | None" = field(default=None, init=False)  # serves the request; None before and after that
+    call: tuple[Session, Call] | None = field(default=None, init=False)  # the backend call that this request started
+    receipt: tuple[Session, DeliveryReceipt] | None = field(default=None, init=False)  # of the events in its reply
+    answers: InputRound | None = field(default=None, init=False)  # set if a repeated call answers questions
     is_abandoned: bool = field(default=False, init=False)  # the client has timed out
-    is_cancelled: bool = field(default=False, init=False)  # a cancellation ended it, by the caller or by emceepee
-    is_broken_off: bool = field(default=False, init=False)  # and that was not its caller
+    is_cancelled: bool = field(default=False, init=False)  # the caller or emceepee cancelled it
+    is_broken_off: bool = field(default=False, init=False)  # emceepee cancelled it, not the caller
     _ended: asyncio.Event | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
@@ -128,7 +126,7 @@ class RequestContext:
 
     @property
     def client_name(self) -> str | None:
-        """The client's own name, if it sent one."""
+        """Return the name that the client sent, or None."""
         name = client_info(self.request.params).get("name")
         if isinstance(name, str):
             return name
@@ -136,18 +134,18 @@ class RequestContext:
 
     @property
     def client(self) -> object:
-        """The name and version of the caller's program, as it sent them."""
+        """Return the name and version of the caller's program, as it sent them."""
         agent = b"" if self.headers is None else self.headers.get(b"user-agent", b"")
         return client_label(self.request.params), agent[:LONGEST_AGENT]
 
     @property
     def client_key(self) -> object:
-        """A key that distinguishes the caller from others in the same session, as far as the request allows."""
+        """Return a key that distinguishes the caller from others in the same session, as far as the request allows."""
         return self.conversation or self.client
 
     @property
     def on_progress(self) -> Callable[[JsonObject], None] | None:
-        """None if the caller did not ask for progress."""
+        """Return a function that sends progress, or None if the caller did not request progress."""
         return None if progress_token(self.request.params) is None else self._send_progress
 
     def _send_progress(self, params: JsonObject) -> None:
@@ -155,7 +153,7 @@ class RequestContext:
         self.channel.send(notification_message("notifications/progress", told))
 
     def with_trace(self, params: JsonObject) -> JsonObject:
-        """The params of a request to a server, with what the caller said of its trace."""
+        """Return the params of a request to a server, with the caller's trace context."""
         trace = trace_context(self.request.params)
         return params if trace is None else {**params, "_meta": trace}
 
@@ -166,18 +164,18 @@ class RequestContext:
             call.conversation = self.conversation
 
     def record_events(self, session: Session, receipt: DeliveryReceipt) -> None:
-        """They come again if nobody reads the reply."""
+        """Record the events in the reply, to redeliver them if the client does not read it."""
         if receipt:
             self.receipt = session, receipt
 
     async def admit_server(self, entry: ServerEntry) -> BackendSpec:
-        """The server as this caller may add it. Raises: NotAllowed, InvalidArguments."""
+        """Return the server's specification with this caller's restrictions. Raises: NotAllowed, InvalidArguments."""
         return entry.spec() if self.policy is None else await self.policy.admit(entry, is_remote=self.is_remote)
 
     # Sessions that the caller names: opened, found by their handle, closed by handle or name.
 
     async def open_session(self) -> tuple[str, int]:
-        """Its handle, and for how many milliseconds it is kept unused. Raises: EmceepeeError."""
+        """Open a session. Return its handle, and how many milliseconds it stays without use. Raises: EmceepeeError."""
         directory = self._require_directory()
         key, session = await directory.open_handle(self.principal)
         session.update_profile(label=client_label(self.request.params))
@@ -209,7 +207,7 @@ class RequestContext:
     # For the server.
 
     def unkept_journal(self) -> Journal | None:
-        """For a request that is in no journal of a session, so that observers see it; None if there are none."""
+        """Return a journal that only passes requests to observers and stores none. None if there are no observers."""
         if self.session is not None:
             return self.session.journal.unkept()
         unowned = None if self.directory is None else self.directory.unowned_requests
@@ -217,22 +215,22 @@ class RequestContext:
 
     @property
     def ended(self) -> asyncio.Event:
-        """Set when one that goes on as long as its caller listens is to end, with its result."""
+        """An event that is set when a long-lived request, such as a listen, must end and return its result."""
         if self._ended is None:
             self._ended = asyncio.Event()
         return self._ended
 
     def close(self) -> None:
-        """There is a response: nothing can cancel the request any more, and nothing can precede its answer."""
-        self.task, self.channel = None, NO_CHANNEL  # which may refer to this context: no cycle is left to the collector
+        """Record that the response exists: from now on, the request cannot be cancelled or send notifications."""
+        self.task, self.channel = None, NO_CHANNEL  # both may refer to this context: break the reference cycles
 
     @property
     def has_more_than_words(self) -> bool:
-        """Whether something would be lost with its reply."""
+        """Whether a lost reply would lose a call's result or events."""
         return self.call is not None or self.receipt is not None
 
     def promote(self) -> bool:
-        """Promote the call of this request to a task; False if it began none."""
+        """Promote the call of this request to a task. Return False if the request started no call."""
         if self.call is None:
             return False
         session, call = self.call
@@ -240,26 +238,26 @@ class RequestContext:
         return True
 
     def confirm(self) -> None:
-        """Its answer was written: the events that it carried are delivered, unless `keep` says otherwise."""
+        """Record that the answer was written: its events count as delivered until `keep` reports that it was unread."""
         if self.receipt is not None:
             session, receipt = self.receipt
             session.activity.confirm(receipt)
 
     def redeliver_events(self) -> None:
-        """Its answer will not be written, or was not read: the events in it come again."""
+        """Redeliver the events of an answer that will not be written or was not read."""
         if self.receipt is not None:
             (session, receipt), self.receipt = self.receipt, None
             session.activity.redeliver(receipt)
 
     def keep(self) -> None:
-        """Its answer reached nobody: keep it as a finished task. The events that it carried come again."""
+        """Store an undelivered answer as a finished task, and redeliver its events."""
         self.redeliver_events()
         if self.call is not None:
             session, call = self.call
             session.calls.store_undelivered(call)
 
     def cancel(self) -> None:
-        """End the request, and its call with it, also if that is becoming a task in this very moment."""
+        """Cancel the request and its call, even if the call is just becoming a task (race)."""
         if self.task is not None and not self.task.done() and not self.is_abandoned:
             if self.call is not None:
                 session, call = self.call
@@ -267,35 +265,35 @@ class RequestContext:
             self.task.cancel()
 
     def break_off(self) -> None:
-        """End it though its caller may wait for it still: what it is served by ends."""
+        """Cancel the request although its caller may still wait, because its session or the process ends."""
         self.is_broken_off = self.task is not None and not self.task.cancelling()
         self.cancel()
 
     def detach(self) -> None:
-        """Its connection is gone: a call to a backend goes on as a task, anything else ends."""
+        """Handle the loss of the connection: promote a backend call to a task, and cancel any other request."""
         if self.answers is not None and self.task is not None:
             self.task.cancel()  # its call is a task already
         elif not self.promote():
             self.cancel()
 
     def abandon(self) -> None:
-        """The client timed out: end the request, but not its call, of which nobody said that it should end."""
+        """Handle the client's timeout: end the request, but not its call, because nobody cancelled the call."""
         if self.is_abandoned:
             return
-        self.is_abandoned = True  # from now on the call is the session's: a second cancellation does not mean it
-        # One turn later: a request that came in the same moment has begun its call by then.
+        self.is_abandoned = True  # the session owns the call from now on: a second cancellation does not affect it
+        # Wait one turn of the loop, so that a request that arrived in the same turn has started its call.
         asyncio.get_running_loop().call_soon(self._end_abandoned)
 
     def _end_abandoned(self) -> None:
         if self.task is not None and not self.task.done():
             self.promote()
-            self.keep()  # the outcome may have arrived since this began
+            self.keep()  # race: the outcome may have arrived since `abandon`
             self.task.cancel()
 
 
 @contextmanager
 def _said_if_elsewhere() -> Iterator[None]:
-    """Requests of 2026-07-28 were passed on before. Raises: Unsupported."""
+    """Reject a session of another replica: only requests of 2026-07-28 are forwarded. Raises: Unsupported."""
     try:
         yield
     except SessionElsewhere:

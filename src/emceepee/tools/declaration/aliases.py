@@ -1,4 +1,4 @@
-"""Other ways in which an argument or a tool is meant. None of them is in a schema, so they cost no context."""
+"""Alternative names of arguments and tools. They are accepted but not in any schema, so they cost no context."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class Aliases:
     """The argument names that one tool accepts."""
 
     own: frozenset[str]
-    others: Mapping[str, str]  # the argument that another name stands for
-    objects: tuple[str, ...]  # arguments that may also be given as a text that holds a JSON object
+    others: Mapping[str, str]  # from each alias to its argument
+    objects: tuple[str, ...]  # arguments that may also be a JSON object as text
 
     @classmethod
     def of(cls, schema: JsonObject) -> "Aliases":
@@ -31,9 +31,9 @@ class Aliases:
         )
 
     def resolve(self, arguments: JsonObject) -> JsonObject:
-        """The arguments under their own names; the very same object if there is nothing to do, as for most calls.
+        """Return the arguments with aliases replaced, or the same object if it has none, as in most calls.
 
-        A name that stands for an argument which is also given, and differs, is left for the check to refuse.
+        An alias stays if its argument is also given and differs. `Tool.check` then rejects it.
         """
         if self.own.issuperset(arguments):
             for name in self.objects:
@@ -51,7 +51,7 @@ class Aliases:
         return resolved
 
     def _read(self, name: str, value: Any) -> Any:
-        """A text that holds a JSON object, where an object is wanted; anything else as it is."""
+        """Parse a JSON object given as text for an object argument. Return any other value unchanged."""
         if name not in self.objects or not isinstance(value, str):
             return value
         try:
@@ -62,16 +62,16 @@ class Aliases:
 
 
 def _other_names(name: str, item: JsonObject) -> list[str]:
-    """As replies write it (taskId), and as other tools call the same thing."""
+    """Return the aliases of an argument: its name in replies (taskId), and its name in other tools."""
     first, *rest = name.split("_")
     found = [first + "".join(word.capitalize() for word in rest)]
-    is_name = name in ("server", "name") and "default" not in item  # a default is a pattern's: it names no server
+    is_name = name in ("server", "name") and "default" not in item  # with a default, it is a pattern
     is_object = name in ("args", "arguments") and item.get("type") == "object"
     return [*found, _INSTEAD[name]] if is_name or is_object else found
 
 
 def own_call(params: JsonObject) -> JsonObject | None:
-    """The inner call, as the params of a `tools/call`; None if there is none. Every tool can be reached by it.
+    """Return the params of a call to one of emceepee's own tools through execute_tool, or None if it is no such call.
 
     Arguments are also found under the aliases of execute_tool, because their values may be private.
     """
@@ -85,7 +85,7 @@ def own_call(params: JsonObject) -> JsonObject | None:
         try:
             inner = decode(inner.encode("utf-8", "replace"))
         except ValueError:
-            return {"name": outer.get("tool"), "arguments": inner}  # which is refused: it is no object
+            return {"name": outer.get("tool"), "arguments": inner}  # the caller rejects it, because it is no object
     if SESSION_ARGUMENT in outer and (inner is None or isinstance(inner, dict)):
         inner = {SESSION_ARGUMENT: outer[SESSION_ARGUMENT], **(inner or {})}
     return {"name": outer.get("tool"), "arguments": inner}

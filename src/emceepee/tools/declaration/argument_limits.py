@@ -1,4 +1,4 @@
-"""Arguments that the configuration bounds: what is listed is what is checked."""
+"""Arguments that the configured limits bound. The listed schema shows the same bounds that the check enforces."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class LimitedBy:
     least: int = 0
 
     def field(self, default: Any = _REQUIRED, limits: Limits = _DEFAULTS) -> Any:
-        """The field as these limits have it. Durations are milliseconds."""
+        """Return the field with these limits. Durations are in milliseconds."""
         if self.most is None:
             return Field(default, description=self._describe(limits, None))
         most = _milliseconds(limits, self.most)
@@ -46,7 +46,7 @@ class LimitedBy:
 
 
 def fit_tools(tools: Iterable[Tool], limits: Limits) -> list[Tool]:
-    """The tools as these limits have them; the very same ones where they say nothing new."""
+    """Return the tools with these limits. A tool whose limits have their defaults is returned unchanged."""
     return [_fitted(tool, limits) for tool in tools]
 
 
@@ -58,7 +58,7 @@ def _fitted(tool: Tool, limits: Limits) -> Tool:
     }
     if not changed:
         return tool
-    # The fields are not known to the checker, but the model is: it has those of its base.
+    # The type checker does not know the new fields, but all of them exist in the base model.
     params: type[BaseModel] = create_model(  # type: ignore[call-overload]
         tool.params.__name__, __base__=tool.params, __doc__=tool.params.__doc__, **changed
     )

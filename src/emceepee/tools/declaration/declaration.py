@@ -1,4 +1,4 @@
-"""How a tool is declared: a parameter model, a docstring, one function. Everything else is derived from these."""
+"""The declaration of a tool: a parameter model, a docstring, and one function. All else is derived from these."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -24,14 +24,14 @@ from emceepee.wire.json_types import JsonObject
 
 
 class Params(BaseModel):
-    """A tool's parameters. Strangers are refused by name, so that a misspelt argument is never ignored."""
+    """A tool's parameters. An unknown argument is rejected by name, so that a misspelled one is never ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 MOST_ARGUMENTS = 100  # far more than any tool has
 MOST_ENTRIES = 10_000  # in the lists and objects of one argument, far more than any argument needs
-# What these tools are for is a request to a backend; the arguments are what that request is about.
+# Tools that send one request to a backend: the kind of its span, and the arguments with its name and its parameters.
 BACKEND_REQUESTS = {
     "execute_tool": (SpanKind.TOOL_CALL, "tool", "args"),
     "read_resource": (SpanKind.RESOURCE_READ, "uri", None),
@@ -43,12 +43,12 @@ AnyServer = Annotated[str | None, Field(description="Default: all")]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mentions:
-    """The facts that a result states by itself, so that the notices behind it need not repeat them."""
+    """The facts that a result already states, so that its notices need not repeat them."""
 
     ended_task: str | None = None
     created_task: str | None = None
-    server: str | None = None  # whose status and capabilities stand in it
-    questions: frozenset[str] = frozenset()  # ids of the questions whose words stand in it
+    server: str | None = None  # the server whose status and capabilities the result contains
+    questions: frozenset[str] = frozenset()  # ids of the questions whose text the result contains
 
 
 NO_MENTIONS = Mentions()
@@ -56,7 +56,7 @@ NO_MENTIONS = Mentions()
 
 @dataclass(frozen=True, slots=True)
 class BackendResult:
-    """A backend's own result, passed on as it came."""
+    """A backend's own result, passed on unchanged."""
 
     result: JsonObject
     mentions: Mentions = NO_MENTIONS
@@ -64,7 +64,7 @@ class BackendResult:
 
 @dataclass(frozen=True, slots=True)
 class InputRequired:
-    """A result that asks, for a caller of 2026-07-28: it sends the call again with the answers."""
+    """A result with questions for a caller of 2026-07-28, which repeats the call with the answers."""
 
     result: JsonObject
 
@@ -74,7 +74,7 @@ V = TypeVar("V", bound=Mapping[str, Any], covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class OwnResult(Generic[V]):
-    """A result of emceepee's whose content is more, or less, than its value as JSON."""
+    """A result of emceepee whose content differs from its value as JSON."""
 
     content: list[JsonObject]
     value: V
@@ -83,7 +83,7 @@ class OwnResult(Generic[V]):
 
 
 Outcome = Mapping[str, Any] | BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
-DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module has it
+DeclaredFunction = Callable[..., Awaitable[Outcome]]  # a tool's function, as its module defines it
 ToolFunction = Callable[[Any, Session, RequestContext], Awaitable[Outcome]]
 
 
@@ -93,7 +93,7 @@ class Brief:
 
     description: str
     arguments: tuple[str, ...] | None = None  # the listed ones; None: all
-    words: Mapping[str, str] = field(default_factory=dict)  # on arguments, instead of those in its parameters
+    words: Mapping[str, str] = field(default_factory=dict)  # replace the descriptions of arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,24 +106,24 @@ class Tool:
     params: type[BaseModel]
     input_schema: JsonObject
     run: ToolFunction
-    result: Any = None  # the type of what it returns, from which the reference is made
+    result: Any = None  # the type of its result, from which the reference is generated
     effect: ToolEffect = ToolEffect()
     load: Load = Load()
     brief: Brief | None = None
-    unlisted: frozenset[str] = frozenset()  # arguments that are taken, and described in the reference alone
+    unlisted: frozenset[str] = frozenset()  # accepted arguments that only the reference describes
     needs_session: bool = True
-    private: frozenset[str] = frozenset()  # arguments that are shown to nobody: fields with repr=False
-    free: frozenset[str] = frozenset()  # arguments that have or are objects of any content
+    private: frozenset[str] = frozenset()  # arguments that no record shows: fields with repr=False
+    free: frozenset[str] = frozenset()  # arguments that are, or contain, objects of any content
     is_private: Callable[[JsonObject], bool] | None = None  # whether to mask a call with these arguments
-    carries_notices: bool = True  # whether the reply gets the notices; false for the tool that is made of them
-    is_durable: bool = False  # whether its reply says that something is kept, also if emceepee ends
+    carries_notices: bool = True  # whether the reply gets notices; False for the tool that returns them
+    is_durable: bool = False  # whether its reply promises that a change outlives the process
     aliases: Aliases = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "aliases", Aliases.of(self.input_schema))
 
     def listing(self, surface: Surface) -> tuple[str, JsonObject]:
-        """Its description and its input schema, as that surface lists them."""
+        """Return the description and the input schema, as the surface lists them."""
         brief, schema = self.brief, self._listed_schema()
         if surface is Surface.FULL or brief is None:
             return self.description, schema
@@ -140,7 +140,7 @@ class Tool:
         return self.input_schema | {"properties": shown}
 
     def check(self, arguments: JsonObject) -> BaseModel:
-        """Return the arguments under their own names. Raises: InvalidArguments, naming the wrong ones."""
+        """Validate the arguments. Raises: InvalidArguments, which names the wrong ones."""
         if len(arguments) > MOST_ARGUMENTS:
             raise InvalidArguments(f"{self.name} cannot be called like this: it has {len(arguments)} arguments.")
         for name, value in arguments.items():
@@ -152,11 +152,11 @@ class Tool:
             raise self._refusal(error) from None
 
     def _check_entries(self, name: str, value: Any) -> None:
-        """Raises: InvalidArguments if the validation could report more than `MOST_ENTRIES` wrong entries.
+        """Bound the number of errors in a validation, because each takes a kilobyte and several microseconds.
 
-        It reports all of them before the first can be read, which takes a kilobyte and microseconds for each.
+        Raises: InvalidArguments if the validation could report more than `MOST_ENTRIES` wrong entries.
         """
-        containers = (list,) if name in self.free else (list, dict)  # the validation does not look into free objects
+        containers = (list,) if name in self.free else (list, dict)  # the validation skips the content of free objects
         budget, waiting = Budget(max_bytes=0, max_nodes=MOST_ENTRIES), [value]
         try:
             for container in waiting:
@@ -174,7 +174,7 @@ class Tool:
         )
 
     def _refused(self, found: Iterable[Problem]) -> InvalidArguments:
-        # The last two are what the others were called at first; programs may read them.
+        # The last two keys are former names of `field` and `message`, which programs may still read.
         entries = [
             {**problem._asdict(), "argument": problem.field or "arguments", "problem": problem.message}
             for problem in found
@@ -196,7 +196,7 @@ class Tool:
         parent: Span | None = None,
         origin: RequestContext | None = None,
     ) -> Span:
-        """How a call of it shows in a journal; `parent` is the request that it is a part of."""
+        """Begin the span of a call in a journal. `parent` is the span of the request that contains the call."""
         is_private = parent is not None and parent.is_private
         server = arguments.get("server")
         if self.name in BACKEND_REQUESTS:
@@ -206,16 +206,16 @@ class Tool:
             given = shown if isinstance(shown, dict) else {}
             name = arguments.get(about)
             name = name if isinstance(name, str) else ""
-            is_private = is_private or name in ANSWERING_TOOLS  # of a mistaken server: what is given is an answer
+            is_private = is_private or name in ANSWERING_TOOLS  # with a wrong server: its arguments contain an answer
         else:
             kind, name, given = SpanKind.OWN_TOOL, self.name, arguments
-            # It may also be a pattern.
+            # The argument may also be a pattern.
             server = server if isinstance(server, str) and session is not None and session.has_server(server) else None
             is_private = is_private or (self.is_private is not None and self.is_private(arguments))
-            if self.private:  # a misspelt name may hold what should be private, too
+            if self.private:  # mask unknown arguments as well: the value of a misspelled one may be private
                 public = self.aliases.own - self.private
                 given = {key: value if key in public else MASK for key, value in given.items()}
-            if isinstance(url := given.get("url"), str):  # of a server: add_server alone takes an address
+            if isinstance(url := given.get("url"), str):  # the address of a server: only add_server has this argument
                 given = given | {"url": public_place(url) if len(url) <= LOOKED_AT else MASK}
         if not is_private:
             return journal.begin(kind, name, server, given, parent, origin)
@@ -236,12 +236,12 @@ def tool(
     is_durable: bool = False,
     is_private: Callable[[JsonObject], bool] | None = None,
 ) -> Callable[[DeclaredFunction], Tool]:
-    """Declare a tool. The function takes its Params, the Session (unless it needs none) and, if it wants, the
+    """Declare a tool. Its function receives its Params, the Session (if it needs one), and optionally the
     RequestContext.
 
     `is_private` decides by the arguments whether records mask the whole call.
-    `carries_notices` is false for a tool whose own result is the news, and of no meaning without a session.
-    `is_durable` is true for a tool whose effect outlives the process.
+    `carries_notices` is False for a tool whose own result consists of notices. It has no effect without a session.
+    `is_durable` is True for a tool whose effect outlives the process.
     """
 
     def declare(written: DeclaredFunction) -> Tool:
@@ -276,7 +276,7 @@ def _has_free_objects(annotation: Any) -> bool:
 
 
 def _with_all_parameters(written: DeclaredFunction, wants: list[type]) -> ToolFunction:
-    """The function with the same parameters as every other."""
+    """Wrap the function so that it accepts all three arguments."""
     if wants == [Session, RequestContext]:
         return written
     if wants == [Session]:

@@ -1,4 +1,4 @@
-"""Facts about a tool that clients get besides its text: its effect on the world, and when a model should see it."""
+"""Hints about a tool for clients: its effects, and when a model should see it."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ class ToolEffect:
     read_only: bool = False
     destructive: bool = True
     idempotent: bool = False
-    open_world: bool = True  # a server is asked or told; false: only emceepee's own records are touched
+    open_world: bool = True  # it contacts a server; False: it uses only emceepee's own records
 
     def annotations(self) -> JsonObject:
         """Return the most important hint, and the others only if they differ from a client's assumption.
 
-        The second and third mean nothing of a tool that only reads.
+        The second and third have no meaning for a tool that only reads.
         """
         if self.read_only:
             return {"readOnlyHint": True} | self._world()
@@ -30,7 +30,7 @@ class ToolEffect:
 
 READS = ToolEffect(read_only=True)
 READS_RECORDS = ToolEffect(read_only=True, open_world=False)
-SETS = ToolEffect(destructive=False, idempotent=True)  # said twice, it is still so
+SETS = ToolEffect(destructive=False, idempotent=True)  # a repeated call has no further effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Load:
     result_chars: int | None = None  # results up to this length should reach the model whole
 
     def meta(self) -> JsonObject:
-        """For `_meta`, under the keys that clients know."""
+        """Return the hints for `_meta`, under the keys that clients support."""
         hints = {
             "anthropic/alwaysLoad": self.always or None,
             "anthropic/searchHint": self.search,
@@ -55,5 +55,5 @@ CORE = Load(always=True)
 
 
 def found_by(words: str) -> Load:
-    """Loaded when a model looks for it."""
+    """Return the hint for a tool that clients load when a search finds these words."""
     return Load(search=words)

@@ -1,4 +1,4 @@
-"""Parameter models as JSON schemas, without the words that cost a model's context and tell it nothing."""
+"""Converts parameter models to compact JSON schemas, without keywords that would waste a model's context."""
 
 from typing import Any
 
@@ -9,19 +9,19 @@ from emceepee.wire.json_types import JsonObject
 # The schema does not forbid other arguments. The check reports them and suggests the right name; a client that
 # validated by the schema would reject the accepted aliases.
 _SILENT = (("default", None), ("additionalProperties", False))
-# Nobody goes below the bounds on purpose, and what is not said is not so, or may be anything.
+# These bounds and defaults are obvious: models do not violate them, and omitted keywords mean the same.
 _WEAK = (("minimum", 0), ("minimum", 1), ("minLength", 1), ("default", False), ("additionalProperties", True))
 
 
 def compact_schema(model: type[BaseModel], *, keeps_bounds: bool = False) -> JsonObject:
-    """The schema with references resolved, and without titles, null alternatives, null defaults and weak bounds."""
+    """Return the schema with references resolved, and without titles, null options, null defaults, and weak bounds."""
     schema = model.model_json_schema()
     definitions = schema.pop("$defs", {})
     compacted: JsonObject = _compact(schema, definitions, _SILENT if keeps_bounds else _SILENT + _WEAK)
-    compacted.pop("description", None)  # the model's own docstring; the tool has its description
+    compacted.pop("description", None)  # the docstring of the model, which is not the tool's description
     properties, required = compacted.get("properties", {}), compacted.get("required", [])
     needed = {name: item for name, item in properties.items() if name in required}
-    return compacted | {"properties": needed | properties}  # what must be given comes first
+    return compacted | {"properties": needed | properties}  # required arguments come first
 
 
 def _compact(node: Any, definitions: JsonObject, silent: tuple[tuple[str, Any], ...]) -> Any:
