@@ -27,7 +27,7 @@ CLIENT_CAPABILITIES: JsonObject = {"elicitation": {"form": {}, "url": {}}, "samp
 ROOTS_CAPABILITY: JsonObject = {"roots": {}}
 
 # A handshake-era server that ignores unknown requests never answers `server/discover`; a slow-starting server answers
-# it late. So after this time `initialize` is sent as well, and the first success wins.
+# it late. So `initialize` is sent as well after this time, and the first success wins.
 PROBE_SECONDS = 5.0
 
 _ABOUT_CALLS = TASK_METHODS | {"tools/call"}
@@ -36,7 +36,7 @@ AskServer = Callable[[str, JsonObject], Awaitable[JsonObject]]
 
 
 class EndedByProbe(LinkError):
-    """The link ended when its server was probed for the era, as Python servers before mcp 1.9 do. Try another link."""
+    """The server ended the link when it was probed for the era, as Python servers before mcp 1.9 do. Try a new link."""
 
     def __init__(self, end: LinkError) -> None:
         super().__init__(end.failure, str(end), status=end.status)
@@ -68,7 +68,7 @@ def envelope(version: str, capabilities: JsonObject) -> JsonObject:
 
 
 class Envelopes:
-    """The envelopes of one link. Task support is declared only in requests whose task can be followed."""
+    """The envelopes of one link. Task support is declared only in requests that can be followed as tasks."""
 
     def __init__(self, version: str, capabilities: JsonObject) -> None:
         extensions = {**_mapping(capabilities.get("extensions")), TASKS_EXTENSION: {}}
@@ -86,7 +86,7 @@ async def negotiate(discover: AskServer, initialize: AskServer, terms: Negotiati
     """Find the era that both sides speak. `discover` and `initialize` each send a request in the style of their era.
 
     Raises:
-        EndedByProbe: only another link can tell.
+        EndedByProbe: the era can only be determined on another link.
         RpcError, LinkError: the backend refused both, or could not be reached.
     """
     if terms.mode != "legacy":

@@ -12,13 +12,13 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import PARAM_HEADER_PREFIX, header_value
 
 MARK = "x-mcp-header"
-MOST_SCHEMAS = 50_000  # within one schema, which takes a few milliseconds; no useful tool has more
+MOST_SCHEMAS = 50_000  # within one schema; processing takes a few milliseconds, and no useful tool has more
 HeaderMap = dict[tuple[str, ...], str]  # from an argument's path of property names to its header's name
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
-# The places for subschemas in JSON Schema, except `properties`. No other place is searched: a mark there is data.
-# References are not followed.
+# Keywords of JSON Schema that contain subschemas, except `properties`. No other keyword is searched: a mark there is
+# data. References are not followed.
 _ONE = frozenset(
     {"items", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties"}
     | {"not", "if", "then", "else", "contentSchema"}
@@ -27,13 +27,13 @@ _MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"patternProperties", "dependentSchemas", "$defs", "definitions"})
 _Way = tuple[Any, str]  # the path to the enclosing schema, and the name: complete paths would grow with the depth
 _AT_THE_ROOT: _Way = (None, "")
-_OFF_THE_WAY = None  # for a schema that property names alone do not reach
+_OFF_THE_WAY = None  # for a schema that a path of property names alone cannot reach
 
 
 def header_map(schema: Any) -> HeaderMap | None:
     """Return which arguments go into which headers.
 
-    Return None if the schema has a forbidden mark, or more than `MOST_SCHEMAS` schemas within.
+    Return None if the schema has a forbidden mark, or more than `MOST_SCHEMAS` schemas in it.
     """
     found: HeaderMap = {}
     used_names = set()

@@ -1,4 +1,4 @@
-"""Sends each request of a connection in the era of its link, and changes the era if the server needs that.
+"""Sends each request of a connection in the era of its link, and changes the era if the server requires it.
 
 2026-07-28, but a tool cannot ask       no other call needs this era: a handshake-era link replaces this one
                                         the server runs its own tasks: that tool is called over a second link
@@ -54,13 +54,13 @@ class RequestSender:
 
         Raises:
             RpcError, LinkError, EmceepeeError
-            EraChanged: the request did not run, and can be sent on the next link.
+            EraChanged: the request did not run and can be sent on the next link.
         """
         send = self._send_modern if link.facts.is_modern else self._send_handshake
         return send(link, method, params, origin, plan)
 
     def forget_era(self) -> None:
-        """Forget what the tools' errors revealed, so that the server chooses its era again."""
+        """Forget the eras that the tools' errors implied, so that the server chooses its era again."""
         self._eras.forget_correction(self._spec.target)
 
     async def _send_handshake(
@@ -98,10 +98,10 @@ class RequestSender:
         return CreatedTask(result) if is_created(result, method) else result
 
     async def _send_aside(self, method: str, params: JsonObject, origin: object | None) -> JsonObject:
-        """Make a call over the second link. Raises: RpcError, EmceepeeError."""
+        """Send a call over the second link. Raises: RpcError, EmceepeeError."""
         try:
             return await self.side_link.request(method, params, origin=origin)
-        except LinkError as error:  # a failure of the second link says nothing about the first
+        except LinkError as error:  # a failure of the second link proves nothing about the first
             raise request_failed(self._spec.name, method, error) from error
         except TimeoutError:
             raise ExecutionFailed(
@@ -111,7 +111,7 @@ class RequestSender:
             ) from None
 
     def _check_words(self, link: Link, method: str, params: JsonObject, words: str, answer: JsonObject) -> None:
-        """Raises: EmceepeeError if the words say that the server cannot ask in 2026-07-28."""
+        """Raises: EmceepeeError if the error message means that the server cannot ask in 2026-07-28."""
         if not cannot_ask(words) or self._spec.mode != "auto":
             return
         target = self._spec.target
@@ -127,8 +127,8 @@ class RequestSender:
         """Check a refusal on a handshake-era link.
 
         Raises:
-            EraChanged: the call needs 2026-07-28, and the server speaks it.
-            EmceepeeError: it may, and the operator's `mode` forbids it.
+            EraChanged: the call needs 2026-07-28, and the server supports it.
+            EmceepeeError: the server may support it, but the operator's `mode` forbids it.
         """
         if error.code != MISSING_CLIENT_CAPABILITY:
             return
@@ -147,14 +147,14 @@ class SideLink:
     """The second link to a server that needs both eras. `dial` opens it on first use.
 
     The first link stays in 2026-07-28, where the server has its tasks and extensions. The second link carries only
-    calls that can ask in the handshake era alone, the server's questions during them, and their progress.
+    calls that can ask in no other era, with their questions and progress notifications.
     """
 
     def __init__(self, dial: Callable[[], Awaitable[Link]]) -> None:
         self._dial = dial
         self._dial_lock = asyncio.Lock()
         self._link: Link | None = None
-        self._requests = 0  # under way
+        self._requests = 0  # in flight
 
     async def request(self, method: str, params: JsonObject, *, origin: object | None) -> JsonObject:
         """Raises: RpcError, LinkError."""
@@ -167,7 +167,7 @@ class SideLink:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the link is open without requests under way."""
+        """Whether the link is open and has no requests in flight."""
         return self._link is not None and not self._requests
 
     async def close(self) -> None:

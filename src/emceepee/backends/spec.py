@@ -33,7 +33,7 @@ from emceepee.wire.json_types import JsonObject
 
 RESERVED_NAME = OWN_SERVER
 ROOT_SCHEME = "file://"
-MOST_GLOBS, MOST_WILDCARDS, LONGEST_GLOB = 1000, 100, 200  # of allowedTools and of deniedTools
+MOST_GLOBS, MOST_WILDCARDS, LONGEST_GLOB = 1000, 100, 200  # per allowedTools and per deniedTools
 MOST_ROOTS, LONGEST_ROOT = 100, 4096
 LONGEST_URL = 8192
 MOST_HEADERS, LONGEST_HEADER = 100, 8192
@@ -72,7 +72,7 @@ class HttpTarget:
     url: str
     headers: dict[str, str] = field(default_factory=dict, repr=False)
     kind: HttpKind = "any"
-    sends_session_id: bool = True  # whether the server gets the Emceepee-Session-Id header
+    sends_session_id: bool = True  # whether the server receives the Emceepee-Session-Id header
     tls: TlsSettings | None = None
     is_public: bool = field(default=False, compare=False)  # connect only to public internet addresses
     is_guarded: bool = field(default=False, compare=False)  # the operator's policy applies, also to logins
@@ -85,7 +85,7 @@ class HttpTarget:
 
     @property
     def may_log_in(self) -> bool:
-        """Whether emceepee may log in. A configured credential rules that out: it is meant to be used."""
+        """Whether emceepee may log in. It may not if a credential is configured, which then must be used."""
         has_credential = any(name.strip().lower() == "authorization" for name in self.headers)
         return not has_credential and "@" not in urlsplit(self.url).netloc
 
@@ -107,7 +107,7 @@ class StdioTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnusableTarget:
-    """The target of a server that cannot be started: its configuration entry has a mistake, or is disabled."""
+    """The target of a server that cannot be started: its entry is invalid or disabled."""
 
     label: str
     reason: str
@@ -129,8 +129,8 @@ class BackendSpec:
     is_shared: bool = False  # whether all sessions of a principal share one link
     idle_stop: float | None = None  # seconds without use until it is stopped; None: the limit's value, 0: never
     record: str | None = None  # the file to record traffic to
-    description: str | None = field(default=None, compare=False)  # a new description does not make it another server
-    tags: tuple[str, ...] = field(default=(), compare=False)  # nor do new tags
+    description: str | None = field(default=None, compare=False)  # changing it does not cause a reconnect
+    tags: tuple[str, ...] = field(default=(), compare=False)  # nor does changing these
     added: "Provenance | None" = field(default=None, compare=False)  # None: added by the operator, or unknown
 
     @property
@@ -188,7 +188,7 @@ def _bounded(items: list[str] | None, *, most: int, longest: int) -> list[str] |
     return items
 
 
-_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # its full schema would cost 200 bytes
+_FREE_OBJECT: JsonObject = {"type": "object", "additionalProperties": True}  # the full schema would cost 200 bytes
 
 
 class ServerEntry(BaseModel):
@@ -312,7 +312,7 @@ def entry_of(spec: BackendSpec) -> ServerEntry:
         where |= {"sessionHeader": None if target.sends_session_id else False}
         where |= {"oauth": None if target.oauth is None else oauth_entry_of(target.oauth)}
     else:
-        assert isinstance(target, StdioTarget)  # an unusable one exists only in a file, and is never written
+        assert isinstance(target, StdioTarget)  # an unusable target comes only from a file and is never written
         restart = None if target.restart == RestartConfig() else target.restart
         where = {"command": target.command, "args": list(target.args) or None, "env": target.env or None}
         where |= {"cwd": target.cwd, "restartConfig": restart}

@@ -1,17 +1,17 @@
 """Keeps one connection open: performs the effects of `state.connection_step`, and feeds their outcomes back to it.
 
-The connection's state is one value, `state`. Everything that happens is an event. `step` returns the next state and
-effects, which this module performs. It decides nothing itself. A server that crashes once, with a call waiting:
+The connection's state is one value, `state`. Everything that happens is an event. `step` returns the next state and the
+effects, which this module performs without making decisions. Example, a server that crashes once while a call waits:
 
-    the process exits    LinkEnded → AnnounceEnd (process_crashed, server_disconnected; questions are rejected)
+the process exits    LinkEnded → AnnounceEnd (process_crashed, server_disconnected; questions are rejected)
                                      CloseLink (the calls under way fail)             Closing(then=Pausing)
     the link is closed   Released  → AnnounceRetry (restarting), StartTimer           Pausing
     a call arrives       Needed    → StopTimer, Dial                                  Opening
     a link is open       Opened    → AnnounceUp (restarted, server_reconnected)
                                      AdmitWaiters (the call is sent)                  Up
 
-Only two operations take time: opening a link and closing one. At most one of them is under way: `_work`. All others
-are immediate, so a link always has exactly one owner.
+Only two operations take time: opening a link and closing one. At most one of them is in progress: `_work`. All other
+operations are immediate, so a link always has exactly one owner.
 """
 
 import asyncio
@@ -90,12 +90,12 @@ class LinkOwner(Protocol):
 
     @property
     def is_listening(self) -> bool:
-        """Whether someone listens for unasked messages of the backend. Then the link is not closed for being idle."""
+        """Whether anyone listens for unsolicited messages of the backend. If so, the link is not closed as idle."""
         ...
 
 
 class _Use:
-    """Counts requests under way. A supervisor has one reusable instance, so that a request allocates no object."""
+    """Counts requests in flight. A supervisor has one reusable instance, so that a request allocates no object."""
 
     __slots__ = ("_supervisor",)
 
@@ -140,9 +140,9 @@ class Supervisor:
         self._timer: Handle | None = None
         self._waiters: asyncio.Future[Link] | None = None  # shared by all callers that wait for the next link
         self._use = _Use(self)
-        self.requests = 0  # under way
+        self.requests = 0  # in flight
         self.idle_timer: Handle | None = None
-        self._identity: str | None = None  # of the last link, as are the next two
+        self._identity: str | None = None  # from the last link, as are the next two
         self._resumption: object | None = None
         self._last_process: JsonObject | None = None
         self._restarts = 0
@@ -168,13 +168,13 @@ class Supervisor:
         return self._resumption if self.link is None else self.link.resumption
 
     def resume_with(self, resumption: object) -> None:
-        """Make the first link resume what another process left."""
+        """Make the first link resume the session that another process left."""
         if self.link is None and self._resumption is None:
             self._resumption = resumption
 
     @property
     def live(self) -> Link | None:
-        """The link, if it is usable right now."""
+        """The link if it is currently usable, else None."""
         link, state = self.link, self._state
         if link is None or link.closed.done() or type(state) is not Up or state.is_retiring:
             return None
@@ -198,7 +198,7 @@ class Supervisor:
         return await asyncio.shield(waiting)
 
     async def reconnect(self) -> Link:
-        """Replace the link. Concurrent calls cause one replacement. Raises: BackendDisconnected."""
+        """Replace the link. Concurrent calls share one replacement. Raises: BackendDisconnected."""
         if not isinstance(self._spec.target, UnusableTarget):
             self._handle(ReconnectAsked())
         if isinstance(self._state, Closing):
@@ -217,7 +217,7 @@ class Supervisor:
         self._handle(LoginEnded(reason))
 
     async def rest(self) -> None:
-        """Close the link, if any, until it is needed again."""
+        """Close the link, if any, until the next use."""
         self.begin_rest()
         await self._wait_for_work()
 
@@ -230,7 +230,7 @@ class Supervisor:
         await self._wait_for_work()
 
     def report_lost(self, link: Link, reason: str) -> None:
-        """End a link whose loss a request noticed first."""
+        """End a link whose loss was first noticed by a request."""
         link.end(LinkEnd(LinkEndKind.LOST, reason))
 
     def in_use(self) -> _Use:
@@ -238,7 +238,7 @@ class Supervisor:
         return self._use
 
     def handle_unused(self) -> None:
-        """Handle the end of the last request. After a long idle time, the link is closed until it is needed again."""
+        """Handle the end of the last request. After a long idle time, close the link until the next use."""
         state = self._state
         if type(state) is Up:
             if state.is_retiring:
@@ -376,11 +376,11 @@ class Supervisor:
         return link
 
     def _dial_failed(self, reason: str, **known: bool) -> None:
-        """Report a failed attempt; `known` holds further fields of `DialFailed`."""
+        """Report a failed attempt. `known` contains further fields of `DialFailed`."""
         self._handle(DialFailed(reason=reason, at=self._clock.now(), spread=self._spread(), **known))
 
     def _check_end(self, link: Link) -> None:
-        """Report the end of the link, if it has ended and this was not reported before."""
+        """Report the end of the link if it has ended and its end was not yet reported."""
         if self.link is link and link.closed.done():
             self._handle(LinkEnded(end=link.closed.result(), at=self._clock.now(), spread=self._spread()))
 
@@ -408,7 +408,7 @@ class Supervisor:
             self._last_process = link.process()
 
     def _is_permanent(self, error: Exception) -> bool:
-        """Return whether a retry is pointless: a missing program will still be missing a second later."""
+        """Return whether a retry is pointless. For example, a missing program will still be missing a second later."""
         is_unreachable = isinstance(error, LinkError) and error.failure is LinkFailure.UNREACHABLE
         return is_unreachable and isinstance(self._spec.target, StdioTarget)
 

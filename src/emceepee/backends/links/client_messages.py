@@ -11,7 +11,7 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.line_splitter import ANSWERED, TooLongLine
 
 NOT_JSON = Unreadable("not JSON")
-SEARCHED_BYTES = 64 << 10  # searched for ids at each end of an unreadable message
+SEARCHED_BYTES = 64 << 10  # searched for ids at each end of an undecodable message
 _ID = re.compile(rb'"id"\s*:\s*"?(\d{1,18})\b')
 # These requests open a link and are never cancelled with a notification. The link itself is closed instead, and the
 # handshake era forbids the notification.
@@ -65,7 +65,7 @@ def outcome(message: Any) -> JsonObject:
 
     Raises:
         RpcError: the response is an error.
-        LinkError: it is no response at all.
+        LinkError: it is not a response.
     """
     if isinstance(message, dict):
         if isinstance(result := message.get("result"), dict):
@@ -80,7 +80,8 @@ def outcome(message: Any) -> JsonObject:
 def unreadable(data: bytes, error: ValueError) -> JsonObject | None:
     """Return a substitute for a message that cannot be decoded, or None if its id is not found.
 
-    The substitute's `result` fails the request that it answers. Its `method` makes us refuse the backend's request.
+    A substitute with a `result` fails the request that it answers. A substitute with a `method` causes a refusal of the
+    backend's request.
     """
     why, ends = error if isinstance(error, Unreadable) else NOT_JSON, TooLongLine.of(data)
     key = ends.message_id
@@ -92,7 +93,7 @@ def unreadable(data: bytes, error: ValueError) -> JsonObject | None:
 
 
 def ids_near_ends(data: bytes) -> list[int]:
-    """Return the ids in an undecodable answer, including nested ids and all of a batch, or [] if it is no answer."""
+    """Return the ids in an undecodable answer, including nested and batched ids, or [] if it is not an answer."""
     near = _near_ends(data)
     is_batch = near.lstrip().startswith(b"[")
     may_answer = ANSWERED.search(near) and (is_batch or TooLongLine.of(data).may_be_an_answer)
@@ -106,15 +107,15 @@ def _near_ends(data: bytes) -> bytes:
 def number_of(key: Any) -> int:
     """Return the number of our request that an id names. Return 0, which no request has, for a foreign id."""
     if isinstance(key, str) and key.isdecimal() and len(key) < 20:
-        return int(key)  # a careless backend converted it to text
+        return int(key)  # some backends convert the id to text
     return int(key) if type(key) in (int, float) and key == key // 1 else 0
 
 
 def names_request(key: Any, number: int) -> bool:
-    """Return whether an answer's id names our request. A careless backend converts it to text or to a float."""
+    """Return whether an answer's id names our request. Some backends convert the id to text or to a float."""
     return bool(key == number) or str(key) == str(number)
 
 
 def names_none(key: Any) -> bool:
-    """Return whether an error's id names no request: null, missing, or a placeholder like the Python SDK's."""
+    """Return whether an error's id names no request: null, missing, or a placeholder such as the Python SDK's."""
     return key is None or (isinstance(key, str) and not key.isdecimal())

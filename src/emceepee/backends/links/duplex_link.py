@@ -65,7 +65,7 @@ class DuplexLink(LinkLifetime, ABC):
         params: JsonObject | None = None,
         *,
         origin: object | None = None,
-        headers: Mapping[str, str] | None = None,  # only the newer HTTP transport uses them
+        headers: Mapping[str, str] | None = None,  # only the Streamable HTTP transport uses them
         meta: JsonObject | None = None,  # replaces the envelope
     ) -> JsonObject:
         if self._ended is not None:
@@ -101,7 +101,7 @@ class DuplexLink(LinkLifetime, ABC):
 
     @property
     def identity(self) -> None:
-        return None  # a new channel is a new conversation
+        return None  # a new channel begins a new session
 
     @property
     def resumption(self) -> None:
@@ -123,7 +123,7 @@ class DuplexLink(LinkLifetime, ABC):
         try:
             await self._send(cancel_message(number))
         except LinkError:
-            return  # closed in the meantime: nobody to notify
+            return  # the link was closed in the meantime
 
     async def _negotiate(self, terms: NegotiationTerms) -> None:
         """Negotiate the era with the other end."""
@@ -141,7 +141,7 @@ class DuplexLink(LinkLifetime, ABC):
     # Incoming messages.
 
     def _receive(self, data: bytes) -> None:
-        """Handle one message. Anything unrecognized is reported as output."""
+        """Handle one message. Anything that is not a message is reported as output."""
         try:
             understood = self._handle_message(decode(data))
         except ValueError as error:
@@ -152,7 +152,7 @@ class DuplexLink(LinkLifetime, ABC):
     def _handle_unreadable(self, data: bytes, error: ValueError) -> bool:
         """Fail the requests that wait for an undecodable message.
 
-        Return False if the text belongs in the log.
+        Return False if the text is not a message and belongs in the log.
         """
         why = error if isinstance(error, Unreadable) else NOT_JSON
         if (message := unreadable(data, why)) is not None:
@@ -197,7 +197,7 @@ class DuplexLink(LinkLifetime, ABC):
     def _origin_of(self, message: JsonObject) -> object | None:
         """Return the origin of the request that a notification names.
 
-        A progress notification names it by token, a subscription by id. Other messages name none.
+        A progress notification names it by its token, a subscription by its id. Other notifications name none.
         """
         params = message.get("params")
         if not isinstance(params, dict):
@@ -214,9 +214,9 @@ class DuplexLink(LinkLifetime, ABC):
     # Failures.
 
     def _fail_request(self, key: int | str | None, error: LinkError) -> None:
-        """Fail request `key`, whose answer arrived but could not be read.
+        """Fail request `key`, whose answer arrived but could not be decoded.
 
-        Without a key, fail all requests: any of them may be the answered one.
+        Without a key, fail all requests, because any of them may be the answered one.
         """
         numbers = list(self._waiting) if key is None else [number_of(key)]
         for number in numbers:

@@ -1,4 +1,4 @@
-"""Messages that a backend sends unasked: every question gets an answer, and notifications go to the listener."""
+"""Unsolicited messages of a backend: every question gets an answer, and notifications go to the listener."""
 
 import asyncio
 import logging
@@ -21,11 +21,11 @@ Reply = Callable[[JsonObject], Awaitable[None]]
 
 
 class InboundMessages:
-    """Serves the backend's requests, each in its own task, and cancels the withdrawn ones.
+    """Serves the backend's requests, each in its own task, and cancels withdrawn ones.
 
-    At most `most` requests are served at once. Further ones are refused, one after the other. Backpressure: while
-    refusals wait to be written (`is_crowded`), the reading link pauses. So nothing accumulates for a backend that does
-    not read.
+    At most `most` requests are served at once, and further requests are refused. Backpressure: while refusals wait to
+    be written (`is_crowded`), the link stops reading, which bounds the memory for a backend
+    that does not read.
     """
 
     def __init__(self, listener: Listener, tasks: TaskOwner, reply: Reply, *, most: int) -> None:
@@ -34,7 +34,7 @@ class InboundMessages:
         self._by_id: dict[Any, asyncio.Task[None]] = {}
         self._refused: deque[JsonObject] = deque()  # the errors to send
         self.is_crowded = False  # a plain attribute: links read it after every message
-        self._room: asyncio.Future[None] | None = None  # set while someone waits for room
+        self._room: asyncio.Future[None] | None = None  # set while a link waits for room
 
     async def wait_for_room(self) -> None:
         """Wait until enough refusals have been sent."""
@@ -44,7 +44,7 @@ class InboundMessages:
             await asyncio.shield(self._room)
 
     def receive(self, message: JsonObject, origin: object | None) -> "asyncio.Task[None] | None":
-        """Handle one message that has a `method`. Return the task that answers it, if it is a question."""
+        """Handle one message that has a `method`. Return the task that answers it if it is a request."""
         method, key = message["method"], message.get("id")
         params = message.get("params")
         params = params if isinstance(params, dict) else {}
@@ -78,7 +78,7 @@ class InboundMessages:
 
     def _forget(self, key: Any, task: "asyncio.Task[None]") -> None:
         self._serving.discard(task)
-        if self._by_id.get(key) is task:  # a careless backend may have reused the id
+        if self._by_id.get(key) is task:  # some backends reuse an id
             del self._by_id[key]
 
     def _refuse(self, refusal: JsonObject) -> None:
@@ -103,7 +103,7 @@ class InboundMessages:
         except RpcError as refusal:
             answer = {"jsonrpc": "2.0", "id": key, "error": refusal.error}
         except Exception:
-            # The backend must not wait forever because of a bug of ours.
+            # A bug of ours must not leave the backend waiting forever.
             logger.exception("answering the backend's %s failed", method)
             answer = error_message(key, INTERNAL_ERROR, "Internal error")
         await self._answer(answer, method)

@@ -61,7 +61,7 @@ class LinkSettings:
         self._subscriptions.uris |= set(uris)
 
     async def restore(self, link: Link) -> None:
-        """Restore all settings on a new link. The link is used even if it refuses them or takes too long."""
+        """Restore all settings on a new link. The link is used even if it rejects them or takes too long."""
         try:
             async with give_up_after(self._clock, self._limits.connect_seconds):
                 await self._send_log_level(link)

@@ -26,7 +26,7 @@ class CallOrigin(NamedTuple):
 class SharedResumption:
     """The data that the next shared link needs to find the server's state again.
 
-    It is unusable in another process, because it belongs to several sessions. Only `tasks` belong to this session.
+    Another process cannot use it, because it belongs to several sessions. Only `tasks` belong to this session.
     """
 
     resumption: object
@@ -44,7 +44,7 @@ class ViewedLink(Protocol):
     async def ask(self, view: "LinkView", method: str, params: JsonObject) -> JsonObject | None:
         """Send a request on behalf of all users of the link. Raises: RpcError, LinkError.
 
-        Return None if the method is not one that all users share.
+        Return None if users do not share the method.
         """
         ...
 
@@ -54,9 +54,9 @@ class ViewedLink(Protocol):
 
 
 class LinkView(LinkLifetime):
-    """`uris` and `level` are this session's settings. `calls` counts its calls under way.
+    """`uris` and `level` are this session's settings. `calls` is the number of its calls in flight.
 
-    `tasks` are its own tasks at the server, including tasks begun on earlier links.
+    `tasks` are its own tasks at the server, including tasks that began on earlier links.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LinkView(LinkLifetime):
                 raise
             raise LinkError(LinkFailure.CLOSED, self.closed.result().reason) from None
         except LinkError:
-            await _next_turn()  # callers of a failed call have then seen its cause
+            await _next_turn()  # by then, callers of a failed call have received its error
             raise
         finally:
             self.calls -= is_call
@@ -147,7 +147,7 @@ class LinkView(LinkLifetime):
     def leave_session(self) -> None: ...
 
     def end(self, end: LinkEnd, error: LinkError | None = None) -> None:
-        """End this view. If the link is lost or to be replaced, replace it for all its users."""
+        """End this view. If the link is lost or has to be replaced, replace it for all its users."""
         was_open = not self.closed.done()
         super().end(end, error)
         if was_open and end.kind in (LinkEndKind.LOST, LinkEndKind.REPLACED):

@@ -48,7 +48,7 @@ class ObservedLink(WrappedLink):
         origin: object | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> JsonObject:
-        sent = None if method == LISTEN else self._begin(method, params or {})  # listening lasts as long as the link
+        sent = None if method == LISTEN else self._begin(method, params or {})  # LISTEN lasts as long as the link
         if sent is None:
             return await self._link.request(method, params, origin=origin, headers=headers)
         if sent.meta:
@@ -76,7 +76,7 @@ def _tell_end(observer: LinkObserver, callee: CalledServer, protocol_version: st
 
 
 class _Sent:
-    """An observed request. The observer's exceptions are contained here."""
+    """An observed request. Contains the observer's exceptions."""
 
     def __init__(self, sent: SentRequest) -> None:
         self._sent = sent

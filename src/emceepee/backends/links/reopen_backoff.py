@@ -5,8 +5,8 @@ from emceepee.state.connection.retry import RetryPolicy
 
 LEAST_PAUSE = 0.1  # seconds
 LASTING_SECONDS = 5.0  # a stream that stayed open for this long resets the delay
-# Nobody waits for pushes, so their delay may grow long. A caller waits for an answer, and a server that makes its
-# client poll for it may end each stream at once.
+# No caller waits for pushed messages, so their delay may grow long. A caller does wait for an answer, and a server that
+# makes its client poll may end each stream at once.
 PUSHES = RetryPolicy(base=LEAST_PAUSE, longest=30.0, stable_after=LASTING_SECONDS)
 ANSWERS = RetryPolicy(base=LEAST_PAUSE, longest=5.0, stable_after=LASTING_SECONDS)
 CHANGES = RetryPolicy(base=LEAST_PAUSE, longest=60.0, stable_after=LASTING_SECONDS)

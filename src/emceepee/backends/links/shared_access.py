@@ -1,6 +1,6 @@
 """Access tokens for a link that several sessions share.
 
-Tokens belong to the principal. A required login is asked of the session that made the request.
+Tokens belong to the principal. If a login is required, emceepee asks the session that made the request.
 """
 
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from emceepee.backends.oauth.renewal import Renewal
 from emceepee.backends.oauth.token_access import TokenSource
 from emceepee.backends.oauth.tokens import TokenSet, TokenSlot
 
-# The session whose request the current task serves. If a login is required, this session gets to log in.
+# The session whose request the current task serves. If a login is required, this session is asked to log in.
 CURRENT_SOURCE: ContextVar[TokenSource | None] = ContextVar("asking", default=None)
 
 
 class LinkUser(Protocol):
-    """A session that uses the link. Either all users have access in the same way, or none has."""
+    """A session that uses the link. Either all users of a link need access tokens, or none does."""
 
     @property
     def access(self) -> TokenSource | None: ...
@@ -29,7 +29,7 @@ class SharedAccess:
 
     def __init__(self, users: Iterable[LinkUser]) -> None:
         self._users = users
-        self.last_source: TokenSource | None = None  # its token ends the server's session after all have left
+        self.last_source: TokenSource | None = None  # its token ends the server's session after all users have left
 
     @property
     def slot(self) -> TokenSlot:

@@ -1,6 +1,6 @@
-"""One link to a server for all sessions of a principal. Each session has a view, and gets the messages meant for it.
+"""One link to a server for all sessions of a principal. Each session has a view, and receives only its own messages.
 
-    session ─ connection ─ LinkView ┐
+session ─ connection ─ LinkView ┐
     session ─ connection ─ LinkView ┼─ SharedLink ─ the link ─ the server
     session ─ connection ─ LinkView ┘
 
@@ -56,7 +56,7 @@ class SharedLinks:
             try:
                 return await self._open_view(shared, LinkView(shared, listener, access, tasks))
             except NoAccess as error:
-                # A different session was asked to log in. This session has to begin a login of its own.
+                # A different session was asked to log in. This session must begin its own login.
                 if is_first or not error.wants_person:
                     raise
 
@@ -81,7 +81,7 @@ class SharedLinks:
 
 
 class SharedLink:
-    """The shared link and its users. As the link's `Listener`, it routes messages to them."""
+    """The shared link and its users. As the link's `Listener`, it routes messages to the users' sessions."""
 
     def __init__(self, spec: BackendSpec, open_link: Open, on_over: "Callable[[SharedLink], None]") -> None:
         self.spec, self._open_link, self._on_over = spec, open_link, on_over
@@ -89,7 +89,7 @@ class SharedLink:
         self._views: dict[LinkView, None] = {}
         self._access = SharedAccess(self._views)
         self._opening: asyncio.Task[Exception | None] | None = None
-        self._changing = asyncio.Lock()  # serializes requests on behalf of all
+        self._changing = asyncio.Lock()  # serializes requests that are sent on behalf of all users
         self._level: str | None = None  # as last sent to the server
         self._link: Link | None = None
         self.is_retired = False
@@ -97,7 +97,7 @@ class SharedLink:
     def __repr__(self) -> str:
         return f"<SharedLink {self.spec.name} views={len(self._views)}{' over' if self.is_retired else ''}>"
 
-    # Users.
+    # Users
 
     @property
     def is_used(self) -> bool:
@@ -165,7 +165,7 @@ class SharedLink:
         self.is_retired = True
         self._on_over(self)
 
-    # Requests on behalf of all.
+    # Requests on behalf of all users.
 
     async def ask(self, view: LinkView, method: str, params: JsonObject) -> JsonObject | None:
         if method not in (SUBSCRIBE, UNSUBSCRIBE, SET_LEVEL):
@@ -198,7 +198,7 @@ class SharedLink:
         return any(uri in view.uris for view in self._views)
 
     def change_level(self) -> None:
-        """Send the lowest level with each request, as 2026-07-28 requires."""
+        """Send the lowest level of all users with each request, as 2026-07-28 requires."""
         if (level := self._lowest()) is not None:
             self.live.set_log_level(level)
 
@@ -223,7 +223,7 @@ class SharedLink:
         whose = origin if isinstance(origin, CallOrigin) else None
         view = self._addressee(method, params, whose)
         if view is None and method == "roots/list":
-            view = next(iter(self._views), None)  # roots are the operator's, and the same for all sessions
+            view = next(iter(self._views), None)  # roots come from the operator and are the same for all sessions
         if view is None:
             words = (
                 f"Nobody was asked: {len(self._views)} sessions share this server, and emceepee cannot know which of "
@@ -256,7 +256,7 @@ class SharedLink:
     def _addressee(self, method: str, params: JsonObject, origin: CallOrigin | None) -> LinkView | None:
         """Return the session whose task or call a message names.
 
-        If the message names neither, return the only session with a call under way.
+        If the message names neither, return the only session with a call in flight.
         """
         owner = next((view for view in self._views if view.tasks.are_meant(method, params)), None)
         if owner is not None:
@@ -279,7 +279,7 @@ class SharedLink:
             origin.view.listener.handle_task(task, origin.call)
 
     def _only_caller(self) -> LinkView | None:
-        """Return the only session with a call under way, or None."""
+        """Return the session with a call in flight, or None unless there is exactly one."""
         calling = [view for view in self._views if view.calls]
         return calling[0] if len(calling) == 1 else None
 

@@ -46,14 +46,14 @@ class _Listen:
 
 
 class Subscriptions:
-    """Subscribes each link to the wanted changes, and restores them on the next link.
+    """Subscribes each link to the required changes, and restores the subscriptions on the next link.
 
     In the handshake era, each resource has its own subscription. In 2026-07-28, one open request names everything. To
     change it, a new request is opened before the old one is closed.
     """
 
     def __init__(self, notify: Notify, tasks: TaskOwner, clock: Clock) -> None:
-        """`notify` receives notifications of changes that the backend may not have reported."""
+        """`notify` is called for changes that the backend may not have reported."""
         self._notify, self._tasks, self._clock = notify, tasks, clock
         self._link: Link | None = None
         self._listen: _Listen | None = None
@@ -96,7 +96,7 @@ class Subscriptions:
             for uri in sorted(self.uris):
                 try:
                     await link.request("resources/subscribe", {"uri": uri})
-                except RpcError as error:  # one missing resource must not cost the other subscriptions
+                except RpcError as error:  # one missing resource must not prevent the other subscriptions
                     log.warning("subscription_refused", uri=uri, error=str(error))
 
     # Wanted changes.
@@ -140,7 +140,7 @@ class Subscriptions:
         return self._link
 
     def listen_for_changes(self) -> None:
-        """Ask a 2026-07-28 backend, in the background, to report list changes. Called when lists are read."""
+        """Ask a 2026-07-28 backend, in the background, to report list changes. Call this when lists are read."""
         link = self._link
         if self._wants_lists or link is None or not link.facts.is_modern or not _list_flags(link):
             return
@@ -155,7 +155,7 @@ class Subscriptions:
             log.debug("listen_refused", error=str(error))
 
     async def _renew(self, link: Link) -> JsonObject:
-        """Open a listen request for everything that is followed now, then close the old one. Return its filters.
+        """Open a listen request for all current subscriptions, then close the old one. Return its filters.
 
         Raises: RpcError, LinkError.
         """
@@ -171,7 +171,7 @@ class Subscriptions:
                     async with give_up_after(self._clock, ACKNOWLEDGE_SECONDS):
                         await asyncio.shield(fresh.acknowledged)
                 except BaseException as error:
-                    fresh.end()  # or else both requests would deliver each change
+                    fresh.end()  # otherwise both requests would deliver each change
                     if not isinstance(error, TimeoutError):
                         raise
                     words = f"subscriptions/listen was not acknowledged within {ACKNOWLEDGE_SECONDS:g} s"
@@ -202,7 +202,7 @@ class Subscriptions:
         self._tasks.spawn(self._reopen(link), name="listen")
 
     async def _reopen(self, link: Link) -> None:
-        """Reopen an ended stream, and report that anything may have changed in between. Stop if the link is gone."""
+        """Reopen an ended stream, and report that anything may have changed in between. Stop if the link is lost."""
         while True:
             await self._clock.sleep(self._backoff.next_pause())
             if link is not self._link or link.closed.done() or self._listen is not None:
@@ -228,7 +228,7 @@ class Subscriptions:
             self._notify("notifications/resources/updated", {"uri": uri})
 
     def acknowledge(self) -> None:
-        """Note the acknowledgment of the request that is being opened."""
+        """Record the acknowledgment of the request that is being opened."""
         if self._opening is not None:
             self._opening.settle()
 

@@ -1,4 +1,4 @@
-"""OAuth logins to backends: discover the authorization server, ask the person, get, refresh, and revoke tokens.
+"""OAuth logins to backends: discover the authorization server, ask the person, and get, refresh, and revoke tokens.
 
 May import `http1` and below. Read `flow.py` first: the states of a login. `flow_step.py` is the pure function that
 decides the next step: `discovery.py` finds the authorization server and the client, and `token_request.py` gets the

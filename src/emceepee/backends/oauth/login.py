@@ -162,7 +162,7 @@ class Login:
 
 
 def _state_to_store(before: FlowState, now: FlowState) -> KeptState | None:
-    """Return the new state if it must be stored, so that a restart does not ask the person again."""
+    """Return the new state if it must be stored, so that the person need not log in again after a restart."""
     if isinstance(now, BrowserLogin | DeviceLogin) and type(now) is not type(before):
         return now
     return now if isinstance(now, TokenRequest) and isinstance(before, BrowserLogin) else None

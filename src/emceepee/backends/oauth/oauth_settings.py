@@ -20,15 +20,15 @@ class Grant(StrEnum):
     """How emceepee obtains a token."""
 
     AUTHORIZATION_CODE = "authorization_code"
-    """A person logs in with a browser, which comes back to emceepee."""
+    """A person logs in with a browser, which is redirected back to emceepee."""
     DEVICE_CODE = "device_code"
     """A person logs in with any browser, and enters a code there."""
     CLIENT_CREDENTIALS = "client_credentials"
-    """emceepee has an account of its own."""
+    """emceepee has its own account."""
     JWT_BEARER = "jwt_bearer"
-    """A workload has a token from its platform, which is exchanged."""
+    """The platform gives a workload a token, which is exchanged."""
     ENTERPRISE = "enterprise"
-    """The company's identity provider says who may use the server: an ID token is exchanged there, then here."""
+    """The company's identity provider decides who may use the server: an ID token is exchanged there, and then here."""
 
     @property
     def needs_person(self) -> bool:
@@ -82,7 +82,7 @@ Value = Annotated[str, Field(min_length=1, max_length=LONGEST_VALUE)]
 
 
 class IdentityProviderEntry(BaseModel):
-    """The company's identity provider, of the grant enterprise."""
+    """The company's identity provider, for the grant "enterprise"."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -93,7 +93,7 @@ class IdentityProviderEntry(BaseModel):
 
 
 class OAuthEntry(BaseModel):
-    """How emceepee logs in to a server. Without any of it, the server itself says what it needs."""
+    """How emceepee logs in to a server. Without these settings, the server itself specifies its requirements."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -112,7 +112,7 @@ class OAuthEntry(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _other_spelling(cls, settings: Any) -> Any:
-        """Accept camelCase names such as clientId, which configurations of other programs use."""
+        """Accept camelCase names such as clientId, which other programs use in their configurations."""
         if not isinstance(settings, dict):
             return settings
         return {_WORD.sub(lambda found: f"_{found[0].lower()}", str(name)): value for name, value in settings.items()}

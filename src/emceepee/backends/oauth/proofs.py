@@ -1,4 +1,4 @@
-"""Signs client assertions (RFC 7523), and proofs that the sender of a token is its owner (DPoP, RFC 9449).
+"""Signs client assertions (RFC 7523), and proofs that a token's sender is its owner (DPoP, RFC 9449).
 
 PyJWT is imported at the first signature, because the import is slow.
 """

@@ -25,7 +25,7 @@ Renewal: TypeAlias = TokenSet | GrantRejected | TokenRefused | IssuerUnavailable
 
 
 async def refresh(tokens: TokenSet, sender: Sender) -> Renewal:
-    """Return renewed tokens, or why there are none. Only after GrantRejected are the old tokens invalid."""
+    """Return renewed tokens, or the reason why there are none. Only after GrantRejected are the old tokens invalid."""
     request = refresh_request(tokens)
     if request is None:
         return TokenRefused("there is no refresh token")

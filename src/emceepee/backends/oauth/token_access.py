@@ -33,13 +33,13 @@ class TokenSource(Protocol):
         ...
 
     def renew_soon(self, stale: TokenSet) -> None:
-        """Start a renewal in the background. The stale tokens are still valid."""
+        """Start a renewal in the background. The current tokens are still valid."""
         ...
 
     async def renew(self, stale: TokenSet) -> Renewal: ...
 
     async def log_in(self, demand: Demand, stale: TokenSet | None) -> None:
-        """Log in, and return when there are new tokens. Raises: NoAccess, at the latest when a person is asked."""
+        """Log in, and return when new tokens are available. Raises: NoAccess, at the latest when a person is asked."""
         ...
 
 
@@ -47,14 +47,14 @@ class Authorizer(TokenSource, Protocol):
     """A token source with the operations that a session's connection needs to wait for logins."""
 
     async def load(self) -> None:
-        """Load the stored tokens, if there are any."""
+        """Load the stored tokens, if any."""
         ...
 
     async def wait(self, origin: object | None, *, is_first: bool) -> None:
         """Wait for the person's login on behalf of a call. `is_first`: no part of the call has run yet.
 
         Raises:
-            EmceepeeError: there was no login.
+            EmceepeeError: the login did not complete.
         """
         ...
 

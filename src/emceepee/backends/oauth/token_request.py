@@ -124,7 +124,7 @@ def handle_device_code(state: DeviceCodeRequest, answer: HttpAnswer, now: dateti
 
 
 def person_prompt(state: BrowserLogin | DeviceLogin) -> AskPerson:
-    """Return what to ask the person while the login waits in this state."""
+    """Return the prompt for the person while the login waits in this state."""
     if isinstance(state, BrowserLogin):
         return AskPerson(state.url, state.grantor.server.issuer)
     device, issuer = state.device, state.grantor.server.issuer
@@ -265,7 +265,7 @@ def identity_request(grantor: Grantor, provider: IdentityProvider) -> OAuthReque
 
 
 def granted_identity(answer: HttpAnswer) -> str | TokenRefused | IssuerUnavailable:
-    """Return the assertion that the identity provider issued, or why there is none."""
+    """Return the assertion that the identity provider issued, or the reason why it issued none."""
     if answer.status >= 500:
         return IssuerUnavailable(f"HTTP {answer.status}")
     if (error := error_in(answer)) is not None:

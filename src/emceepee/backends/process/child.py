@@ -35,7 +35,7 @@ TERM_GRACE = 1.0  # then it gets SIGTERM; both graces together stay under the 4 
 KILL_GRACE = STRAY_SECONDS + 2.0  # then SIGKILL; stray processes and the kernel may need time
 STOP_SECONDS = STDIN_GRACE + TERM_GRACE + KILL_GRACE
 DRAIN_SECONDS = 0.3  # a dead child's last output is still in the pipe; a grandchild may hold the pipe open forever
-EXIT_SECONDS = 1.0  # a child that closed its output is about to exit; a busy machine delays its exit code
+EXIT_SECONDS = 1.0  # a child that closed its output is about to exit; its exit code arrives late on a busy machine
 STDERR_LINE_BYTES = 64 << 10
 _STDERR_MARK = "; its stderr"
 
@@ -162,7 +162,7 @@ class Child(asyncio.SubprocessProtocol):
         self._stdin.write(data)
 
     def pause_reading(self) -> None:
-        """Backpressure: its output fills the pipe, and then the process blocks."""
+        """Backpressure: the process blocks as soon as its output has filled the pipe."""
         if self._transport is not None:
             self._transport.pause_reading()
 
@@ -247,14 +247,14 @@ async def start_child(
 
 
 async def _stop_unwanted(starting: "asyncio.Future[None]", child: Child) -> None:
-    """Stop a process whose caller left while it was being started. Wait for the start first."""
+    """Stop a process whose caller left during the start. Wait until it has started first."""
     with suppress(OSError, ValueError):
         await starting
         await child.stop()
 
 
 def without_stderr(reason: str) -> str:
-    """Return how a process ended, without its stderr, which may contain anything, including secrets."""
+    """Return how a process ended, without its stderr, which may contain secrets."""
     return reason.partition(_STDERR_MARK)[0]
 
 

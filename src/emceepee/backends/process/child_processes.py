@@ -46,7 +46,7 @@ class ChildProcesses:
         async with self._starting:
             try:
                 await self._start(protocol, specification)
-            except GuardianLost:  # it ended just now; the retry starts a new one
+            except GuardianLost:  # the guardian has just ended; the retry starts a new one
                 await self._start(protocol, specification)
 
     async def _start(self, protocol: asyncio.SubprocessProtocol, specification: bytes) -> None:
@@ -82,12 +82,12 @@ class ChildProcesses:
             return self._socket
 
     def _has_guardian(self) -> bool:
-        """Return whether the guardian is alive. A guardian that ended just now may not have been reported yet."""
+        """Return whether the guardian is alive. The exit of one that has just ended may not be reported yet."""
         process = self._guardian
         return process is not None and process.returncode is None and not _is_zombie(process.pid)
 
     async def close(self) -> None:
-        """Kill the remaining processes, and let the guardian exit. It ends anything that is left."""
+        """Kill the remaining processes, and make the guardian exit, which ends any process that is left."""
         for member in list(self._processes):
             member.kill()
             member.close()
@@ -121,7 +121,7 @@ def _specification(command: Sequence[str], environment: Mapping[str, str], cwd: 
 
 
 def _program() -> str:
-    """Return the guardian's program, compiled if possible: the first server waits for it to start."""
+    """Return the guardian's program, compiled if possible, because the first server waits until it has started."""
     compiled = guardian.__spec__.cached if guardian.__spec__ is not None else None
     return compiled if compiled and Path(compiled).exists() else guardian.__file__
 

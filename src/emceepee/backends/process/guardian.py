@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import signal
     import socket
     from collections.abc import Callable
-else:  # the C modules below them: with the full ones, startup takes twice as long, and the first server waits
+else:  # the C modules behind them: the full modules double the startup time, and the first server waits for it
     import _signal as signal
     import _socket as socket
 
 TERM_SECONDS = 1.0  # from SIGTERM to SIGKILL when emceepee is gone
-STRAY_SECONDS = 0.5  # the same for the processes of a server that has exited by itself
+STRAY_SECONDS = 0.5  # the same for the processes of a server that exited by itself
 GIVE_UP_SECONDS = 10.0
-POLL_SECONDS = 0.02  # the kernel does not report the end of a grandchild
+POLL_SECONDS = 0.02  # needed because the kernel does not report the end of a grandchild
 DESCRIPTORS, DESCRIPTOR_BYTES = 4, 4
 # The commands of emceepee to a keeper, and the keeper's reports, each with a number.
 ASK, END = b"A", b"E"
@@ -56,7 +56,7 @@ _prctl = _system_call()
 
 
 def main() -> None:
-    gc.disable()  # there is no garbage here, and a collection would make each keeper copy memory pages
+    gc.disable()  # the guardian creates no garbage, and a collection would make each keeper copy memory pages
     _prctl(_PR_SET_DUMPABLE, 0)  # no server may inspect or control this process
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):  # SIGCHLD: no zombies
@@ -98,7 +98,7 @@ def _fork(control: int) -> int:
 
 
 class Keeper:
-    """Watches over one server, from its start until all its processes have ended."""
+    """Supervises one server, from its start until all its processes have ended."""
 
     def __init__(self, control: int) -> None:
         self._control = control
@@ -196,7 +196,7 @@ def _open_wakeup_pipe() -> int:
     """Return a descriptor that becomes readable when a child has ended."""
     ended, wake = os.pipe()
     os.set_blocking(wake, False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # not ignored: an ignored signal wakes nothing
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # not SIG_IGN: an ignored signal does not wake the reader
     signal.set_wakeup_fd(wake)
     return ended
 
@@ -261,7 +261,7 @@ def descendants(pid: int, spared: frozenset[int] = frozenset()) -> list[int]:
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 children = [int(word) for word in file.read().split()]
         except OSError:
-            continue  # it ended in the meantime
+            continue  # the process has ended in the meantime
         for child in children:
             found.append(child)
             if child not in spared:

@@ -1,4 +1,4 @@
-"""emceepee's end of a process that a keeper started: its pipes, and the control socket with the keeper's reports."""
+"""emceepee's end of a process that a keeper started: its pipes, and the control socket for the keeper's reports."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _MESSAGE_BYTES = 1 + guardian.NUMBER_BYTES
 
 
 class GuardianLost(OSError):
-    """The guardian ended before it had started anything."""
+    """The guardian ended before it started anything."""
 
 
 class SocketPairs:
@@ -105,7 +105,7 @@ class KeptProcess(asyncio.SubprocessTransport):
         return self._pipes.get(fd)
 
     def pause_reading(self) -> None:
-        """Backpressure: the process's output fills the pipe, and then the process blocks."""
+        """Backpressure: the process blocks as soon as its output has filled the pipe."""
         if self._output is not None:
             self._output.pause_reading()
 

@@ -10,7 +10,7 @@ from emceepee.clock import Clock
 from emceepee.futures import resolve
 from emceepee.state.limits import Limits
 
-PATIENCE_SECONDS = 2.0  # how long a new process waits while all others are in use
+PATIENCE_SECONDS = 2.0  # how long a new process waits while all other processes are in use
 POLL_SECONDS = 0.1
 
 
@@ -23,7 +23,7 @@ class Occupant(Protocol):
         ...
 
     def give_way(self) -> None:
-        """Stop the process until the next use."""
+        """Stop the process until its next use."""
         ...
 
 
@@ -43,8 +43,8 @@ class ProcessSlot:
 class ProcessSlots:
     """Limits the processes of each principal, and of all principals together.
 
-    At a limit, an idle process stops to make room. At a principal's limit, it is one of its own. At the total limit, it
-    belongs to the principal with the most processes. So sessions that clients have abandoned cause no refusals.
+    At a limit, an idle process is stopped to make room: at a principal's limit, one of that principal's own processes;
+    at the total limit, one of the principal with the most processes. So abandoned sessions cause no refusals.
     """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
@@ -74,7 +74,7 @@ class ProcessSlots:
     def _owners_to_ask(self, principal: str) -> Sequence[str]:
         """Return the principals whose idle processes can make room, the largest first.
 
-        The result is empty if there is room already.
+        Return an empty list if there is already room.
         """
         counts = Counter(slot.principal for slot in self._slots)
         own = counts[principal]
@@ -106,7 +106,7 @@ class ProcessSlots:
 
 
 class NoRoom(LinkError):
-    """Too many processes run. The next call may find room."""
+    """Too many processes are running. A later call may succeed."""
 
     def __init__(self, message: str) -> None:
         super().__init__(LinkFailure.UNREACHABLE, message, may_have_run=False)

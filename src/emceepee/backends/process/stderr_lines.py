@@ -1,7 +1,7 @@
 """Excerpts of a process's standard error, limited to the lines that explain its failure.
 
-The cause is often far from the end: a stack trace or the whole help text follows it. So an excerpt has the first lines,
-the first lines that look like an error, and the last lines. A mark shows where lines are left out.
+The cause is often far from the end: a stack trace or the whole help text follows it. So an excerpt contains the first
+lines, the first lines that look like an error, and the last lines. A mark shows where lines are omitted.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from emceepee.state.ring import Ring
 
 LINES_KEPT = 200
-LONGEST_LINE = 300  # characters; the rest is cut
+LONGEST_LINE = 300  # characters; longer lines are cut
 LINES_SHOWN = 10
 FIRST_SHOWN = 2
 ERRORS_SHOWN = 3

@@ -1,4 +1,4 @@
-"""A link to a child process that speaks JSON-RPC on its pipes, in either era."""
+"""A link to a child process that speaks JSON-RPC on its standard input and output, in either era."""
 
 import asyncio
 from collections.abc import Awaitable

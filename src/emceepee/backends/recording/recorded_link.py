@@ -34,8 +34,8 @@ class RecordedConversation:
     def __init__(self, recorder: Recorder, listener: Listener) -> None:
         self._recorder, self._listener = recorder, listener
         self.handle_output = listener.handle_output
-        self._under_way: dict[int, str] = {}  # our requests, and their methods
-        self._open_questions: dict[int | str, str] = {}  # questions that are answered on any link
+        self._under_way: dict[int, str] = {}  # our requests in flight, and their methods
+        self._open_questions: dict[int | str, str] = {}  # questions that may be answered on a later link
 
     # Outgoing messages.
 
@@ -107,7 +107,7 @@ class RecordedConversation:
     def _during(self, origin: object | None) -> int | None:
         """Return the request that a message belongs to.
 
-        If the transport does not name it, this is the newest request under way.
+        If the transport does not name it, return the newest request in flight.
         """
         if isinstance(origin, _Origin) and self._under_way.get(origin.number) != LISTEN:
             return origin.number
@@ -190,5 +190,5 @@ def _call_of(origin: object | None) -> object | None:
 
 
 def _short(text: str) -> str:
-    """Shorten a reason and remove secrets. Some servers have their token in the path, so addresses lose theirs."""
+    """Shorten a reason and mask secrets. Addresses lose their paths, which may contain tokens."""
     return _PATH_OF_ADDRESS.sub(r"\1/…", public_url(without_stderr(text)))[:LONGEST_TEXT]

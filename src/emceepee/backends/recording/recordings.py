@@ -1,4 +1,4 @@
-"""The outputs of recordings: files that the operator configured, or memory until a person retrieves them."""
+"""The destinations of recordings: files that the operator configured, or memory until a person retrieves them."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ from emceepee.wire.codec import decode, encode_text
 
 log = EventLog("backends")
 LONGEST_HEADER = 64 << 10
-FLUSH_SECONDS = 10.0  # to write to the disk when the process ends
+FLUSH_SECONDS = 10.0  # to write to the disk before the process ends
 NO_RECORDING = "it holds something that is no recording, and is left alone; name another file"
 
 IN_USE = "it is recorded to already, by another server or another emceepee; name another file"
@@ -36,7 +36,7 @@ class _File:
 
 
 class MemoryRecording:
-    """A recording that a person started. It ends with its connection, or when they retrieve it."""
+    """A recording that a person started. It ends with its connection, or when the person retrieves it."""
 
     def __init__(self, recorder: Recorder, lines: list[bytes]) -> None:
         self.recorder, self._lines = recorder, lines
@@ -55,7 +55,7 @@ class Recordings:
         self._in_memory: WeakSet[MemoryRecording] = WeakSet()
 
     def in_file(self, spec: BackendSpec) -> Recorder | None:
-        """Return the recorder that a server's configuration asks for, or None. An unwritable file blocks no server."""
+        """Return the recorder that a server's configuration specifies, or None. An unwritable file is no error."""
         if spec.record is None:
             return None
         key = spec.record, spec.name
@@ -87,7 +87,7 @@ class Recordings:
         return _File(writer, recorder, descriptor)
 
     def in_memory(self, spec: BackendSpec) -> "MemoryRecording":
-        """Raises: EmceepeeError: there are too many."""
+        """Raises: EmceepeeError: there are too many recordings."""
         most = self._limits.recordings_in_all
         if len(self._in_memory) >= most:
             words = f"{most} recordings are kept in memory already, which is the limit. Save and end one of them first."
@@ -111,7 +111,7 @@ class Recordings:
 
 
 def _place(spec: BackendSpec) -> str:
-    """Return the server's address without its path: some servers have their token there."""
+    """Return the server's address without its path, because some servers have their token there."""
     if not isinstance(spec.target, HttpTarget):
         return spec.target.label
     return f"{urlsplit(spec.target.url).scheme}://{place_of(spec.target.url)}"
@@ -121,7 +121,7 @@ def open_recording(path: Path) -> tuple[int, int]:
     """Open a new or existing recording for appending, private to its owner. Return its descriptor and size.
 
     Raises:
-        OSError: it cannot be written, holds something else, or another process records to it.
+        OSError: it cannot be written, it is not a recording, or another process is recording to it.
     """
     if path.exists() and not path.is_symlink():
         if not path.is_file():  # reading a pipe could block forever

@@ -17,16 +17,16 @@ from emceepee.state.limits import Limits
 from emceepee.wire.json_types import JsonObject
 
 T = TypeVar("T")
-SLOW_SECONDS = 5.0  # a tool that took longer runs as a task the next time, if possible
+SLOW_SECONDS = 5.0  # a tool that took longer runs as a task next time, if possible
 MOST_SLOW_TOOLS = 1000  # the limit of remembered tools
-CREATION_SECONDS = 10.0  # to learn the id of the task to cancel, after its call was cancelled
+CREATION_SECONDS = 10.0  # to learn the id of the task to cancel after its call was cancelled
 CANCEL_SECONDS = 2.0  # to notify a backend whose connection is closing
 
 RunOnce = Callable[[Callable[[Link], Awaitable[Any]]], Awaitable[Any]]
 
 
 class CallPlan(Protocol):
-    """Known facts about a call before it is sent."""
+    """Facts that are known about a call before it is sent."""
 
     @property
     def seconds(self) -> float:
@@ -35,17 +35,17 @@ class CallPlan(Protocol):
 
     @property
     def is_impatient(self) -> bool:
-        """Whether its caller does not intend to wait for the result."""
+        """Whether the caller does not intend to wait for the result."""
         ...
 
     @property
     def is_unsent(self) -> bool:
-        """Whether the call is stored as not sent. The observer must mark it as sent before a link sends it."""
+        """Whether the call is stored as unsent. The observer must mark it as sent before a link sends it."""
         ...
 
 
 class NoPlan:
-    """The plan of a call without any information."""
+    """The plan of a call about which nothing is known."""
 
     seconds = 600.0
     is_impatient = False
@@ -201,7 +201,7 @@ class BackendTasks:
         return _FollowerRegistration(self._by_id, follower)
 
     def leave(self, origin: object) -> None:
-        """Leave the task of that call to another follower."""
+        """Leave the task of that call to another process."""
         for follower in self._followers():
             if follower.origin is origin:
                 follower.leave()
@@ -216,31 +216,31 @@ class BackendTasks:
         try:
             task = self._owner.spawn(notification, name="tasks/cancel")
         except RuntimeError:
-            return  # closed already
+            return  # already closed
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
 
     async def finish_cancelling(self) -> None:
-        """Finish sending pending cancellations before the connection closes: this is the last chance."""
+        """Finish sending pending cancellations before the connection closes, because no later attempt is possible."""
         if self._cancelling and self._link is not None:
             await asyncio.wait(set(self._cancelling), timeout=CANCEL_SECONDS)
 
     # Messages that the backend sends unasked.
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        """Pass a request about a followed task to its follower, which answers it."""
+        """Pass a request about a followed task to the task's follower, which answers it."""
         follower = self._by_id.get(related_task(params) or "") if self._by_id else None
         return None if follower is None else follower.take_request(key, method, params)
 
     def handle_status(self, method: str, params: JsonObject) -> bool:
-        """Return whether the notification was only about a followed task, and is handled."""
+        """Return whether the notification concerned only a followed task and has been handled."""
         follower = self._by_id.get(str(params.get("taskId"))) if method == STATUS_CHANGED else None
         if follower is not None:
             follower.handle_status(params)
         return follower is not None
 
     def origin_of(self, params: JsonObject) -> object | None:
-        """Return the call that a notification belongs to, by its progress token or by the task that it names."""
+        """Return the call that a notification belongs to, identified by its progress token or its task id."""
         token, task_id = params.get("progressToken"), related_task(params)
         for follower in self._followers():
             if follower.task.task_id == task_id or (token is not None and follower.task.token == token):

@@ -1,6 +1,6 @@
 """Follows one task of a backend to its end: performs the decisions of `step` and feeds their outcomes back.
 
-Requests about the task use the current link. Work that waits for the caller's answer outlives the link on which the
+Requests about the task use the current link. Work that waits for the user's answer outlives the link on which the
 question arrived. If the caller is cancelled, the backend is notified, unless another follower will continue the task.
 """
 
@@ -93,7 +93,7 @@ class TaskFollower:
     async def result(self, first: Snapshot | None) -> JsonObject:
         """Return the raw result of the call.
 
-        `first` is the backend's latest report; without one, the backend is asked.
+        `first` is the backend's latest report. Without it, the follower asks the backend.
 
         Raises:
             EmceepeeError
@@ -116,11 +116,11 @@ class TaskFollower:
             self._close()
 
     def leave(self) -> None:
-        """Stop treating a cancelled wait as a cancelled task: another process will follow the task."""
+        """Make cancellation of the wait leave the task running, because another process will follow it."""
         self._is_left = True
 
     def end(self, error: EmceepeeError) -> None:
-        """Fail the call: no result can arrive any more."""
+        """Fail the call, because no result can arrive any more."""
         reject(self._outcome, error)
 
     def report_again(self) -> None:
@@ -134,10 +134,11 @@ class TaskFollower:
             self.handle(StatusReceived(read_snapshot(params, is_modern=self.task.is_modern), is_pushed=True))
 
     def take_request(self, key: int | str, method: str, params: JsonObject) -> "asyncio.Task[None] | None":
-        """Answer a request of the backend, over the link that is current by then. A repeated request is answered once.
+        """Answer a request of the backend over the link that is current when the answer is ready. Repeats get one
+        answer.
 
-        Return the task that answers it. Return None if too many requests wait already: then the link applies its own
-        limit.
+        Return the task that answers it. Return None if too many requests are already waiting; the link then applies its
+        own limit.
         """
         if (known := self._question_tasks.get(key)) is not None:
             return known
@@ -268,7 +269,7 @@ class TaskFollower:
             )
         except RpcError as refusal:
             if self._is_left:
-                return  # the next follower of the task will be asked again
+                return  # the backend will ask the task's next follower again
             # The only way to refuse is to cancel the task.
             self._cancel_remote()
             self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
@@ -308,7 +309,7 @@ class TaskFollower:
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
         async def detached() -> None:
-            spans.serve(None)  # one phase stands for the whole wait; the requests themselves are its parts
+            spans.serve(None)  # one phase covers the whole wait; the requests themselves are its parts
             await work
 
         try:

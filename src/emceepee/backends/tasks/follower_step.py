@@ -14,10 +14,10 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
 FIRST_PAUSE = 0.02  # seconds; quick tasks are done by then
-LEAST_INTERVAL = 0.05  # even if a backend asks for less
-USUAL_INTERVAL = 1.0  # of a backend that asks for none
+LEAST_INTERVAL = 0.05  # minimum, even if a backend requests less
+USUAL_INTERVAL = 1.0  # for a backend that requests no interval
 LONGEST_INTERVAL = 60.0
-PUSHED_FACTOR, LEAST_PUSHED, LONGEST_PUSHED = 5, 5.0, 30.0  # while status changes are pushed; a disconnect may lose one
+PUSHED_FACTOR, LEAST_PUSHED, LONGEST_PUSHED = 5, 5.0, 30.0  # while status changes are pushed; one may get lost
 RESULT_SECONDS = 10.0  # for a result that is known to exist
 FIRST_RETRY, LONGEST_RETRY = 0.25, 15.0
 MOST_REFUSALS = 5  # in a row, before the task is abandoned
@@ -34,15 +34,15 @@ class NoResultReason(Enum):
     """Why there will be no result."""
 
     FORGOTTEN = auto()
-    """The backend does not know the task (any more)."""
+    """The backend does not recognize the task, or no longer does."""
     NOT_OFFERED = auto()
-    """It has no way to ask for it."""
+    """The backend has no method to ask for the task."""
     CANCELLED = auto()
-    """It gave the task up by itself."""
+    """The backend cancelled the task by itself."""
     ERROR = auto()
     """The call ended with a JSON-RPC error."""
     BROKEN = auto()
-    """The server's statuses are repeatedly invalid."""
+    """The backend's status reports are repeatedly invalid."""
 
 
 # Events.
@@ -65,7 +65,7 @@ class TaskResultArrived:
 
 @dataclass(frozen=True, slots=True)
 class TaskRequestRefused:
-    """The backend answered with an error."""
+    """The backend answered the request with an error."""
 
     inquiry: Inquiry
     error: JsonObject
@@ -93,14 +93,14 @@ Event = StatusReceived | TaskResultArrived | TaskRequestRefused | TaskRequestLos
 
 @dataclass(frozen=True, slots=True)
 class PollAfter:
-    """Ask for the status after this time. This replaces any earlier plan."""
+    """Ask for the status after this time. This replaces any earlier plan to poll."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class FetchResult:
-    """Ask for the result, and replace a request for it that is under way."""
+    """Request the result, and replace a request for it that is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ Step = tuple[FollowerState, list[Decision]]
 
 
 def step(state: FollowerState, event: Event) -> Step:
-    """Return the new state and the decisions to perform, in this order. Late events change nothing."""
+    """Return the new state and the decisions to perform, in this order. Events that arrive too late change nothing."""
     if state.is_over:
         return state, []
     match event:
@@ -178,7 +178,7 @@ def step(state: FollowerState, event: Event) -> Step:
 
 def _handle_status(state: FollowerState, snapshot: Snapshot, *, is_pushed: bool) -> Step:
     if state.status.is_final and not snapshot.status.is_final:
-        return state, [PollAfter(RESULT_SECONDS)]  # older than the known status
+        return state, [PollAfter(RESULT_SECONDS)]  # older than the stored status
     before = state
     state = replace(
         state,
@@ -218,8 +218,8 @@ def _handle_modern_status(state: FollowerState, snapshot: Snapshot) -> Step:
 
 def _handle_handshake_status(state: FollowerState, *, was_final: bool) -> Step:
     if state.status.is_final:
-        # An early request for the result gets its answer now. If it does not, and the end is reported twice, it was
-        # lost.
+        # An early request for the result gets its answer now. If no answer arrives and the end is reported twice, the
+        # answer was lost.
         again = not state.is_fetching or was_final
         fetching: list[Decision] = [FetchResult()] if again else []
         return replace(state, is_fetching=True), [*fetching, PollAfter(RESULT_SECONDS)]
@@ -233,7 +233,7 @@ def _handle_refusal(state: FollowerState, inquiry: Inquiry, error: JsonObject) -
     if inquiry is Inquiry.RESULT:
         if state.status.is_final:
             return _finish(state, FailCall(NoResultReason.ERROR, error))  # the error of the call itself
-        return _poll(replace(state, is_fetching=False, pause=_interval(state)))  # the next status explains it
+        return _poll(replace(state, is_fetching=False, pause=_interval(state)))  # the next status explains the error
     code = error.get("code")
     if code == INVALID_PARAMS:
         return _finish(state, FailCall(NoResultReason.FORGOTTEN, error))

@@ -12,9 +12,9 @@ from emceepee.backends.tasks.task_messages import (
 )
 from emceepee.wire.json_types import JsonObject
 
-MOST_TASKS = 1000  # far more than a session runs at once; beyond that, the oldest are forgotten
+MOST_TASKS = 1000  # far more than a session runs at once; beyond that, the oldest are dropped
 CALL, STATUS, PROGRESS = "tools/call", "tasks/get", "notifications/progress"
-_LAST_WORDS = ("tasks/result", "tasks/cancel")  # after their answers, no more messages about the task follow
+_LAST_WORDS = ("tasks/result", "tasks/cancel")  # after their answers, the server sends no more messages about the task
 _FINAL = frozenset(status for status in RemoteStatus if status.is_final)
 
 
@@ -23,7 +23,7 @@ class OwnTasks:
 
     def __init__(self) -> None:
         self._tokens: set[str] = set()  # includes calls whose task is not known yet
-        self._by_id: dict[str, str | None] = {}  # the token of each
+        self._by_id: dict[str, str | None] = {}  # the progress token of each task
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -37,7 +37,7 @@ class OwnTasks:
         return task_id is not None and task_id in self._by_id
 
     async def learn(self, method: str, params: JsonObject, asking: Awaitable[JsonObject]) -> JsonObject:
-        """Await and return the answer to a session's request. A task in it is known in the same turn of the event loop.
+        """Return the answer to a session's request, after recording a task in it in the same turn of the event loop.
 
         Raises:
             RpcError, LinkError
@@ -69,7 +69,7 @@ class OwnTasks:
         if method in _LAST_WORDS or (method == STATUS and answer.get("status") in _FINAL):
             self._forget(task_id)
         elif method == STATUS:
-            self._remember(task_id, None)  # begun by another process or on another link
+            self._remember(task_id, None)  # another process or an earlier link began it
 
     def _remember(self, task_id: str, token: str | None) -> None:
         self._by_id.setdefault(task_id, token)
@@ -82,7 +82,7 @@ class OwnTasks:
 
 
 def named_task(method: str, params: JsonObject) -> str | None:
-    """Return the task that a message of a server names, or None."""
+    """Return the task that a server's message names, or None."""
     task_id = params.get("taskId") if method == STATUS_CHANGED else related_task(params)
     return task_id if isinstance(task_id, str) else None
 

@@ -42,7 +42,7 @@ class Snapshot:
 
     status: RemoteStatus
     message: str | None = None
-    interval: float | None = None  # seconds between polls, as the backend requests
+    interval: float | None = None  # seconds between polls, as requested by the backend
     questions: Mapping[str, JsonObject] = field(default_factory=dict)
     result: JsonObject | None = None
     error: JsonObject | None = None
@@ -87,7 +87,7 @@ def read_snapshot(status_object: JsonObject, *, is_modern: bool) -> Snapshot:
         raise LinkError(LinkFailure.PROTOCOL, "it told of a task without saying how it stands")
     message = status_object.get("statusMessage")
     return Snapshot(
-        # An unknown status cannot be final: the set of final ones is fixed.
+        # An unknown status cannot be final, because the specification fixes the set of final ones.
         status=RemoteStatus(status) if status in set(RemoteStatus) else RemoteStatus.WORKING,
         message=message[:LONGEST_MESSAGE] if isinstance(message, str) and message else None,
         interval=_seconds(status_object.get("pollIntervalMs" if is_modern else "pollInterval")),
