@@ -34,7 +34,7 @@ def numbers(report: JsonObject) -> list[int]:
 # On every reply.
 
 
-async def test_every_reply_carries_what_is_new_behind_its_own_content_exactly_once() -> None:
+async def test_every_reply_delivers_new_events_once_after_its_own_content() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -67,7 +67,7 @@ async def test_every_reply_carries_what_is_new_behind_its_own_content_exactly_on
         ("await_activity", {"timeout_ms": 1}),
     ],
 )
-async def test_errors_carry_the_news_too(tool: str, arguments: JsonObject) -> None:
+async def test_error_replies_deliver_new_events(tool: str, arguments: JsonObject) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -80,7 +80,7 @@ async def test_errors_carry_the_news_too(tool: str, arguments: JsonObject) -> No
         assert await event_types(scene) == []
 
 
-async def test_a_backends_own_result_keeps_its_content_and_the_news_stand_behind_it() -> None:
+async def test_the_result_of_a_backend_keeps_its_content_and_new_events_follow_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         blocks = [{"type": "text", "text": "a"}, {"type": "novel", "x": None}]
@@ -95,7 +95,7 @@ async def test_a_backends_own_result_keeps_its_content_and_the_news_stand_behind
         assert again == {"content": blocks, "structuredContent": {"n": 1}}
 
 
-async def test_a_request_that_no_tool_serves_takes_no_events_with_it() -> None:
+async def test_a_request_without_a_tool_consumes_no_events() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -104,7 +104,7 @@ async def test_a_request_that_no_tool_serves_takes_no_events_with_it() -> None:
         assert await event_types(scene) == ["notification"]
 
 
-async def test_what_waits_on_the_caller_is_in_every_reply_until_it_is_answered() -> None:
+async def test_open_questions_are_in_every_reply_until_they_are_answered() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"], "x" * 500)
         long, wish = elicit(scene.backends["one"], "y" * 501), sample(scene.backends["one"])
@@ -137,7 +137,7 @@ async def test_what_waits_on_the_caller_is_in_every_reply_until_it_is_answered()
 # Waiting.
 
 
-async def test_a_wait_returns_at_once_if_something_is_undelivered() -> None:
+async def test_await_activity_returns_at_once_if_an_event_is_undelivered() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1, "two")
@@ -158,7 +158,7 @@ async def test_a_wait_returns_at_once_if_something_is_undelivered() -> None:
         )
 
 
-async def test_a_wait_ends_with_the_first_event_and_names_it() -> None:
+async def test_await_activity_ends_with_the_first_event_and_names_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         wait = scene.start("await_activity")
@@ -173,7 +173,7 @@ async def test_a_wait_ends_with_the_first_event_and_names_it() -> None:
         assert await event_types(scene) == []
 
 
-async def test_a_wait_in_which_nothing_happens_ends_with_the_time_out_and_what_is_pending() -> None:
+async def test_await_activity_without_events_ends_with_a_timeout_and_lists_pending_work() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         name, _ = await a_task(scene, "two")
         elicit(scene.backends["one"])
@@ -196,7 +196,7 @@ async def test_a_wait_in_which_nothing_happens_ends_with_the_time_out_and_what_i
         assert last == scene.session.activity.last_event_id
 
 
-async def test_a_server_that_is_lost_is_a_trigger_of_its_own() -> None:
+async def test_a_disconnected_server_is_a_trigger_of_its_own_in_await_activity() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene)
         await hush(scene)
@@ -211,7 +211,7 @@ async def test_a_server_that_is_lost_is_a_trigger_of_its_own() -> None:
         assert (await scene.value("get_task", task_id=name))["task"]["status"] == "failed"
 
 
-async def test_a_session_in_which_nothing_ever_happened_has_no_last_event() -> None:
+async def test_a_session_without_events_has_no_last_event_id() -> None:
     async with a_scene() as scene:
         wait = scene.start("await_activity")
         await scene.clock.advance(30)
@@ -219,13 +219,13 @@ async def test_a_session_in_which_nothing_ever_happened_has_no_last_event() -> N
 
 
 @pytest.mark.parametrize("timeout", [0, 99, 900_001, -5, "soon", 150.5, None])
-async def test_a_wait_of_impossible_length_is_refused(timeout: Any) -> None:
+async def test_await_activity_rejects_an_invalid_duration(timeout: Any) -> None:
     async with a_scene() as scene:
         error = await scene.error("await_activity", timeout_ms=timeout)
         assert (error["code"], "timeout_ms" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
 
 
-async def test_a_caller_that_asked_for_progress_hears_every_ten_seconds_that_it_is_still_waited_for() -> None:
+async def test_a_caller_with_a_progress_token_receives_a_heartbeat_every_ten_seconds_during_await_activity() -> None:
     async with a_scene() as scene:
         told: list[JsonObject] = []
         wait = scene.start("await_activity", caller=asking_for_progress(told.append), timeout_ms=25_000)
@@ -240,7 +240,7 @@ async def test_a_caller_that_asked_for_progress_hears_every_ten_seconds_that_it_
 # Lost replies, lost places, lost events.
 
 
-async def test_events_after_a_known_one_are_delivered_again_to_a_caller_that_lost_a_reply() -> None:
+async def test_events_after_a_given_id_are_delivered_again_to_a_caller_that_lost_a_reply() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -256,7 +256,7 @@ async def test_events_after_a_known_one_are_delivered_again_to_a_caller_that_los
 
 
 @pytest.mark.parametrize("pages_on", ["by itself", "with last_event_id"])
-async def test_what_does_not_fit_into_a_repetition_comes_with_the_next_calls(pages_on: str) -> None:
+async def test_repeated_events_over_the_size_limit_follow_in_the_next_calls(pages_on: str) -> None:
     """600 events of 250 bytes: each reply keeps to its size, and none of them is passed over or told twice."""
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
@@ -279,7 +279,7 @@ async def test_what_does_not_fit_into_a_repetition_comes_with_the_next_calls(pag
         assert await event_types(scene) == []
 
 
-async def test_a_caller_that_has_seen_everything_waits_for_more() -> None:
+async def test_a_caller_that_has_received_all_events_waits_for_more() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         tell(scene, 1)
         seen = (await scene.value("await_activity"))["lastEventId"]
@@ -290,7 +290,7 @@ async def test_a_caller_that_has_seen_everything_waits_for_more() -> None:
         assert numbers((await wait)["structuredContent"]) == [2]
 
 
-async def test_an_unknown_place_gets_everything_kept_and_says_so() -> None:
+async def test_an_unknown_event_id_returns_all_stored_events_and_reports_the_gap() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -299,7 +299,7 @@ async def test_an_unknown_place_gets_everything_kept_and_says_so() -> None:
         assert (report["triggers"], report["cursorLost"], numbers(report)) == ([{"type": "immediate"}], True, [1])
 
 
-async def test_undelivered_events_are_kept_however_old_and_delivered_ones_for_half_an_hour() -> None:
+async def test_undelivered_events_are_kept_indefinitely_and_delivered_ones_for_half_an_hour() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 1)
@@ -312,7 +312,7 @@ async def test_undelivered_events_are_kept_however_old_and_delivered_ones_for_ha
 
 
 @pytest.mark.parametrize("through_await", [False, True])
-async def test_events_that_had_to_go_unseen_are_counted_once(
+async def test_events_dropped_before_delivery_are_counted_once(
     through_await: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -333,7 +333,7 @@ async def test_events_that_had_to_go_unseen_are_counted_once(
     assert messages.count("event_store_eviction") == 1  # a second
 
 
-async def test_events_that_are_too_large_together_are_dropped_and_counted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_events_over_the_total_size_limit_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(activity, "EVENT_BYTES_PER_SESSION", 3000)
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
@@ -348,7 +348,7 @@ async def test_events_that_are_too_large_together_are_dropped_and_counted_too(mo
 # Several waiters.
 
 
-async def test_all_waiters_wake_with_the_same_trigger_and_only_one_gets_the_events() -> None:
+async def test_an_event_wakes_all_waiters_with_the_same_trigger_and_only_one_delivers_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         name, _ = await a_task(scene)
@@ -378,7 +378,7 @@ async def test_a_wait_that_begins_while_others_wake_waits_for_the_next_event() -
         assert numbers((await second)["structuredContent"]) == [2]
 
 
-async def test_a_waiter_that_is_cancelled_takes_no_event_with_it() -> None:
+async def test_a_canceled_waiter_consumes_no_event() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         for turns in range(6):
@@ -393,7 +393,7 @@ async def test_a_waiter_that_is_cancelled_takes_no_event_with_it() -> None:
             assert taken + left == [turns]
 
 
-async def test_of_ten_thousand_events_each_is_delivered_once_while_callers_wait_and_leave() -> None:
+async def test_ten_thousand_events_are_delivered_once_each_while_callers_wait_and_disconnect() -> None:
     chance = random.Random(3)
     received: list[int] = []
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -431,7 +431,7 @@ async def test_of_ten_thousand_events_each_is_delivered_once_while_callers_wait_
 # Changes without an event.
 
 
-async def test_log_and_progress_messages_are_never_events_and_wake_nobody() -> None:
+async def test_log_and_progress_messages_raise_no_events_and_wake_no_waiters() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         _, asked = await a_task(scene)
         await hush(scene)
@@ -450,7 +450,7 @@ async def test_log_and_progress_messages_are_never_events_and_wake_nobody() -> N
         assert len((await scene.value("get_logs"))["logs"]) == 2
 
 
-async def test_no_event_and_no_reply_names_the_session() -> None:
+async def test_events_and_replies_do_not_contain_the_session_id() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         elicit(scene.backends["one"], origin=asked.origin)
@@ -464,7 +464,9 @@ async def test_no_event_and_no_reply_names_the_session() -> None:
         assert scene.session.session_id not in json.dumps(said)
 
 
-async def test_a_bounded_number_of_requests_waits_at_once_and_each_is_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bounded_number_of_requests_waits_concurrently_and_each_is_woken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(activity, "WAITING_PER_SESSION", 3)
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()

@@ -94,7 +94,7 @@ def effect_of(tool: str) -> ToolEffect:
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS if tool.effect.read_only])
-async def test_a_read_only_tool_changes_nothing_of_the_session(tool: str) -> None:
+async def test_a_read_only_tool_leaves_the_session_unchanged(tool: str) -> None:
     async with a_busy_session() as busy:
         before = busy.state()
         assert all(before.values())
@@ -105,7 +105,7 @@ async def test_a_read_only_tool_changes_nothing_of_the_session(tool: str) -> Non
 
 
 @pytest.mark.parametrize(("tool", "kept"), [("get_notifications", "notifications"), ("get_logs", "logs")])
-async def test_a_tool_that_takes_clears_what_it_returns_and_nothing_else(tool: str, kept: str) -> None:
+async def test_a_tool_that_clears_its_results_has_no_other_side_effect(tool: str, kept: str) -> None:
     """So it is not called read-only, though its name sounds like it."""
     async with a_busy_session() as busy:
         before = busy.state()
@@ -147,7 +147,7 @@ async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: 
         ("cancel_task", {}),
     ],
 )
-async def test_a_tool_that_can_end_or_overwrite_something_is_called_destructive(
+async def test_a_tool_that_can_end_or_overwrite_something_is_annotated_as_destructive(
     tool: str, arguments: JsonObject
 ) -> None:
     """Whichever of its arguments does it, and whether or not that one is listed."""
@@ -164,6 +164,6 @@ async def test_a_tool_that_can_end_or_overwrite_something_is_called_destructive(
         assert [entry for kind, entries in before.items() for entry in entries if entry not in after[kind]]
 
 
-def test_every_idempotent_tool_is_tried_above() -> None:
+def test_the_idempotency_tests_cover_every_idempotent_tool() -> None:
     named = {"add_server", "subscribe_resource", "unsubscribe_resource", "set_log_level"}
     assert {tool.name for tool in TOOLS if tool.effect.idempotent} == named

@@ -45,7 +45,7 @@ async def tasks_of(client: StdioClient) -> list[JsonObject]:
 # On standard input and output.
 
 
-async def test_a_call_whose_client_timed_out_is_a_task_of_which_the_next_replies_tell(client: StdioClient) -> None:
+async def test_a_call_whose_client_timed_out_is_a_task_that_the_next_replies_report(client: StdioClient) -> None:
     await client.call("execute_tool", 1, **SLOW)
     asked = await client.backend.next_asked()
     await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
@@ -64,7 +64,7 @@ async def test_a_call_whose_client_timed_out_is_a_task_of_which_the_next_replies
 
 
 @pytest.mark.parametrize("reason", ["user said no", "", None, 5])
-async def test_for_any_other_reason_the_call_ends_with_its_request(client: StdioClient, reason: Any) -> None:
+async def test_a_call_canceled_for_another_reason_ends_with_its_request(client: StdioClient, reason: Any) -> None:
     await client.call("execute_tool", 1, **SLOW)
     asked = await client.backend.next_asked()
     await client.tell("notifications/cancelled", requestId=1, reason=reason)
@@ -97,7 +97,7 @@ def given_up(client: StdioClient) -> list[Asked]:
 
 
 @pytest.mark.parametrize("seconds", [5.05, 9.95, 10.0, 45.1, 60.1, 120.05, 180.2, 300.048])
-async def test_a_reason_that_says_nothing_is_a_timeout_if_it_comes_when_one_is_due(seconds: float) -> None:
+async def test_a_cancellation_without_a_clear_reason_counts_as_a_timeout_if_one_is_due(seconds: float) -> None:
     """As measured: 300.05 s after a call with the default timeout."""
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=seconds)
@@ -111,7 +111,9 @@ async def test_a_reason_that_says_nothing_is_a_timeout_if_it_comes_when_one_is_d
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.1, 3.1, 4.8, 5.4, 57.0, 61.0, 118.5, 298.0, 303.3])
-async def test_at_any_other_time_it_is_a_persons_and_the_call_ends(seconds: float) -> None:
+async def test_a_cancellation_at_any_other_time_counts_as_a_decision_of_the_user_and_ends_the_call(
+    seconds: float,
+) -> None:
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=seconds)
         assert given_up(client) == [asked]
@@ -124,7 +126,7 @@ def a_turn(trigger: Any) -> JsonObject:
 
 
 @pytest.mark.parametrize("seconds", [0.4, 3.004, 7.1])
-async def test_in_a_run_without_a_person_it_is_a_timeout_whenever_it_comes(seconds: float) -> None:
+async def test_in_a_noninteractive_run_a_cancellation_is_a_timeout_at_any_time(seconds: float) -> None:
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=seconds, meta=a_turn("exec"))
         (task,) = await tasks_of(client)
@@ -135,26 +137,26 @@ async def test_in_a_run_without_a_person_it_is_a_timeout_whenever_it_comes(secon
 
 
 @pytest.mark.parametrize("meta", [a_turn("user"), a_turn(["exec"]), {"x-codex-turn-metadata": "exec"}])
-async def test_in_any_other_run_the_moment_decides(meta: JsonObject) -> None:
+async def test_in_an_interactive_run_the_time_of_a_cancellation_decides(meta: JsonObject) -> None:
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=3.004, meta=meta)
         assert given_up(client) == [asked]
 
 
-async def test_a_run_without_a_person_can_still_say_why_it_cancels() -> None:
+async def test_a_noninteractive_client_can_give_a_reason_for_its_cancellation() -> None:
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=3.004, reason="user said no", meta=a_turn("exec"))
         assert given_up(client) == [asked]
 
 
 @pytest.mark.parametrize(("name", "reason"), [("claude-code", UNCLEAR), ("codex-mcp-client", "user said no")])
-async def test_a_clear_reason_and_any_other_client_are_taken_at_their_word(name: str, reason: str) -> None:
+async def test_a_clear_cancellation_reason_and_unknown_clients_are_taken_literally(name: str, reason: str) -> None:
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, name=name, after=300.05, reason=reason)
         assert given_up(client) == [asked]
 
 
-async def test_a_request_that_timed_out_takes_no_event_with_it(client: StdioClient) -> None:
+async def test_a_request_that_timed_out_consumes_no_event(client: StdioClient) -> None:
     await client.call("execute_tool", 1, **SLOW)
     await client.backend.next_asked()
     client.backend.link.listener.handle_notification("notifications/odd", {}, None)
@@ -179,7 +181,7 @@ async def test_a_wait_for_a_task_that_timed_out_leaves_the_task_alone(client: St
 
 
 @pytest.mark.parametrize("reason", [TIMEOUT, "enough"])
-async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_takes_nothing(
+async def test_await_activity_that_is_canceled_as_an_event_arrives_consumes_no_event(
     client: StdioClient, reason: str
 ) -> None:
     await client.call("await_activity", 1)
@@ -197,7 +199,7 @@ async def test_a_wait_for_activity_that_was_cancelled_as_something_happened_take
 
 @pytest.mark.parametrize("turns", range(12))
 @pytest.mark.parametrize("ending", ["completes", "fails", "is promoted", "is no tool"])
-async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_and_loses_nothing(
+async def test_a_timeout_that_races_with_the_end_of_the_call_has_one_outcome_and_loses_nothing(
     client: StdioClient, ending: str, turns: int
 ) -> None:
     """The answer went out, or a task has it."""
@@ -226,9 +228,7 @@ async def test_a_timeout_at_about_the_moment_when_the_call_ends_has_one_outcome_
 
 
 @pytest.mark.parametrize("turns", range(-4, 12))
-async def test_a_call_that_is_cancelled_at_about_the_moment_when_its_wait_is_over_does_not_go_on(
-    client: StdioClient, turns: int
-) -> None:
+async def test_a_cancellation_that_races_with_the_promotion_ends_the_call(client: StdioClient, turns: int) -> None:
     """Either the task was reported, or none is working. Turns below zero: the wait ends after the cancellation."""
     await client.call("execute_tool", 1, **SLOW)
     asked = await client.backend.next_asked()
@@ -252,7 +252,7 @@ async def test_a_call_that_is_cancelled_at_about_the_moment_when_its_wait_is_ove
         assert client.backend.cancelled == [asked]
 
 
-async def test_a_call_that_is_read_together_with_its_timeout_is_made(client: StdioClient) -> None:
+async def test_a_call_that_is_read_together_with_its_timeout_is_sent(client: StdioClient) -> None:
     """As from a client that wrote both before emceepee had started."""
     await client.call("execute_tool", 1, **SLOW)
     await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
@@ -271,7 +271,7 @@ async def test_a_wait_that_is_read_together_with_its_timeout_ends(client: StdioC
     assert client.heard == []
 
 
-async def test_a_timeout_after_the_answer_changes_nothing(client: StdioClient) -> None:
+async def test_a_timeout_after_the_answer_has_no_effect(client: StdioClient) -> None:
     await client.call("execute_tool", 1, **SLOW)
     (await client.backend.next_asked()).reply(**DONE)
     assert (await client.next())["id"] == 1
@@ -290,7 +290,7 @@ async def test_a_request_that_timed_out_twice_is_one_task(client: StdioClient) -
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_in_the_waterfall_a_call_that_ended_about_when_its_client_timed_out_is_done(
+async def test_in_the_waterfall_a_call_that_ends_as_its_client_times_out_is_done(
     client: StdioClient, turns: int
 ) -> None:
     await client.call("execute_tool", 1, **SLOW)
@@ -313,7 +313,7 @@ async def caller() -> AsyncIterator[AsgiCaller]:
 
 
 @pytest.mark.parametrize("seconds", [0.2, 5])
-async def test_over_http_the_cancelled_request_ends_in_order_and_its_call_goes_on(
+async def test_over_http_the_canceled_request_ends_in_order_and_its_call_continues(
     caller: AsgiCaller, seconds: float
 ) -> None:
     """As plain JSON, and as a stream."""
@@ -333,7 +333,7 @@ async def test_over_http_the_cancelled_request_ends_in_order_and_its_call_goes_o
 
 
 @pytest.mark.parametrize("turns", range(20))
-async def test_over_http_the_report_about_a_call_that_is_cancelled_at_its_timeout_is_true(
+async def test_over_http_the_report_of_a_call_canceled_at_its_timeout_is_correct(
     caller: AsgiCaller, turns: int
 ) -> None:
     line = caller.start("execute_tool", server="one", tool="slow", timeout_ms=10_000, key=7)
@@ -367,7 +367,7 @@ async def test_over_http_any_other_reason_cancels_the_call(caller: AsgiCaller) -
 @pytest.mark.parametrize("turns", range(16))
 @pytest.mark.parametrize("seconds", [0.2, 5])
 @pytest.mark.parametrize("is_first", [True, False])
-async def test_over_http_a_timeout_at_about_the_moment_of_the_result_has_one_outcome(
+async def test_over_http_a_timeout_that_races_with_the_result_has_one_outcome(
     caller: AsgiCaller, is_first: bool, seconds: float, turns: int
 ) -> None:
     """Of what happens in the same turn of the loop, either may be first."""

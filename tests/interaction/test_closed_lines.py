@@ -70,7 +70,7 @@ def numbers(events: list[JsonObject]) -> list[int]:
 
 
 @pytest.mark.parametrize("seconds", [0, 0.04, 0.08])
-async def test_an_answer_whose_caller_has_left_is_a_finished_task(either: AsgiCaller, seconds: float) -> None:
+async def test_the_answer_for_a_disconnected_caller_becomes_a_finished_task(either: AsgiCaller, seconds: float) -> None:
     line, asked = await a_call(either, seconds)
     line.hang_up()
     asked.reply(**DONE)
@@ -81,7 +81,9 @@ async def test_an_answer_whose_caller_has_left_is_a_finished_task(either: AsgiCa
 
 
 @pytest.mark.parametrize("seconds", [0, 0.08, 3])
-async def test_an_answer_that_was_written_but_not_read_is_a_finished_task(either: AsgiCaller, seconds: float) -> None:
+async def test_an_answer_that_was_written_but_not_read_becomes_a_finished_task(
+    either: AsgiCaller, seconds: float
+) -> None:
     line, asked = await a_call(either, seconds)
     asked.reply(**DONE)
     await line.served()
@@ -91,7 +93,7 @@ async def test_an_answer_that_was_written_but_not_read_is_a_finished_task(either
     assert (await result_of_the_task(either))["content"] == DONE["content"]
 
 
-async def test_an_answer_that_was_read_is_no_task(either: AsgiCaller) -> None:
+async def test_an_answer_that_was_read_creates_no_task(either: AsgiCaller) -> None:
     line, asked = await a_call(either, 0)
     asked.reply(**DONE)
     await line.served()
@@ -101,7 +103,7 @@ async def test_an_answer_that_was_read_is_no_task(either: AsgiCaller) -> None:
 
 
 @pytest.mark.parametrize("tool", ["list_timers", "await_activity", "execute_tool", "get_task"])
-async def test_events_on_a_reply_that_was_not_read_come_again_in_order(either: AsgiCaller, tool: str) -> None:
+async def test_events_of_an_unread_reply_are_repeated_in_order(either: AsgiCaller, tool: str) -> None:
     happens(either, 1, 2)
     arguments = {"server": "one", "tool": "slow"} if tool == "execute_tool" else {}
     line = either.start(tool, **arguments)  # an error of get_task, which is not told which
@@ -114,7 +116,7 @@ async def test_events_on_a_reply_that_was_not_read_come_again_in_order(either: A
     assert numbers(events_in(await either.call("list_timers"))) == []
 
 
-async def test_events_wait_for_the_next_reply_if_the_caller_leaves_before_this_one(either: AsgiCaller) -> None:
+async def test_events_wait_for_the_next_reply_if_the_caller_disconnects_before_this_one(either: AsgiCaller) -> None:
     happens(either, 1)
     line = either.start("list_timers")
     line.hang_up()
@@ -122,7 +124,7 @@ async def test_events_wait_for_the_next_reply_if_the_caller_leaves_before_this_o
     assert numbers(events_in(await either.call("list_timers"))) == [1]
 
 
-async def test_events_that_come_again_wake_waiting_callers(either: AsgiCaller) -> None:
+async def test_repeated_events_wake_waiting_callers(either: AsgiCaller) -> None:
     happens(either, 1)
     lost = await either.start("list_timers").served()
     waiting = either.start("await_activity")
@@ -133,7 +135,7 @@ async def test_events_that_come_again_wake_waiting_callers(either: AsgiCaller) -
     assert [event["data"]["params"]["n"] for group in activity["events"] for event in group["events"]] == [1]
 
 
-async def test_of_two_replies_at_once_only_one_carries_an_event_and_only_the_lost_one_is_repeated(
+async def test_of_two_concurrent_replies_only_one_carries_an_event_and_only_the_lost_one_is_repeated(
     either: AsgiCaller,
 ) -> None:
     happens(either, 1)
@@ -151,7 +153,9 @@ async def test_of_two_replies_at_once_only_one_carries_an_event_and_only_the_los
 
 
 @pytest.mark.parametrize("seconds", [0.5, 0.9, 1.0, 20])
-async def test_in_2026_a_closed_line_makes_a_task_at_once(modern: AsgiCaller, seconds: float) -> None:
+async def test_a_disconnect_of_a_2026_07_28_caller_makes_its_call_a_task_at_once(
+    modern: AsgiCaller, seconds: float
+) -> None:
     """Also before the answer has become a stream."""
     line, asked = await a_call(modern, seconds)
     line.hang_up()
@@ -165,7 +169,7 @@ async def test_in_2026_a_closed_line_makes_a_task_at_once(modern: AsgiCaller, se
 
 
 @pytest.mark.parametrize("seconds", [0, 0.3])
-async def test_in_2026_a_line_that_was_closed_very_early_is_noticed_after_half_a_second(
+async def test_a_very_early_disconnect_of_a_2026_07_28_caller_is_noticed_after_half_a_second(
     modern: AsgiCaller, seconds: float
 ) -> None:
     line, _ = await a_call(modern, seconds)
@@ -178,7 +182,9 @@ async def test_in_2026_a_line_that_was_closed_very_early_is_noticed_after_half_a
     assert await told(modern) == ["task_created"]
 
 
-async def test_in_2026_a_quick_answer_has_no_watcher_and_a_slower_one_leaves_none(modern: AsgiCaller) -> None:
+async def test_a_quick_answer_to_a_2026_07_28_caller_starts_no_disconnect_watcher_and_a_slow_one_leaves_none(
+    modern: AsgiCaller,
+) -> None:
     for seconds in (0.4, 0.7, 3):
         line, asked = await a_call(modern, seconds)
         assert line.reads == (seconds >= 0.5)
@@ -193,7 +199,7 @@ async def test_in_2026_a_quick_answer_has_no_watcher_and_a_slower_one_leaves_non
 
 @pytest.mark.parametrize("turns", range(10))
 @pytest.mark.parametrize("seconds", [0.7, 3])
-async def test_in_2026_a_line_closed_at_about_the_moment_of_the_result_loses_nothing(
+async def test_a_disconnect_of_a_2026_07_28_caller_that_races_with_the_result_loses_nothing(
     modern: AsgiCaller, seconds: float, turns: int
 ) -> None:
     line, asked = await a_call(modern, seconds)
@@ -212,7 +218,7 @@ async def test_in_2026_a_line_closed_at_about_the_moment_of_the_result_loses_not
 # The handshake era.
 
 
-async def test_a_cut_stream_to_which_nobody_comes_back_makes_a_task(caller: AsgiCaller) -> None:
+async def test_a_cut_stream_that_is_not_resumed_makes_its_call_a_task(caller: AsgiCaller) -> None:
     line, asked = await a_call(caller, 2)
     line.hang_up()
     await caller.clock.advance(RETURN_SECONDS - 0.1)
@@ -226,7 +232,7 @@ async def test_a_cut_stream_to_which_nobody_comes_back_makes_a_task(caller: Asgi
     assert caller.backend.cancelled == []
 
 
-async def test_who_comes_back_late_finds_the_task_named_on_the_stream_and_no_event_with_it(caller: AsgiCaller) -> None:
+async def test_a_late_resume_finds_the_task_on_the_stream_and_consumes_no_event(caller: AsgiCaller) -> None:
     line, _ = await a_call(caller, 2)
     line.hang_up()
     await caller.clock.advance(60)
@@ -238,7 +244,7 @@ async def test_who_comes_back_late_finds_the_task_named_on_the_stream_and_no_eve
     assert await told(caller) == ["task_created"]
 
 
-async def test_a_line_that_was_closed_before_there_was_a_stream_makes_a_task_too(caller: AsgiCaller) -> None:
+async def test_a_disconnect_before_the_stream_started_makes_the_call_a_task(caller: AsgiCaller) -> None:
     line, _ = await a_call(caller, 0.2)
     line.hang_up()
     await caller.clock.advance(1 + RETURN_SECONDS)
@@ -246,7 +252,7 @@ async def test_a_line_that_was_closed_before_there_was_a_stream_makes_a_task_too
     assert await told(caller) == ["task_created"]
 
 
-async def test_a_stream_to_which_its_caller_came_back_is_no_task(caller: AsgiCaller) -> None:
+async def test_a_resumed_stream_creates_no_task(caller: AsgiCaller) -> None:
     line, asked = await a_call(caller, 2)
     line.hang_up()
     await caller.clock.advance(RETURN_SECONDS - 1)
@@ -259,7 +265,7 @@ async def test_a_stream_to_which_its_caller_came_back_is_no_task(caller: AsgiCal
     assert (tasks(caller), await told(caller)) == ([], [])
 
 
-async def test_a_stream_that_is_cut_again_can_be_come_back_to_for_as_long_again(caller: AsgiCaller) -> None:
+async def test_a_stream_that_is_cut_again_can_be_resumed_for_the_full_time_again(caller: AsgiCaller) -> None:
     line, _ = await a_call(caller, 2)
     line.hang_up()
     await caller.clock.advance(RETURN_SECONDS - 1)
@@ -272,7 +278,7 @@ async def test_a_stream_that_is_cut_again_can_be_come_back_to_for_as_long_again(
     assert tasks(caller) == ["working"]
 
 
-async def test_an_answer_that_comes_before_the_caller_could_come_back_waits_on_the_stream(caller: AsgiCaller) -> None:
+async def test_an_answer_before_the_resume_waits_on_the_stream(caller: AsgiCaller) -> None:
     line, asked = await a_call(caller, 2)
     line.hang_up()
     await caller.clock.advance(1)
@@ -285,7 +291,7 @@ async def test_an_answer_that_comes_before_the_caller_could_come_back_waits_on_t
     assert await told(caller) == ["task_created", "task_completed"]
 
 
-async def test_a_closed_session_has_nothing_to_come_back_to(caller: AsgiCaller) -> None:
+async def test_a_closed_session_has_no_streams_to_resume(caller: AsgiCaller) -> None:
     line, asked = await a_call(caller, 2)
     line.hang_up()
     await settle()
@@ -324,7 +330,7 @@ async def answers_after(caller: AsgiCaller, flood: int, rounds: int) -> int:
 
 
 @pytest.mark.parametrize("flood", [900, 1100, 3000])
-async def test_an_answer_that_was_written_is_there_behind_a_flood_of_a_neighbors_progress(
+async def test_a_written_answer_stays_available_during_a_progress_flood_of_another_call(
     caller: AsgiCaller, flood: int
 ) -> None:
     found = await answers_after(caller, flood, rounds=20)
@@ -332,7 +338,7 @@ async def test_an_answer_that_was_written_is_there_behind_a_flood_of_a_neighbors
     assert found == 20
 
 
-async def test_who_was_cut_early_in_its_own_flood_comes_back_to_the_answer(caller: AsgiCaller) -> None:
+async def test_a_stream_cut_early_in_its_own_progress_flood_resumes_up_to_the_answer(caller: AsgiCaller) -> None:
     line = caller.start("execute_tool", server="one", tool="slow", token="t")
     asked = await caller.backend.next_asked()
     progresses(caller, asked, 10)

@@ -22,7 +22,7 @@ async def call_in_2026(place: EndpointClient, tool: str, /, **arguments: str) ->
     await place.start_modern("tools/call", params, emceepee_session="desk")
 
 
-async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_then_everything() -> None:
+async def test_a_handshake_session_connects_no_server_before_the_first_tool_call_and_then_all() -> None:
     async with an_endpoint_client(others=2) as place:
         connection = await place.join()
         await place.ask(
@@ -39,7 +39,7 @@ async def test_a_handshake_session_connects_nothing_before_a_tool_is_called_and_
 
 @pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
 @pytest.mark.parametrize("tool", ["list_tools", "list_resources", "list_prompts", "codemode_search"])
-async def test_the_first_list_over_http_names_each_server_that_is_still_connecting_and_the_next_one_has_it(
+async def test_the_first_list_over_http_names_connecting_servers_and_the_next_list_includes_them(
     era: str, tool: str
 ) -> None:
     arguments = {"query": "echo"} if tool == "codemode_search" else {}
@@ -74,7 +74,7 @@ async def test_a_handshake_session_of_a_remote_caller_connects_the_server_that_a
         assert place.installation.connected == ["other1", "other2"]
 
 
-async def test_a_session_of_2026_connects_the_server_that_a_call_names() -> None:
+async def test_a_session_of_2026_07_28_connects_the_server_that_a_call_names() -> None:
     async with an_endpoint_client(others=2) as place:
         await call_in_2026(place, "list_servers")
         assert place.installation.connected == []
@@ -95,7 +95,7 @@ async def test_a_session_with_a_handle_connects_the_server_that_a_call_names() -
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_a_session_of_2026_that_is_listened_to_stays_awake(is_open: bool) -> None:
+async def test_a_session_of_2026_07_28_with_a_listener_stays_awake(is_open: bool) -> None:
     async with an_endpoint_client() as place:
         await call_in_2026(place, "list_tools")
         (session,) = place.sessions()

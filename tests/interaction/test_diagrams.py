@@ -19,7 +19,7 @@ REQUIRED = {
 }
 
 
-async def test_the_diagrams_are_a_resource_of_emceepee_itself() -> None:
+async def test_emceepee_provides_the_diagrams_as_a_resource_of_its_own() -> None:
     async with a_scene() as scene:
         [content] = (await scene.value("read_resource", server="emceepee", uri="emceepee://diagrams"))["contents"]
         assert (content["uri"], content["mimeType"]) == ("emceepee://diagrams", "application/json")
@@ -30,7 +30,7 @@ async def test_the_diagrams_are_a_resource_of_emceepee_itself() -> None:
         assert drawn["entity_relationships"]["mermaid"].startswith("flowchart")
 
 
-async def test_emceepees_own_resources_can_be_listed() -> None:
+async def test_the_own_resources_of_emceepee_can_be_listed() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         listed = (await scene.value("list_resources", server="emceepee"))["resources"]
         assert [(entry["server"], entry["uri"]) for entry in listed] == [
@@ -40,7 +40,7 @@ async def test_emceepees_own_resources_can_be_listed() -> None:
         ]
 
 
-async def test_they_stand_behind_those_of_the_servers_when_all_are_listed() -> None:
+async def test_the_resources_of_emceepee_follow_those_of_the_servers_in_the_list() -> None:
     one = ScriptedBackend()
     one.answers["resources/list"] = lambda _: {"resources": [{"uri": "a:b", "name": "b"}]}
     async with a_scene(one=one) as scene:
@@ -52,7 +52,7 @@ async def test_they_stand_behind_those_of_the_servers_when_all_are_listed() -> N
         assert [entry["uri"] for entry in (await scene.value("list_resources", server="one"))["resources"]] == ["a:b"]
 
 
-async def test_they_can_be_subscribed_to_and_only_the_events_ever_change() -> None:
+async def test_the_resources_of_emceepee_can_be_subscribed_to_and_only_events_change() -> None:
     followed: list[bool] = []
     caller = RequestContext(follow_events=followed.append)
     async with a_scene() as scene:
@@ -77,7 +77,7 @@ async def test_reading_the_events_resource_delivers_no_event() -> None:
 
 
 @pytest.mark.parametrize("uri", ["emceepee://nothing", "file:///etc/passwd", "emceepee://diagrams/"])
-async def test_any_other_resource_of_emceepee_is_an_error_that_names_those_there_are(uri: str) -> None:
+async def test_reading_an_unknown_resource_of_emceepee_is_an_error_that_lists_the_valid_ones(uri: str) -> None:
     async with a_scene() as scene:
         error = await scene.error("read_resource", server="emceepee", uri=uri)
         assert (error["code"], "emceepee://diagrams" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)

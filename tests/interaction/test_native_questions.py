@@ -49,7 +49,7 @@ def open_questions(client: StdioClient) -> list[str]:
 # Questions.
 
 
-async def test_a_form_is_put_to_the_caller_and_its_call_waits_for_the_answer(client: StdioClient) -> None:
+async def test_a_form_reaches_the_caller_natively_and_its_call_waits_for_the_answer(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     call, waiting, request = await a_question(client, _meta={"k": 1}, hint="odd")
     [question_id] = open_questions(client)
@@ -68,7 +68,7 @@ async def test_a_form_is_put_to_the_caller_and_its_call_waits_for_the_answer(cli
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_no_is_passed_on_as_it_is(client: StdioClient, action: str) -> None:
+async def test_a_native_decline_reaches_the_backend_unchanged(client: StdioClient, action: str) -> None:
     await client.open(elicitation={})
     call, waiting, request = await a_question(client)
     await client.scene.clock.advance(READING_SECONDS)
@@ -78,7 +78,7 @@ async def test_a_no_is_passed_on_as_it_is(client: StdioClient, action: str) -> N
     assert (await client.next())["id"] == "call"
 
 
-async def test_defaults_are_filled_in_before_the_answer_leaves(client: StdioClient) -> None:
+async def test_native_answers_are_completed_with_defaults(client: StdioClient) -> None:
     form = {"type": "object", "properties": {"n": {"type": "integer", "default": 42}}}
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client, requestedSchema=form)
@@ -86,7 +86,7 @@ async def test_defaults_are_filled_in_before_the_answer_leaves(client: StdioClie
     assert await waiting == {"action": "accept", "content": {"n": 42}}
 
 
-async def test_a_link_has_our_own_id_and_its_end_is_reported_by_that(client: StdioClient) -> None:
+async def test_a_url_question_has_an_id_of_emceepee_and_its_end_is_reported_by_that_id(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client, **LINK)
     assert request["params"] == {
@@ -111,7 +111,7 @@ async def test_a_link_has_our_own_id_and_its_end_is_reported_by_that(client: Std
     ]
 
 
-async def test_a_link_that_a_call_needs_is_put_to_its_caller(client: StdioClient) -> None:
+async def test_a_url_that_a_call_needs_reaches_the_caller_natively(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     call = await a_call(client)
     needed = {"mode": "url", "message": "Agree.", "url": "https://example.org/x", "elicitationId": "e1"}
@@ -128,7 +128,7 @@ async def test_a_link_that_a_call_needs_is_put_to_its_caller(client: StdioClient
     assert (await client.next())["params"] == {"elicitationId": request["id"]}
 
 
-async def test_the_end_of_a_link_that_was_declined_is_not_told(client: StdioClient) -> None:
+async def test_the_completion_of_a_declined_url_question_is_not_reported(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client, **LINK)
     await client.scene.clock.advance(READING_SECONDS)
@@ -141,7 +141,7 @@ async def test_the_end_of_a_link_that_was_declined_is_not_told(client: StdioClie
     assert client.heard == []
 
 
-async def test_a_caller_of_2025_06_18_is_asked_without_a_mode_and_takes_no_links(client: StdioClient) -> None:
+async def test_a_caller_of_2025_06_18_is_asked_without_a_mode_field_and_receives_no_urls(client: StdioClient) -> None:
     await client.open("2025-06-18", elicitation=BOTH)
     _, _, request = await a_question(client)
     assert request["params"] == {"message": "[demo] Your name?", "requestedSchema": NAME_FORM}
@@ -165,7 +165,7 @@ async def test_a_caller_of_2025_06_18_is_asked_without_a_mode_and_takes_no_links
         ("2025-03-26", {"elicitation": BOTH}, {}),
     ],
 )
-async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
+async def test_a_question_type_that_the_caller_does_not_support_makes_the_call_a_task(
     client: StdioClient, version: str, capabilities: JsonObject, asked: JsonObject
 ) -> None:
     await client.open(version, **capabilities)
@@ -175,14 +175,14 @@ async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
     assert (client.heard, len(open_questions(client))) == ([], 1)
 
 
-async def test_an_operator_can_have_nobody_asked(client: StdioClient) -> None:
+async def test_an_operator_can_disable_native_questions(client: StdioClient) -> None:
     client.scene.session.notice_options = NoticeOptions(asks_natively=False)
     await client.open(elicitation=BOTH)
     _, _, reply = await a_question(client)
     assert "proxy_task" in reply["result"]["structuredContent"]
 
 
-async def test_a_completion_is_asked_for_by_tools_only(client: StdioClient) -> None:
+async def test_sampling_requests_reach_callers_only_through_tools(client: StdioClient) -> None:
     await client.open(elicitation=BOTH, sampling={})
     call = await a_call(client)
     sample(client.backend, origin=call.origin)
@@ -192,7 +192,7 @@ async def test_a_completion_is_asked_for_by_tools_only(client: StdioClient) -> N
 # Whose question it is.
 
 
-async def test_if_nobody_knows_which_call_asked_the_caller_is_asked_once_and_its_calls_wait(
+async def test_a_question_without_a_known_call_is_asked_once_and_all_calls_of_the_caller_wait(
     client: StdioClient,
 ) -> None:
     await client.open(elicitation=BOTH)
@@ -208,7 +208,7 @@ async def test_if_nobody_knows_which_call_asked_the_caller_is_asked_once_and_its
     assert {(await client.next())["id"], (await client.next())["id"]} == {1, 2}
 
 
-async def test_a_question_of_no_call_goes_to_any_connected_caller(client: StdioClient) -> None:
+async def test_a_question_outside_of_any_call_goes_to_any_connected_caller(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     waiting = elicit(client.backend)
     request = await client.next()
@@ -216,7 +216,7 @@ async def test_a_question_of_no_call_goes_to_any_connected_caller(client: StdioC
     assert (await waiting)["content"] == JO
 
 
-async def test_a_question_whose_answer_cannot_be_read_waits_for_a_tool_instead(client: StdioClient) -> None:
+async def test_a_question_with_an_unreadable_answer_waits_for_a_tool(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, _, request = await a_question(client)
     answer = '{"jsonrpc":"2.0","id":"%s","result":{"action":"accept","content":{"n":%s}}}'
@@ -234,7 +234,7 @@ def cancelled(request: JsonObject) -> JsonObject:
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": told}
 
 
-async def test_an_answer_by_a_tool_withdraws_the_request_and_a_late_response_means_nothing(
+async def test_an_answer_by_a_tool_withdraws_the_native_question_and_a_late_response_is_ignored(
     client: StdioClient,
 ) -> None:
     await client.open(elicitation=BOTH)
@@ -247,7 +247,7 @@ async def test_an_answer_by_a_tool_withdraws_the_request_and_a_late_response_mea
     assert client.heard == []
 
 
-async def test_an_answer_in_the_console_withdraws_the_request(client: StdioClient) -> None:
+async def test_an_answer_in_the_console_withdraws_the_native_question(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client)
     client.scene.session.questions.answer_elicitation(request["id"], "accept", JO, by_another=True)
@@ -255,7 +255,7 @@ async def test_an_answer_in_the_console_withdraws_the_request(client: StdioClien
     assert await waiting == {"action": "accept", "content": JO}
 
 
-async def test_a_tool_that_comes_after_the_response_learns_that_nothing_waits(client: StdioClient) -> None:
+async def test_a_tool_answer_after_the_native_response_learns_that_the_question_is_closed(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, waiting, request = await a_question(client)
     await client.answer(request["id"], action="accept", content=JO)
@@ -265,7 +265,7 @@ async def test_a_tool_that_comes_after_the_response_learns_that_nothing_waits(cl
     assert (await waiting)["action"] == "accept"
 
 
-async def test_a_question_that_expires_is_withdrawn(client: StdioClient) -> None:
+async def test_an_expired_question_is_withdrawn_from_the_caller(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     waiting = elicit(client.backend)
     request = await client.next()
@@ -274,7 +274,7 @@ async def test_a_question_that_expires_is_withdrawn(client: StdioClient) -> None
     assert cancelled(request) in client.heard
 
 
-async def test_a_call_that_is_cancelled_takes_its_question_along(client: StdioClient) -> None:
+async def test_canceling_a_call_withdraws_its_native_question(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, _, request = await a_question(client)
     await client.tell("notifications/cancelled", requestId="call")
@@ -282,7 +282,7 @@ async def test_a_call_that_is_cancelled_takes_its_question_along(client: StdioCl
     assert open_questions(client) == []
 
 
-async def test_a_server_that_is_lost_takes_its_question_along(client: StdioClient) -> None:
+async def test_a_disconnected_server_withdraws_its_native_question(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, _, request = await a_question(client)
     client.backend.link.break_off("gone")
@@ -304,7 +304,7 @@ async def test_a_server_that_is_lost_takes_its_question_along(client: StdioClien
         {"result": "Jo"},
     ],
 )
-async def test_after_a_response_that_is_no_answer_the_call_is_a_task_and_the_question_waits(
+async def test_after_an_invalid_native_response_the_call_is_a_task_and_its_question_waits(
     client: StdioClient, message: JsonObject
 ) -> None:
     await client.open(elicitation=BOTH)
@@ -348,7 +348,7 @@ async def test_a_dismissal_faster_than_a_person_reads_leaves_the_question_to_the
     assert (await client.next())["result"]["content"][0] == DONE["content"][0]
 
 
-async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason_once(client: StdioClient) -> None:
+async def test_a_client_without_a_person_is_not_asked_again_and_receives_the_reason_once(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     _, _, request = await a_question(client)
     await dismiss(client, request, after=0.006)
@@ -362,7 +362,7 @@ async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason
 
 
 @pytest.mark.parametrize("tool", ["list_timers", "await_activity"])
-async def test_if_no_call_waits_the_next_reply_says_once_that_a_question_was_dismissed_unread(
+async def test_without_a_waiting_call_the_next_reply_reports_once_that_a_question_was_dismissed_unread(
     client: StdioClient, tool: str
 ) -> None:
     await client.open(elicitation=BOTH)
@@ -382,7 +382,7 @@ async def test_if_no_call_waits_the_next_reply_says_once_that_a_question_was_dis
     assert notes[1] == ""
 
 
-async def test_a_person_who_declines_two_questions_at_a_persons_pace_is_heard_twice(client: StdioClient) -> None:
+async def test_a_person_who_declines_two_questions_at_human_speed_is_respected_twice(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     for _ in range(2):
         call, waiting, request = await a_question(client)
@@ -404,7 +404,7 @@ async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once
     assert await waiting == {"action": "decline"}
 
 
-async def test_a_client_that_accepts_a_form_without_fields_by_itself_is_not_taken_for_a_person(
+async def test_a_client_that_automatically_accepts_a_form_without_fields_does_not_count_as_a_person(
     client: StdioClient,
 ) -> None:
     """As Codex does with full access. The form that follows has fields, and it declines that one at once."""
@@ -433,7 +433,7 @@ async def test_a_second_question_that_an_absent_client_dismisses_late_stays_open
     assert not any(task.done() for task in waiting)
 
 
-async def test_an_accepted_question_shows_that_a_person_is_there_after_all(client: StdioClient) -> None:
+async def test_an_accepted_question_proves_that_a_person_is_present(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     calls = [await a_call(client, key) for key in (1, 2)]
     waiting = [elicit(client.backend, origin=call.origin) for call in calls]
@@ -447,7 +447,7 @@ async def test_an_accepted_question_shows_that_a_person_is_there_after_all(clien
     assert (await client.next())["method"] == "elicitation/create"
 
 
-async def test_an_operator_can_have_every_dismissal_count(client: StdioClient) -> None:
+async def test_an_operator_can_make_every_dismissal_count(client: StdioClient) -> None:
     """For clients whose program decides, and not a person."""
     client.scene.session.notice_options = NoticeOptions(trusts_dismissals=True)
     await client.open(elicitation=BOTH)
@@ -459,7 +459,7 @@ async def test_an_operator_can_have_every_dismissal_count(client: StdioClient) -
         assert (await client.next())["id"] == "call"
 
 
-async def test_a_user_may_take_longer_than_the_call_is_waited_for(client: StdioClient) -> None:
+async def test_a_user_may_take_longer_than_the_promotion_time_of_the_call(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     call, waiting, request = await a_question(client)
     await client.scene.clock.advance(51)
@@ -474,7 +474,7 @@ async def test_a_user_may_take_longer_than_the_call_is_waited_for(client: StdioC
     assert (await client.next())["result"]["content"][0] == DONE["content"][0]
 
 
-async def test_a_response_to_nothing_is_passed_over(client: StdioClient) -> None:
+async def test_a_response_to_an_unknown_native_question_is_ignored(client: StdioClient) -> None:
     await client.open(elicitation=BOTH)
     for key in ("stranger", 5, None):
         await client.answer(key, action="accept")
@@ -505,7 +505,7 @@ def requests_in(line: AsgiRequest) -> list[JsonObject]:
     return [event.message for event in line.events if event.message is not None and "method" in event.message]
 
 
-async def test_over_http_the_question_is_on_the_stream_of_its_call(caller: AsgiCaller) -> None:
+async def test_over_http_a_native_question_is_on_the_stream_of_its_call(caller: AsgiCaller) -> None:
     listening = caller.listen()
     await settle()
     line, call, waiting = await an_asked_caller(caller, caller.backend)
@@ -520,7 +520,7 @@ async def test_over_http_the_question_is_on_the_stream_of_its_call(caller: AsgiC
     await listening.served()
 
 
-async def test_over_http_a_question_of_no_call_is_on_the_stream_of_no_request(caller: AsgiCaller) -> None:
+async def test_over_http_a_question_outside_of_any_call_is_on_the_general_push_stream(caller: AsgiCaller) -> None:
     listening = caller.listen()
     await settle()
     waiting = elicit(caller.backend)
@@ -532,7 +532,7 @@ async def test_over_http_a_question_of_no_call_is_on_the_stream_of_no_request(ca
     await listening.served()
 
 
-async def test_over_http_a_caller_that_reads_no_stream_is_not_asked(caller: AsgiCaller) -> None:
+async def test_over_http_a_caller_without_a_stream_is_not_asked(caller: AsgiCaller) -> None:
     unasked = elicit(caller.backend)
     plain = caller.post(
         "tools/call",
@@ -546,7 +546,7 @@ async def test_over_http_a_caller_that_reads_no_stream_is_not_asked(caller: Asgi
     assert not unasked.done()
 
 
-async def test_over_http_a_cut_stream_brings_the_question_again(caller: AsgiCaller) -> None:
+async def test_over_http_resuming_a_cut_stream_repeats_the_question(caller: AsgiCaller) -> None:
     line, call, waiting = await an_asked_caller(caller, caller.backend)
     first = line.events[0].event_id
     line.hang_up()
@@ -561,7 +561,7 @@ async def test_over_http_a_cut_stream_brings_the_question_again(caller: AsgiCall
     await line.served()
 
 
-async def test_over_http_a_caller_that_does_not_come_back_finds_task_and_question(caller: AsgiCaller) -> None:
+async def test_over_http_a_caller_that_does_not_resume_finds_the_task_and_its_question(caller: AsgiCaller) -> None:
     line, call, waiting = await an_asked_caller(caller, caller.backend)
     [request] = requests_in(line)
     line.hang_up()
@@ -577,7 +577,7 @@ async def test_over_http_a_caller_that_does_not_come_back_finds_task_and_questio
     assert (await caller.call("get_task_result", task_id=task.task_id))["content"][0] == DONE["content"][0]
 
 
-async def test_over_http_an_answer_of_another_session_means_nothing() -> None:
+async def test_over_http_an_answer_in_another_session_is_ignored() -> None:
     async with an_asgi_endpoint() as (installation, endpoint):
         callers = [
             AsgiCaller(installation, endpoint, is_modern=False, capabilities={"elicitation": BOTH}) for _ in range(2)
@@ -616,7 +616,7 @@ async def test_over_http_a_dismissal_faster_than_a_person_reads_leaves_the_quest
     assert (waiting.done(), len(caller.session.questions.open())) == (False, 2)
 
 
-async def test_a_connection_that_ends_leaves_its_question_to_the_tools(caller: AsgiCaller) -> None:
+async def test_a_closed_connection_leaves_its_native_question_to_the_tools(caller: AsgiCaller) -> None:
     session = caller.session
     line, _, waiting = await an_asked_caller(caller, caller.backend)
     assert session.questions.native is not None

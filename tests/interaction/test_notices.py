@@ -52,7 +52,7 @@ def answering(structured: Any) -> ScriptedBackend:
 # Where they stand.
 
 
-async def test_own_tools_and_errors_carry_them_beside_their_own_keys() -> None:
+async def test_results_and_errors_of_emceepee_tools_carry_notices_beside_their_own_keys() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         for tool, own in (("list_timers", "timers"), ("get_timer", "error")):  # the second lacks an argument
@@ -63,7 +63,7 @@ async def test_own_tools_and_errors_carry_them_beside_their_own_keys() -> None:
         assert set((await scene.call("list_timers"))["structuredContent"]) == {"timers"}
 
 
-async def test_a_backends_structured_object_gets_one_key_more_and_only_when_there_is_something_to_say() -> None:
+async def test_a_structured_backend_result_gets_one_key_more_only_if_there_are_notices() -> None:
     async with a_scene(one=answering({"n": 1})) as scene:
         await hush(scene)
         notify(scene, 1)
@@ -78,7 +78,7 @@ async def test_a_backends_structured_object_gets_one_key_more_and_only_when_ther
 
 
 @pytest.mark.parametrize("structured", [None, [1], {"emceepee": "its own"}])
-async def test_other_structured_content_of_a_backend_is_left_as_it_is(structured: Any) -> None:
+async def test_structured_backend_content_other_than_an_object_is_left_unchanged(structured: Any) -> None:
     async with a_scene(one=answering(structured)) as scene:
         await hush(scene)
         notify(scene, 1)
@@ -87,7 +87,7 @@ async def test_other_structured_content_of_a_backend_is_left_as_it_is(structured
         assert len(events_in(result)) == 1
 
 
-async def test_what_is_kept_as_a_tasks_result_never_has_them() -> None:
+async def test_the_stored_result_of_a_task_contains_no_notices() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         asked.reply(**DONE, structuredContent={"n": 1})
@@ -99,7 +99,7 @@ async def test_what_is_kept_as_a_tasks_result_never_has_them() -> None:
         assert scene.session.tasks.get(name).result == DONE | {"structuredContent": {"n": 1}}
 
 
-async def test_with_blocks_only_structured_content_is_left_alone() -> None:
+async def test_with_notices_in_blocks_only_structured_content_is_left_unchanged() -> None:
     async with a_scene(one=answering({"n": 1})) as scene:
         scene.session.notice_options = NoticeOptions(structured=False)
         await hush(scene)
@@ -112,7 +112,9 @@ async def test_with_blocks_only_structured_content_is_left_alone() -> None:
 
 @pytest.mark.parametrize("name", ["qwen-cli-mcp-client-emceepee", "@cline/core", "Cline"])
 @pytest.mark.parametrize("is_modern", [False, True])
-async def test_a_client_that_shows_a_model_both_copies_has_notices_in_blocks_only(name: str, is_modern: bool) -> None:
+async def test_a_client_that_shows_both_copies_to_the_model_gets_notices_in_blocks_only(
+    name: str, is_modern: bool
+) -> None:
     async with a_stdio_client() as client:
         await introduce(client, name, is_modern=is_modern)
         await client.call("list_timers")
@@ -126,7 +128,7 @@ async def test_a_client_that_shows_a_model_both_copies_has_notices_in_blocks_onl
 
 @pytest.mark.parametrize("name", ["claude-code", "codex-mcp-client", "decline", ""])
 @pytest.mark.parametrize("is_modern", [False, True])
-async def test_any_other_client_has_notices_in_structured_content_too(name: str, is_modern: bool) -> None:
+async def test_other_clients_get_notices_in_structured_content_as_well(name: str, is_modern: bool) -> None:
     async with a_stdio_client() as client:
         await introduce(client, name, is_modern=is_modern)
         await client.call("list_timers")
@@ -146,7 +148,7 @@ async def introduce(client: StdioClient, name: str, *, is_modern: bool) -> None:
     client.scene.backends["demo"].link.listener.handle_notification("notifications/odd", {}, None)
 
 
-async def test_no_notice_is_a_block_of_nothing_but_json() -> None:
+async def test_a_notice_block_is_never_json_alone() -> None:
     """Some clients print the JSON of a reply and drop the rest: the answer would be lost behind a notice."""
     async with a_scene(one=answering(None)) as scene:
         await hush(scene)
@@ -167,7 +169,7 @@ async def test_no_notice_is_a_block_of_nothing_but_json() -> None:
 # How much they say.
 
 
-async def test_equal_notifications_are_one_entry_that_says_how_often_and_from_where_to_where() -> None:
+async def test_equal_notifications_are_merged_into_one_entry_with_a_count_and_a_time_range() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         notify(scene, 7, 8, 7, 7)
@@ -198,7 +200,7 @@ async def test_a_thousand_notifications_make_a_small_reply_and_none_is_lost() ->
         assert [(event["count"], "more" in notices(equal)) for event in events_in(equal)] == [(1000, False)]
 
 
-async def test_await_activity_returns_at_most_64_kb_and_its_last_event_id_misses_nothing() -> None:
+async def test_await_activity_returns_at_most_64_kb_and_its_last_event_id_skips_nothing() -> None:
     async with a_scene(limits=Limits(events_per_session=2000), one=ScriptedBackend()) as scene:
         await hush(scene)
         notify(scene, *range(1000))
@@ -213,7 +215,7 @@ async def test_await_activity_returns_at_most_64_kb_and_its_last_event_id_misses
         assert seen == list(range(1000))
 
 
-async def test_a_burst_that_ends_a_wait_is_named_once() -> None:
+async def test_a_burst_of_events_that_ends_a_wait_is_named_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         wait = scene.start("await_activity")
@@ -223,7 +225,7 @@ async def test_a_burst_that_ends_a_wait_is_named_once() -> None:
         assert triggers == [{"type": "event", "server": "one", "eventType": "notification"}]
 
 
-async def test_a_large_event_is_cut_with_a_mark_and_whole_for_who_asks() -> None:
+async def test_a_large_event_is_truncated_with_a_mark_and_complete_on_request() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         long = "long " * 10_000
@@ -241,7 +243,7 @@ async def test_a_large_event_is_cut_with_a_mark_and_whole_for_who_asks() -> None
 # Questions.
 
 
-async def test_a_new_question_is_shown_with_its_form_once_and_then_by_its_message() -> None:
+async def test_a_new_question_is_shown_once_with_its_form_and_then_by_its_message() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         elicit(scene.backends["one"])
@@ -261,7 +263,7 @@ async def test_a_new_question_is_shown_with_its_form_once_and_then_by_its_messag
         }
 
 
-async def test_await_activity_tells_a_new_question_once_too() -> None:
+async def test_await_activity_shows_the_form_of_a_new_question_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         wait = scene.start("await_activity")
@@ -273,7 +275,7 @@ async def test_await_activity_tells_a_new_question_once_too() -> None:
 
 
 @pytest.mark.parametrize("ask", [elicit, sample])
-async def test_a_promotion_by_a_question_shows_it_in_full_once_in_words_and_once_in_data(ask: Any) -> None:
+async def test_a_promotion_by_a_question_shows_the_question_in_full_once_as_text_and_once_as_data(ask: Any) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         call, asked = await a_call(scene)
@@ -299,7 +301,7 @@ async def test_a_promotion_by_a_question_shows_it_in_full_once_in_words_and_once
         assert json.dumps(result["structuredContent"]).count(whole) == 1
 
 
-async def test_a_link_to_open_is_in_the_promotion() -> None:
+async def test_a_promotion_includes_the_url_to_open() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         url = "https://example.test/consent"
@@ -308,7 +310,7 @@ async def test_a_link_to_open_is_in_the_promotion() -> None:
         assert (url in text, 'action="accept")' in text) == (True, True)
 
 
-async def test_questions_beyond_five_are_a_count_and_the_tool_that_lists_them() -> None:
+async def test_questions_beyond_five_are_a_count_with_the_tool_that_lists_them() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         for number in range(8):
             elicit(scene.backends["one"], f"Question {number}?")
@@ -318,7 +320,7 @@ async def test_questions_beyond_five_are_a_count_and_the_tool_that_lists_them() 
         assert pending["more"] == {"elicitations": "3 more: get_elicitations lists them"}
 
 
-async def test_forms_that_are_too_large_to_be_shown_are_named() -> None:
+async def test_forms_that_are_too_large_to_show_are_named() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         form = NAME_FORM | {"description": "x" * 5000}
         elicit(scene.backends["one"], requestedSchema=form)
@@ -328,7 +330,7 @@ async def test_forms_that_are_too_large_to_be_shown_are_named() -> None:
         assert "requestedSchema" not in entry
 
 
-async def test_a_question_that_is_listed_is_not_told_again_behind_the_list() -> None:
+async def test_a_reply_that_lists_a_question_does_not_repeat_it_as_a_notice() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         elicit(scene.backends["one"])
         await settle()
@@ -338,7 +340,7 @@ async def test_a_question_that_is_listed_is_not_told_again_behind_the_list() -> 
         assert waiting == {"requestId": waiting["requestId"], "server": "one", "message": "Your name?"}
 
 
-async def test_a_reply_that_shows_a_server_does_not_report_its_connection_in_words() -> None:
+async def test_a_reply_that_shows_a_server_does_not_report_its_connection_in_a_notice() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         for tool, is_told in (("reconnect_server", False), ("get_server_status", True)):
             await hush(scene)
@@ -351,7 +353,7 @@ async def test_a_reply_that_shows_a_server_does_not_report_its_connection_in_wor
 # Tasks.
 
 
-async def test_the_reply_that_returns_a_tasks_result_does_not_tell_of_its_end_as_well() -> None:
+async def test_the_reply_that_returns_the_result_of_a_task_does_not_report_the_end_of_that_task() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         other, other_asked = await a_task(scene)

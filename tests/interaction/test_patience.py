@@ -43,7 +43,7 @@ async def test_a_call_waits_less_for_a_caller_without_progress(
 
 @pytest.mark.parametrize("caller", [RequestContext(), HEARS_OF_PROGRESS])
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-async def test_a_patience_that_was_given_counts_with_and_without_progress(
+async def test_an_explicit_timeout_applies_with_and_without_progress(
     tool: str, arguments: JsonObject, caller: RequestContext
 ) -> None:
     specs = [replace(scripted_spec("one"), timeout=300.0)]
@@ -60,7 +60,7 @@ async def test_a_patience_that_was_given_counts_with_and_without_progress(
         (Limits(call_seconds=7, quiet_call_seconds=9), 7, 7),
     ],
 )
-async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
+async def test_both_default_timeouts_are_configurable_and_the_one_without_progress_is_never_longer(
     limits: Limits, quiet: float, hearing: float
 ) -> None:
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
@@ -68,7 +68,7 @@ async def test_both_patiences_can_be_set_and_the_quiet_one_is_never_the_longer(
             assert task_id(await waited(scene, "execute_tool", caller, seconds, server="one", tool="slow"))
 
 
-async def test_a_quiet_caller_of_get_task_result_learns_in_time_that_the_task_continues() -> None:
+async def test_get_task_result_without_progress_returns_early_and_reports_that_the_task_continues() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         reply = await waited(scene, "get_task_result", RequestContext(), 50, task_id=name)
@@ -79,14 +79,14 @@ async def test_a_quiet_caller_of_get_task_result_learns_in_time_that_the_task_co
         assert not (await scene.call("get_task_result", task_id=name)).get("isError")
 
 
-async def test_a_caller_of_get_task_result_that_hears_of_progress_waits_as_long_as_the_task_may_work() -> None:
+async def test_get_task_result_with_progress_waits_as_long_as_the_task_may_run() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene)
         reply = await waited(scene, "get_task_result", HEARS_OF_PROGRESS, 600, task_id=name)
         assert without_help(reply["structuredContent"]["error"])["details"] == {"taskId": name, "status": "expired"}
 
 
-async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too() -> None:
+async def test_an_explicit_wait_for_a_task_applies_without_progress() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene)
         reply = await waited(scene, "get_task_result", RequestContext(), 90, task_id=name, timeout_ms=90_000)
@@ -94,7 +94,7 @@ async def test_a_wait_for_a_task_that_was_asked_for_counts_without_progress_too(
 
 
 @pytest.mark.parametrize(("tool", "arguments"), CALLS)
-async def test_no_call_becomes_a_task_while_the_process_stops(tool: str, arguments: JsonObject) -> None:
+async def test_no_call_becomes_a_task_during_shutdown(tool: str, arguments: JsonObject) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start(tool, server="one", timeout_ms=1_000, **arguments)
         await scene.clock.advance(0.5)
@@ -107,7 +107,7 @@ async def test_no_call_becomes_a_task_while_the_process_stops(tool: str, argumen
         assert scene.session.tasks.all() == []
 
 
-async def test_a_caller_that_waits_for_activity_is_answered_when_the_process_stops() -> None:
+async def test_await_activity_is_answered_at_shutdown() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()
         waiting = scene.start("await_activity", timeout_ms=60_000)

@@ -55,7 +55,7 @@ async def refusal(asking: "asyncio.Task[JsonObject]") -> JsonObject:
 # Who is promoted.
 
 
-async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_it() -> None:
+async def test_a_question_promotes_its_call_and_the_reply_carries_the_question() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         other, _ = await a_call(scene)
@@ -80,7 +80,7 @@ async def test_a_question_promotes_the_call_that_asked_it_and_the_reply_carries_
         assert (await scene.call("get_task_result", task_id=task_id(result)))["content"][0] == DONE["content"][0]
 
 
-async def test_a_large_form_stands_in_the_reply_as_readable_lines() -> None:
+async def test_a_large_form_is_shown_in_the_reply_as_readable_lines() -> None:
     """And not as a JSON text within a JSON text, most of which is backslashes."""
     fields = {f"field{number}": {"type": "string", "description": 'Say "yes" ' * 5} for number in range(40)}
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -97,7 +97,7 @@ async def test_a_large_form_stands_in_the_reply_as_readable_lines() -> None:
         asking.cancel()
 
 
-async def test_a_large_sampling_request_is_cut_as_it_stands() -> None:
+async def test_a_large_sampling_request_is_truncated_without_reformatting() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         asking = sample(scene.backends["one"], 'Say "hi". ' * 1000, origin=asked.origin)
@@ -108,7 +108,7 @@ async def test_a_large_sampling_request_is_cut_as_it_stands() -> None:
         asking.cancel()
 
 
-async def test_a_question_from_nobody_knows_which_call_promotes_every_call_of_that_backend_and_no_other() -> None:
+async def test_a_question_without_a_known_call_promotes_every_call_of_its_backend_and_no_other() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         first, _ = await a_call(scene)
         second, _ = await a_call(scene)
@@ -123,7 +123,7 @@ async def test_a_question_from_nobody_knows_which_call_promotes_every_call_of_th
         assert "taskId" not in request
 
 
-async def test_a_caller_that_wants_to_wait_goes_on_waiting_and_gets_the_result_itself() -> None:
+async def test_a_caller_that_chooses_to_wait_receives_the_result_itself() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene, on_question="wait")
         asking = elicit(scene.backends["one"], origin=asked.origin)
@@ -136,7 +136,7 @@ async def test_a_caller_that_wants_to_wait_goes_on_waiting_and_gets_the_result_i
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_a_question_is_asked_also_when_no_call_is_waiting() -> None:
+async def test_a_question_is_recorded_even_if_no_call_is_waiting() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -147,7 +147,7 @@ async def test_a_question_is_asked_also_when_no_call_is_waiting() -> None:
 # Looking at them.
 
 
-async def test_an_elicitation_is_listed_with_everything_that_is_needed_to_answer_it() -> None:
+async def test_an_elicitation_is_listed_with_everything_needed_to_answer_it() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         elicit(scene.backends["one"], "Who?", _meta={"k": 1}, hint={"odd": None})
         elicit(scene.backends["two"], "Go there", mode="url", url="https://example.org/x", elicitationId="e1")
@@ -175,7 +175,7 @@ async def test_an_elicitation_is_listed_with_everything_that_is_needed_to_answer
         assert (await scene.error("get_elicitations", server="tow"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_backend_cannot_pass_its_question_off_as_another_one() -> None:
+async def test_a_backend_cannot_pose_as_another_one_in_its_question() -> None:
     forged = dict.fromkeys(("requestId", "server", "timestamp", "expiresAt", "callId", "taskId"), "forged")
     async with a_scene(one=ScriptedBackend()) as scene:
         elicit(scene.backends["one"], **forged)
@@ -185,7 +185,7 @@ async def test_a_backend_cannot_pass_its_question_off_as_another_one() -> None:
         assert "forged" not in item.values()
 
 
-async def test_one_task_shows_the_elicitations_of_its_server() -> None:
+async def test_a_task_shows_the_elicitations_of_its_server() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         elicit(scene.backends["one"], origin=asked.origin)
@@ -200,7 +200,7 @@ async def test_one_task_shows_the_elicitations_of_its_server() -> None:
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_no_is_passed_on_as_it_is(action: str) -> None:
+async def test_a_decline_reaches_the_backend_unchanged(action: str) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -211,7 +211,7 @@ async def test_a_no_is_passed_on_as_it_is(action: str) -> None:
         assert await event_types(scene) == []
 
 
-async def test_defaults_are_filled_in_before_the_answer_leaves() -> None:
+async def test_an_answer_is_completed_with_defaults_before_it_is_sent() -> None:
     form = {"type": "object", "properties": {"n": {"type": "integer", "default": 42}, "s": {"type": "string"}}}
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"], requestedSchema=form)
@@ -220,7 +220,7 @@ async def test_defaults_are_filled_in_before_the_answer_leaves() -> None:
         assert await asking == {"action": "accept", "content": {"n": 42}}
 
 
-async def test_content_that_does_not_fit_is_named_by_field_and_the_question_stays_open() -> None:
+async def test_invalid_content_is_reported_by_field_and_the_question_stays_open() -> None:
     form = {"properties": {"age": {"type": "integer", "minimum": 18}, "mail": {"type": "string", "format": "email"}}}
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"], requestedSchema=form)
@@ -249,7 +249,7 @@ async def test_content_that_does_not_fit_is_named_by_field_and_the_question_stay
         assert (await asking)["content"] == good
 
 
-async def test_content_goes_with_accept_only() -> None:
+async def test_content_is_allowed_only_with_accept() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -257,7 +257,7 @@ async def test_content_goes_with_accept_only() -> None:
         assert (error["code"], await open_ids(scene)) == ("ERR_INVALID_ARGUMENTS", [request_id])
 
 
-async def test_a_link_is_accepted_without_content() -> None:
+async def test_a_url_question_is_accepted_without_content() -> None:
     link: JsonObject = {"mode": "url", "url": "https://example.org", "elicitationId": "e1", "requestedSchema": None}
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"], **link)
@@ -285,7 +285,7 @@ TEXT = {"type": "text", "text": "Hi"}
         ({"type": "novel", "x": 1}, None, {"role": "assistant", "content": {"type": "novel", "x": 1}, "model": "m"}),
     ],
 )
-async def test_a_completion_is_passed_on_in_the_protocols_own_words(
+async def test_a_completion_is_passed_on_in_the_format_of_the_protocol(
     content: Any, stop_reason: str | None, answered: JsonObject
 ) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -306,7 +306,7 @@ async def test_a_completion_is_passed_on_in_the_protocols_own_words(
 @pytest.mark.parametrize(
     "content", [[], {}, {"text": "no type"}, {"type": "text"}, [TEXT, {"type": "image", "data": "AA=="}], 5]
 )
-async def test_a_completion_that_is_none_is_refused_and_the_request_stays_open(content: Any) -> None:
+async def test_an_invalid_completion_is_rejected_and_the_request_stays_open(content: Any) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = sample(scene.backends["one"])
         [request_id] = await open_ids(scene, "sampling_requests")
@@ -321,7 +321,7 @@ async def test_a_completion_that_is_none_is_refused_and_the_request_stays_open(c
 # No answer.
 
 
-async def test_cancelling_an_elicitation_dismisses_it() -> None:
+async def test_canceling_an_elicitation_dismisses_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -336,7 +336,7 @@ async def test_cancelling_an_elicitation_dismisses_it() -> None:
         assert await asking == {"action": "cancel"}
 
 
-async def test_cancelling_a_sampling_request_is_a_refusal_with_the_reason() -> None:
+async def test_canceling_a_sampling_request_returns_an_error_with_the_reason() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = sample(scene.backends["one"])
         [request_id] = await open_ids(scene, "sampling_requests")
@@ -345,7 +345,7 @@ async def test_cancelling_a_sampling_request_is_a_refusal_with_the_reason() -> N
         assert (error["code"], "no model here" in error["message"]) == (-1, True)
 
 
-async def test_a_question_that_nobody_answers_in_ten_minutes_expires_and_the_backend_hears_it() -> None:
+async def test_an_unanswered_question_expires_after_ten_minutes_and_its_backend_is_notified() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         first = elicit(scene.backends["one"], origin=asked.origin)
@@ -362,7 +362,7 @@ async def test_a_question_that_nobody_answers_in_ten_minutes_expires_and_the_bac
         assert await open_ids(scene) == []
 
 
-async def test_a_backend_that_withdraws_its_question_is_not_answered() -> None:
+async def test_a_question_that_its_backend_withdrew_is_not_answered() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = [elicit(scene.backends["one"]), sample(scene.backends["one"])]
         [request_id] = await open_ids(scene)
@@ -374,7 +374,7 @@ async def test_a_backend_that_withdraws_its_question_is_not_answered() -> None:
         assert error["code"] == "ERR_REQUEST_NOT_FOUND"
 
 
-async def test_a_lost_backend_takes_its_questions_with_it_and_fails_its_tasks() -> None:
+async def test_a_disconnected_backend_withdraws_its_questions_and_fails_its_tasks() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         asking = elicit(scene.backends["one"], origin=asked.origin)
@@ -394,7 +394,7 @@ async def test_a_lost_backend_takes_its_questions_with_it_and_fails_its_tasks() 
 
 
 @pytest.mark.parametrize("ending", ["cancel", "expire", "complete", "cancel the request"])
-async def test_the_questions_of_a_call_go_when_the_call_is_over(ending: str) -> None:
+async def test_the_questions_of_a_call_close_when_the_call_ends(ending: str) -> None:
     async with a_scene(limits=Limits(task_ttl_seconds=60), one=ScriptedBackend()) as scene:
         waits = ending == "cancel the request"
         call, asked = await a_call(scene, on_question="wait" if waits else "promote")
@@ -420,7 +420,7 @@ async def test_the_questions_of_a_call_go_when_the_call_is_over(ending: str) -> 
 # Answers that come to nothing.
 
 
-async def test_a_second_answer_is_refused_and_the_first_one_holds() -> None:
+async def test_a_second_answer_is_rejected_and_the_first_one_holds() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -435,7 +435,7 @@ async def test_a_second_answer_is_refused_and_the_first_one_holds() -> None:
             assert (await scene.error(tool, request_id=request_id))["code"] == "ERR_REQUEST_NOT_FOUND"
 
 
-async def test_an_answer_of_the_wrong_kind_or_for_nobody_is_refused_and_nothing_is_lost() -> None:
+async def test_an_answer_of_the_wrong_kind_or_to_an_unknown_question_is_rejected_and_nothing_is_lost() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking, sampling = elicit(scene.backends["one"]), sample(scene.backends["one"])
         [question], [wish] = await open_ids(scene), await open_ids(scene, "sampling_requests")
@@ -454,7 +454,7 @@ async def test_an_answer_of_the_wrong_kind_or_for_nobody_is_refused_and_nothing_
         assert (await asking, (await sampling)["model"]) == ({"action": "decline"}, "m")
 
 
-async def test_an_answer_after_the_expiry_is_refused() -> None:
+async def test_an_answer_after_the_expiry_is_rejected() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         elicit(scene.backends["one"])
         [request_id] = await open_ids(scene)
@@ -463,7 +463,7 @@ async def test_an_answer_after_the_expiry_is_refused() -> None:
         assert (error["code"], "expired" in error["message"]) == ("ERR_REQUEST_NOT_FOUND", True)
 
 
-async def test_beyond_the_limit_a_question_is_refused_and_nobody_hears_of_it() -> None:
+async def test_a_question_beyond_the_limit_is_rejected_and_not_shown() -> None:
     limits = Limits(questions_per_server=2, questions_per_session=3)
     async with a_scene(limits=limits, one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         one, two = scene.backends["one"], scene.backends["two"]
@@ -484,7 +484,7 @@ async def test_beyond_the_limit_a_question_is_refused_and_nobody_hears_of_it() -
         assert len(await open_ids(scene)) == 2
 
 
-async def test_questions_that_are_too_large_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_questions_over_the_total_size_limit_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "QUESTION_BYTES_PER_SESSION", 1000)
     async with a_scene(one=ScriptedBackend()) as scene:
         one = scene.backends["one"]
@@ -494,7 +494,7 @@ async def test_questions_that_are_too_large_together_are_refused(monkeypatch: py
         assert len(await open_ids(scene, "sampling_requests")) == 2
 
 
-async def test_a_question_that_nobody_can_see_waits_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_that_no_caller_can_see_is_rejected_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
 
         def fail(*_: object, **__: object) -> None:
@@ -508,7 +508,7 @@ async def test_a_question_that_nobody_can_see_waits_for_nobody(monkeypatch: pyte
         assert await open_ids(scene) == []
 
 
-async def test_a_call_that_asks_too_much_in_one_round_fails() -> None:
+async def test_a_call_that_asks_too_many_questions_in_one_round_fails() -> None:
     async with a_scene(limits=Limits(questions_per_server=2), one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(a=form("A?"), b=form("B?"), c=form("C?")))
@@ -519,7 +519,7 @@ async def test_a_call_that_asks_too_much_in_one_round_fails() -> None:
         assert await open_ids(scene) == []
 
 
-async def test_a_request_that_nobody_can_serve_is_refused_at_once() -> None:
+async def test_an_unsupported_request_of_a_backend_is_rejected_at_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         listener = scene.backends["one"].link.listener
@@ -529,7 +529,7 @@ async def test_a_request_that_nobody_can_serve_is_refused_at_once() -> None:
         assert await event_types(scene) == []
 
 
-async def test_roots_are_offered_without_asking_anyone() -> None:
+async def test_roots_are_returned_without_asking_the_caller() -> None:
     spec = BackendSpec(name="one", target=HttpTarget(url="http://one.test/mcp"), roots=("file:///home/jo",))
     async with a_scene(specs=[spec], one=ScriptedBackend()) as scene:
         await hush(scene)
@@ -538,7 +538,7 @@ async def test_roots_are_offered_without_asking_anyone() -> None:
         assert await event_types(scene) == []
 
 
-async def test_a_server_gets_its_roots_while_it_is_being_added(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_receives_its_roots_while_it_is_being_added(monkeypatch: pytest.MonkeyPatch) -> None:
     backend, answers = ScriptedBackend(), list[JsonObject]()
 
     async def ask_for_roots(*_: object) -> None:
@@ -550,7 +550,7 @@ async def test_a_server_gets_its_roots_while_it_is_being_added(monkeypatch: pyte
         assert answers == [{"roots": [{"uri": "file:///home/jo"}]}]
 
 
-async def test_a_server_without_declared_roots_gets_method_not_found() -> None:
+async def test_a_server_without_configured_roots_gets_method_not_found() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         with pytest.raises(RpcError) as caught:
             await scene.backends["one"].link.listener.handle_request("roots/list", {}, None)
@@ -579,7 +579,7 @@ async def answer(scene: Scene, message: str, name: str) -> None:
     await scene.value("respond_to_elicitation", request_id=request_id, action="accept", content={"name": name})
 
 
-async def test_a_call_is_sent_again_with_the_answer_and_the_state_it_was_given() -> None:
+async def test_a_call_is_resent_with_the_answer_and_the_state_of_the_server() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         backend = scene.backends["one"]
         call, asked = await a_call(scene, args={"n": 1})
@@ -638,7 +638,7 @@ async def test_all_questions_of_a_round_are_open_at_once_and_answered_in_any_ord
         assert (await scene.call("get_task_result", task_id=name))["content"][0] == DONE["content"][0]
 
 
-async def test_a_round_that_asks_for_nothing_is_tried_again_after_a_pause() -> None:
+async def test_a_round_without_questions_is_retried_after_a_delay() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         backend = scene.backends["one"]
         call, asked = await a_call(scene)
@@ -659,7 +659,7 @@ async def test_a_round_that_asks_for_nothing_is_tried_again_after_a_pause() -> N
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_roots_alone_are_answered_without_making_a_task() -> None:
+async def test_a_round_that_asks_only_for_roots_is_answered_without_creating_a_task() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(r={"method": "roots/list"}))
@@ -668,7 +668,7 @@ async def test_roots_alone_are_answered_without_making_a_task() -> None:
         assert (await call)["content"][0] == DONE["content"][0]
 
 
-async def test_a_call_that_never_stops_asking_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_with_endless_rounds_of_questions_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(input_rounds, "QUESTION_ROUNDS", 3)
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
@@ -681,7 +681,7 @@ async def test_a_call_that_never_stops_asking_is_given_up(monkeypatch: pytest.Mo
         assert (error["code"], "3 rounds" in error["message"]) == ("TOOL_ERR_EXECUTION_FAILED", True)
 
 
-async def test_a_modern_question_expires_after_nine_minutes_and_the_round_goes_on_without() -> None:
+async def test_a_question_of_2026_07_28_expires_after_nine_minutes_and_its_round_continues_without_it() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(q=form("Who?")), requestState="s")
@@ -696,7 +696,7 @@ async def test_a_modern_question_expires_after_nine_minutes_and_the_round_goes_o
 
 
 @pytest.mark.parametrize("odd", [{"method": "tasks/invent"}, {}, "what?", None])
-async def test_a_round_that_asks_what_nobody_can_answer_fails_the_call_and_withdraws_the_rest(odd: Any) -> None:
+async def test_an_unanswerable_question_in_a_round_fails_the_call_and_withdraws_the_others(odd: Any) -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene, on_question="wait")
         await hush(scene)
@@ -708,7 +708,7 @@ async def test_a_round_that_asks_what_nobody_can_answer_fails_the_call_and_withd
         assert await open_ids(scene) == []
 
 
-async def test_a_refused_sampling_request_fails_its_round() -> None:
+async def test_a_declined_sampling_request_fails_its_round() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(s=SAMPLE))
@@ -718,7 +718,7 @@ async def test_a_refused_sampling_request_fails_its_round() -> None:
         assert "no model here" in (await scene.error("get_task_result", task_id=name))["message"]
 
 
-async def test_cancelling_a_task_withdraws_the_questions_of_its_round() -> None:
+async def test_canceling_a_task_withdraws_the_questions_of_its_round() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(a=form("A?"), b=form("B?")))
@@ -731,7 +731,7 @@ async def test_cancelling_a_task_withdraws_the_questions_of_its_round() -> None:
         assert scene.backends["one"].asked == []
 
 
-async def test_a_modern_backend_that_is_lost_takes_the_questions_of_its_round_with_it() -> None:
+async def test_a_disconnected_2026_07_28_backend_withdraws_the_questions_of_its_round() -> None:
     async with a_scene(one=ScriptedBackend(modern=True)) as scene:
         call, asked = await a_call(scene)
         asked.reply(**ask_for(a=form("A?")))
@@ -746,7 +746,7 @@ async def test_a_modern_backend_that_is_lost_takes_the_questions_of_its_round_wi
 
 
 @pytest.mark.parametrize("modern", [False, True])
-async def test_of_ten_calls_at_once_each_answer_reaches_its_question_and_each_result_its_call(modern: bool) -> None:
+async def test_of_ten_concurrent_calls_each_gets_its_own_questions_answers_and_result(modern: bool) -> None:
     async with a_scene(one=ScriptedBackend(modern=modern)) as scene:
         backend = scene.backends["one"]
         calls: list[asyncio.Task[JsonObject]] = []
@@ -784,7 +784,7 @@ async def test_of_ten_calls_at_once_each_answer_reaches_its_question_and_each_re
             assert result["content"][0]["text"] == f"result {number}"
 
 
-async def test_answers_are_passed_on_and_never_seen_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_answers_are_passed_on_and_never_shown_again(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     secret, wrong = "s3cret-answer", "s3cret-that-does-not-fit"
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend(modern=True)) as scene:
@@ -828,7 +828,7 @@ def links_required(*links: JsonObject) -> RpcError:
 LINK = {"mode": "url", "elicitationId": "e1", "url": "https://bank.example/ok?a=1", "message": "Agree\nthere."}
 
 
-async def test_a_link_that_is_needed_before_a_call_is_in_the_error_and_becomes_a_question() -> None:
+async def test_a_url_that_is_needed_before_a_call_is_in_the_error_and_becomes_a_question() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         asked.fail(links_required(LINK, {"url": "javascript:alert(1)"}, {"mode": "form"}))
@@ -848,7 +848,7 @@ async def test_a_link_that_is_needed_before_a_call_is_in_the_error_and_becomes_a
         assert await open_ids(scene) == []
 
 
-async def test_a_link_that_is_needed_before_a_call_is_no_question_any_more_when_the_server_says_so() -> None:
+async def test_a_url_question_before_a_call_closes_when_the_server_reports_completion() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         asked.fail(links_required(LINK, LINK | {"elicitationId": "e2", "url": "https://bank.example/two"}))
@@ -860,7 +860,7 @@ async def test_a_link_that_is_needed_before_a_call_is_no_question_any_more_when_
 
 
 @pytest.mark.parametrize("data", [None, [], {"elicitations": None}, {"elicitations": [1, {}, {"url": 5}]}])
-async def test_an_error_that_names_no_link_is_reported_as_any_other(data: object) -> None:
+async def test_a_url_error_without_a_url_is_reported_like_any_other_error(data: object) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)
         asked.fail(RpcError({"code": -32042, "message": "open a link", "data": data}))

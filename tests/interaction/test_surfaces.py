@@ -54,7 +54,7 @@ async def test_a_caller_chooses_its_surface_by_address_or_header(is_modern: bool
         assert by_address == by_header == LITE & set(CATALOGUE)
 
 
-async def test_an_unknown_surface_is_an_error_that_names_those_there_are() -> None:
+async def test_an_unknown_surface_is_an_error_that_lists_the_valid_ones() -> None:
     async with an_endpoint_client() as client:
         body = client.message("initialize", HELLO)
         for answered in (
@@ -65,7 +65,7 @@ async def test_an_unknown_surface_is_an_error_that_names_those_there_are() -> No
             assert "no surface is called 'huge'; there are full, lite, codemode" in answered.body.decode()
 
 
-async def test_instructions_are_those_of_the_surface() -> None:
+async def test_instructions_match_the_surface() -> None:
     async with an_endpoint_client() as client:
         for surface in Surface:
             answered = await client.ask("POST", body=client.message("initialize", HELLO), query=f"surface={surface}")
@@ -74,13 +74,13 @@ async def test_instructions_are_those_of_the_surface() -> None:
             assert len(text) < 1200
 
 
-async def test_what_is_not_listed_can_be_called() -> None:
+async def test_unlisted_tools_can_be_called() -> None:
     async with an_endpoint_client() as client:
         connection = await client.join(query="surface=codemode")
         assert await client.value(connection, "list_timers") == {"timers": []}
 
 
-async def test_execute_tool_reaches_emceepees_own_tools() -> None:
+async def test_execute_tool_reaches_the_own_tools_of_emceepee() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         timer = await scene.value("set_timer", duration_ms=1000, message="x")
         for args in ({"timer_id": timer["timerId"]}, json.dumps({"timer_id": timer["timerId"]})):

@@ -31,7 +31,7 @@ def sent(scene: Scene, method: str = "tools/call", server: str = "one") -> int:
 # Becoming a task.
 
 
-async def test_a_call_that_outlives_its_patience_becomes_a_task_and_is_never_sent_twice() -> None:
+async def test_a_call_over_its_timeout_becomes_a_task_and_is_never_sent_twice() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
         call = scene.start("execute_tool", server="one", tool="slow", args={"n": 1}, timeout_ms=10_000)
@@ -44,7 +44,7 @@ async def test_a_call_that_outlives_its_patience_becomes_a_task_and_is_never_sen
         assert [method for method, _ in backend.seen].count("tools/call") == 1
 
 
-async def test_a_call_that_is_done_in_time_leaves_no_task() -> None:
+async def test_a_call_that_ends_in_time_leaves_no_task() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         call, asked = await a_call(scene, timeout_ms=10_000)
@@ -56,7 +56,7 @@ async def test_a_call_that_is_done_in_time_leaves_no_task() -> None:
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None:
+async def test_the_promotion_reply_names_the_task_as_text_and_as_data() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         await a_task(scene, "two")
         earlier, _ = await a_task(scene)
@@ -96,7 +96,7 @@ async def test_the_promotion_reply_names_the_task_in_words_and_in_data() -> None
         )
 
 
-async def test_no_patience_at_all_makes_a_task_of_every_call_that_is_not_answered_at_once() -> None:
+async def test_a_timeout_of_zero_makes_a_task_of_every_call_without_an_immediate_answer() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         assert (await scene.value("get_task", task_id=name))["task"]["status"] == "working"
@@ -106,7 +106,7 @@ async def test_no_patience_at_all_makes_a_task_of_every_call_that_is_not_answere
 
 
 @pytest.mark.parametrize("patience", [-1, 900_001, "soon", 1.5])
-async def test_a_patience_out_of_range_is_refused_before_anything_is_sent(patience: Any) -> None:
+async def test_an_invalid_timeout_is_rejected_before_the_call_is_sent(patience: Any) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="one", tool="slow", timeout_ms=patience)
         assert (error["code"], "timeout_ms" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
@@ -129,7 +129,7 @@ async def test_the_longest_timeout_is_the_limit_of_the_configuration() -> None:
         ("get_prompt", "prompts/get", {"name": "p"}, {"messages": [], "description": "d", "odd": 1}),
     ],
 )
-async def test_resources_and_prompts_become_tasks_too(
+async def test_slow_resource_reads_and_prompt_requests_become_tasks(
     tool: str, method: str, arguments: JsonObject, answer: JsonObject
 ) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
@@ -147,7 +147,7 @@ async def test_resources_and_prompts_become_tasks_too(
 # While it works.
 
 
-async def test_progress_is_kept_on_the_task_and_passed_on_while_the_caller_waits() -> None:
+async def test_progress_is_stored_on_the_task_and_forwarded_while_the_caller_waits() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         told: list[JsonObject] = []
         call, asked = await a_call(scene, caller=asking_for_progress(told.append), timeout_ms=10_000)
@@ -174,7 +174,7 @@ async def test_progress_is_kept_on_the_task_and_passed_on_while_the_caller_waits
         assert (await scene.value("get_task", task_id=name))["task"]["progress"]["progress"] == 2
 
 
-async def test_every_waiter_is_woken_by_the_completion_itself() -> None:
+async def test_the_completion_of_a_task_wakes_every_waiter() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         waiters = [scene.start("get_task_result", task_id=name) for _ in range(5)]
@@ -186,7 +186,7 @@ async def test_every_waiter_is_woken_by_the_completion_itself() -> None:
         assert [waiter.result()["content"][0] for waiter in waiters] == DONE["content"] * 5
 
 
-async def test_a_wait_that_ends_first_is_a_time_out_and_the_task_goes_on() -> None:
+async def test_a_wait_for_a_task_that_ends_first_reports_a_timeout_and_the_task_continues() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name, timeout_ms=5000)
@@ -204,7 +204,7 @@ async def test_a_wait_that_ends_first_is_a_time_out_and_the_task_goes_on() -> No
             )
 
 
-async def test_a_cancelled_wait_for_a_result_does_not_cancel_the_task() -> None:
+async def test_canceling_the_wait_for_a_result_does_not_cancel_the_task() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait, other = (scene.start("get_task_result", task_id=name) for _ in range(2))
@@ -216,7 +216,7 @@ async def test_a_cancelled_wait_for_a_result_does_not_cancel_the_task() -> None:
         assert scene.backends["one"].cancelled == []
 
 
-async def test_a_caller_that_waits_long_for_a_result_hears_that_it_is_still_waited_for() -> None:
+async def test_a_caller_that_waits_long_for_a_result_receives_heartbeats() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         told: list[JsonObject] = []
@@ -231,7 +231,7 @@ async def test_a_caller_that_waits_long_for_a_result_hears_that_it_is_still_wait
 # How it ends.
 
 
-async def test_a_completed_task_is_reported_once_and_says_if_the_tool_reports_an_error() -> None:
+async def test_a_completed_task_is_reported_once_with_its_tool_error_flag() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         first, asked = await a_task(scene)
         second, other = await a_task(scene)
@@ -246,7 +246,7 @@ async def test_a_completed_task_is_reported_once_and_says_if_the_tool_reports_an
         assert (await scene.call("get_task_result", task_id=second))["isError"] is True
 
 
-async def test_a_task_that_fails_says_what_the_server_said() -> None:
+async def test_a_failed_task_reports_the_message_of_the_server() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name)
@@ -260,7 +260,7 @@ async def test_a_task_that_fails_says_what_the_server_said() -> None:
         assert (task["status"], task["hasResult"], "disk is full" in task["error"]) == ("failed", False, True)
 
 
-async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_the_servers_own_progress() -> None:
+async def test_heartbeats_of_a_silent_call_do_not_overtake_the_progress_of_the_server() -> None:
     heard: list[JsonObject] = []
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", caller=asking_for_progress(heard.append), server="one", tool="slow")
@@ -281,7 +281,7 @@ async def test_a_silent_call_keeps_an_impatient_caller_awake_without_overtaking_
         assert values == sorted(set(values)), "progress grows with every message"
 
 
-async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled() -> None:
+async def test_a_task_past_its_time_to_live_expires_and_its_call_is_canceled() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name, timeout_ms=601_000)
@@ -296,7 +296,7 @@ async def test_a_task_that_outlives_its_time_expires_and_its_call_is_cancelled()
         assert (await scene.value("get_task", task_id=name))["task"]["status"] == "expired"
 
 
-async def test_a_caller_may_choose_the_time_to_live_up_to_half_an_hour() -> None:
+async def test_a_caller_may_choose_a_time_to_live_up_to_half_an_hour() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="one", tool="slow", task_ttl_ms=1_800_001)
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
@@ -315,7 +315,7 @@ async def test_a_caller_may_choose_the_time_to_live_up_to_half_an_hour() -> None
         assert (await scene.value("get_task", task_id=name))["task"]["status"] == "expired"
 
 
-async def test_a_finished_task_is_kept_for_five_minutes_and_then_forgotten() -> None:
+async def test_a_finished_task_is_kept_for_five_minutes_and_then_deleted() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         asked.reply(**DONE)
@@ -328,7 +328,7 @@ async def test_a_finished_task_is_kept_for_five_minutes_and_then_forgotten() -> 
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_cancelling_a_task_notifies_the_backend_and_a_second_time_changes_nothing() -> None:
+async def test_canceling_a_task_notifies_the_backend_and_a_second_cancellation_has_no_effect() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         wait = scene.start("get_task_result", task_id=name)
@@ -344,7 +344,7 @@ async def test_cancelling_a_task_notifies_the_backend_and_a_second_time_changes_
         assert await event_types(scene) == []
 
 
-async def test_cancelling_a_finished_task_leaves_its_result() -> None:
+async def test_canceling_a_finished_task_leaves_its_result() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, asked = await a_task(scene)
         asked.reply(**DONE)
@@ -353,7 +353,7 @@ async def test_cancelling_a_finished_task_leaves_its_result() -> None:
         assert (await scene.call("get_task_result", task_id=name))["content"][0] == DONE["content"][0]
 
 
-async def test_a_caller_that_cancels_its_request_cancels_the_backends_call() -> None:
+async def test_a_canceled_request_cancels_the_backend_call() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         call, asked = await a_call(scene)
@@ -367,7 +367,7 @@ async def test_a_caller_that_cancels_its_request_cancels_the_backends_call() -> 
         assert await scene.value("list_tasks", include_completed=True) == {"tasks": []}
 
 
-async def test_a_lost_backend_fails_its_working_tasks_and_keeps_what_was_finished() -> None:
+async def test_a_disconnected_backend_fails_its_working_tasks_and_keeps_finished_ones() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend()) as scene:
         finished, asked = await a_task(scene)
         asked.reply(**DONE)
@@ -394,7 +394,7 @@ async def test_removing_a_server_fails_its_tasks() -> None:
         assert (await scene.error("get_task_result", task_id=name))["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 
-async def test_a_call_that_a_defect_ends_is_an_error_at_once_and_not_a_wait() -> None:
+async def test_a_call_that_ends_with_an_internal_error_fails_at_once() -> None:
     def defect(params: JsonObject) -> JsonObject:
         raise ValueError("a defect with a secret in it")
 
@@ -428,7 +428,7 @@ async def test_tasks_are_listed_by_server_and_status() -> None:
         assert (await scene.error("list_tasks", status="lost"))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_one_task_is_shown_with_its_arguments() -> None:
+async def test_a_task_is_shown_with_its_arguments() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         name, _ = await a_task(scene, args={"n": 1}, task_ttl_ms=60_000)
         assert await scene.value("get_task", task_id=name) == {
@@ -447,14 +447,14 @@ async def test_one_task_is_shown_with_its_arguments() -> None:
         }
 
 
-async def test_an_unknown_task_is_an_error_that_says_where_to_look() -> None:
+async def test_an_unknown_task_is_an_error_that_names_the_tool_that_lists_tasks() -> None:
     async with a_scene() as scene:
         for tool in ("get_task", "get_task_result", "cancel_task"):
             error = await scene.error(tool, task_id="nobody")
             assert (error["code"], "list_tasks" in error["message"]) == ("ERR_TASK_NOT_FOUND", True)
 
 
-async def test_the_hundred_and_first_call_at_work_is_refused_before_it_is_sent() -> None:
+async def test_the_hundred_and_first_running_call_is_rejected_before_it_is_sent() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         calls = [scene.start("execute_tool", server="one", tool="slow", timeout_ms=0) for _ in range(100)]
         await scene.clock.advance(0)
@@ -578,19 +578,21 @@ def test_a_call_has_exactly_one_outcome_for_any_concurrent_events(
 
 @pytest.mark.parametrize("starts_as_task", [False, True])
 @pytest.mark.parametrize("first", HAPPENINGS)
-async def test_two_happenings_any_few_turns_apart_have_exactly_one_outcome(first: str, starts_as_task: bool) -> None:
+async def test_two_events_any_few_turns_of_the_loop_apart_have_exactly_one_outcome(
+    first: str, starts_as_task: bool
+) -> None:
     for second in HAPPENINGS:
         for turns in range(8):
             await play([(0, first), (turns, second)], starts_as_task=starts_as_task)
 
 
-async def test_every_order_of_four_happenings_in_one_turn_has_exactly_one_outcome() -> None:
+async def test_every_order_of_four_events_in_one_turn_of_the_loop_has_exactly_one_outcome() -> None:
     chance = random.Random(1)
     for happenings in chance.sample(list(permutations(HAPPENINGS, 4)), 100):
         await play([(0, what) for what in happenings], starts_as_task=chance.random() < 0.5)
 
 
-async def test_a_result_that_had_to_make_room_is_a_clear_error_and_newer_ones_stay() -> None:
+async def test_an_evicted_task_result_is_reported_clearly_and_newer_results_stay() -> None:
     async with a_scene(limits=Limits(task_bytes_per_session=5000), one=ScriptedBackend()) as scene:
         ids = []
         for size in (3000, 3000, 1000):
@@ -613,7 +615,7 @@ async def test_a_result_that_had_to_make_room_is_a_clear_error_and_newer_ones_st
         assert scene.session.tasks.all() == []
 
 
-async def test_endless_words_of_progress_and_errors_are_cut_where_tasks_are_listed() -> None:
+async def test_long_progress_messages_and_errors_are_truncated_in_the_task_list() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         task, asked = await a_task(scene)
         listener = scene.backends["one"].link.listener

@@ -47,7 +47,7 @@ async def test_a_timer_wakes_waiting_callers() -> None:
         ]
 
 
-async def test_timers_fire_in_the_order_of_their_times_and_not_of_their_creation() -> None:
+async def test_timers_fire_in_the_order_of_their_due_times() -> None:
     async with a_scene() as scene:
         for duration in (30_000, 10_000, 20_000):
             await scene.value("set_timer", duration_ms=duration, message=str(duration))
@@ -56,7 +56,7 @@ async def test_timers_fire_in_the_order_of_their_times_and_not_of_their_creation
             assert [data["message"] for data in await fired(scene)] == [expected]
 
 
-async def test_an_interval_fires_again_and_again_until_it_is_deleted() -> None:
+async def test_an_interval_timer_fires_repeatedly_until_it_is_deleted() -> None:
     async with a_scene() as scene:
         timer = await scene.value("set_timer", duration_ms=1000, message="tick", interval=True)
         await scene.clock.advance(3.5)
@@ -71,7 +71,7 @@ async def test_an_interval_fires_again_and_again_until_it_is_deleted() -> None:
         assert await fired(scene) == []
 
 
-async def test_an_interval_that_was_missed_while_the_machine_slept_fires_once() -> None:
+async def test_an_interval_timer_that_was_missed_during_sleep_of_the_machine_fires_once() -> None:
     async with a_scene() as scene:
         await scene.value("set_timer", duration_ms=1000, message="tick", interval=True)
         scene.clock.sleep_through(3600)
@@ -92,7 +92,7 @@ async def test_a_deleted_timer_is_shown_with_its_body_and_never_fires() -> None:
         assert (error["code"], "deleted already" in error["message"]) == ("ERR_TIMER_NOT_FOUND", True)
 
 
-async def test_timers_that_are_done_are_listed_on_request_and_forgotten_after_five_minutes() -> None:
+async def test_finished_timers_are_listed_on_request_and_deleted_after_five_minutes() -> None:
     async with a_scene() as scene:
         active = await scene.value("set_timer", duration_ms=86_400_000, message="tomorrow")
         done = await scene.value("set_timer", duration_ms=1000, message="soon")
@@ -126,14 +126,16 @@ async def test_timers_that_are_done_are_listed_on_request_and_forgotten_after_fi
         ({"duration_ms": 1000}, "message"),
     ],
 )
-async def test_an_impossible_timer_is_refused_and_the_argument_named(arguments: dict[str, Any], named: str) -> None:
+async def test_an_invalid_timer_is_rejected_with_the_name_of_the_argument(
+    arguments: dict[str, Any], named: str
+) -> None:
     async with a_scene() as scene:
         error = await scene.error("set_timer", **arguments)
         assert (error["code"], named in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
         assert await scene.value("list_timers", include_inactive=True) == {"timers": []}
 
 
-async def test_the_shortest_the_longest_and_the_wordiest_timer_are_accepted() -> None:
+async def test_timers_of_the_shortest_and_longest_duration_and_the_longest_message_are_accepted() -> None:
     async with a_scene() as scene:
         for arguments in (
             {"duration_ms": 1, "message": "x"},
@@ -143,7 +145,7 @@ async def test_the_shortest_the_longest_and_the_wordiest_timer_are_accepted() ->
             assert "timerId" in await scene.value("set_timer", **arguments)
 
 
-async def test_a_hundred_timers_may_be_active_and_one_that_is_done_makes_room() -> None:
+async def test_a_hundred_timers_may_be_active_and_a_finished_one_makes_room() -> None:
     async with a_scene() as scene:
         first = await scene.value("set_timer", duration_ms=60_000, message="x")
         for _ in range(99):
@@ -163,7 +165,7 @@ async def test_the_longest_timer_is_the_limit_of_the_configuration() -> None:
         assert (error["code"], "60000" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
 
 
-async def test_timers_that_are_done_pile_up_no_more_than_active_ones() -> None:
+async def test_finished_timers_have_the_same_limit_as_active_ones() -> None:
     async with a_scene(limits=Limits(timers_per_session=3)) as scene:
         for number in range(10):
             timer = await scene.value("set_timer", duration_ms=60_000, message=f"number {number}")

@@ -27,7 +27,7 @@ def caller_in(meta: JsonObject) -> RequestContext:
         ("get_prompt", "prompts/get", {"name": "greet"}),
     ],
 )
-async def test_the_trace_of_a_caller_reaches_the_server_though_nobody_traces_here(
+async def test_the_trace_context_of_a_caller_reaches_the_server_even_with_tracing_off(
     tool: str, method: str, arguments: JsonObject
 ) -> None:
     backend = ScriptedBackend()
@@ -41,7 +41,7 @@ async def test_the_trace_of_a_caller_reaches_the_server_though_nobody_traces_her
     assert "_meta" not in without
 
 
-async def test_a_call_that_the_server_runs_as_a_task_of_its_own_has_the_trace_too() -> None:
+async def test_a_backend_task_carries_the_trace_context() -> None:
     backend = TaskBackend()
     async with a_scene(one=backend) as scene:
         call = scene.start("execute_tool", caller=caller_in(TRACE), server="one", tool="required", timeout_ms=10)
@@ -53,7 +53,7 @@ async def test_a_call_that_the_server_runs_as_a_task_of_its_own_has_the_trace_to
         assert "progressToken" in backend.task.call["_meta"]
 
 
-async def test_what_a_script_calls_is_in_its_trace() -> None:
+async def test_the_calls_of_a_script_belong_to_its_trace() -> None:
     otel = OtelRecorder(FakeClock())
     async with a_scene(observers=(otel.requests,), tracker=issue_tracker()) as scene:
         code = "mcp.call_tool('tracker', 'read_text', {})\nmcp.call_tool('tracker', 'create-issue', {'title': 'x'})"

@@ -30,7 +30,7 @@ def bars(scene: Scene) -> list[tuple[str, float, float | None]]:
     return [(bar["kind"], bar["from"], bar["to"]) for bar in shown(scene)["phases"]]
 
 
-async def test_a_call_shows_while_it_runs_and_when_it_is_done() -> None:
+async def test_a_call_is_shown_while_it_runs_and_when_it_is_done() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", server="one", tool="echo", args={"text": "hi"})
         asked = await scene.backends["one"].next_asked()
@@ -48,7 +48,7 @@ async def test_a_call_shows_while_it_runs_and_when_it_is_done() -> None:
         assert (full["args"], full["result"]) == ({"text": "hi"}, DONE)
 
 
-async def test_connecting_is_a_phase_of_the_call_that_waits_for_it() -> None:
+async def test_the_time_to_connect_is_a_phase_of_the_call_that_waits_for_it() -> None:
     backend = ScriptedBackend()
     backend.opens = asyncio.get_running_loop().create_future()
     backend.answers["tools/call"] = lambda _: DONE
@@ -61,7 +61,7 @@ async def test_connecting_is_a_phase_of_the_call_that_waits_for_it() -> None:
         assert bars(scene) == [("connecting", 0, 3000), ("call", 3000, 3000)]
 
 
-async def test_what_did_not_run_is_tried_again_and_that_shows_as_a_retry() -> None:
+async def test_a_repeated_attempt_of_an_unsent_call_is_shown_as_a_retry() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", server="one", tool="echo")
         first = await scene.backends["one"].next_asked()
@@ -75,7 +75,7 @@ async def test_what_did_not_run_is_tried_again_and_that_shows_as_a_retry() -> No
         assert bars(scene)[-1] == ("retry", 1000, 2000)
 
 
-async def test_a_question_shows_as_waiting_and_the_call_goes_on_as_a_task() -> None:
+async def test_a_question_is_shown_as_waiting_and_the_call_continues_as_a_task() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", server="one", tool="slow")
         asked = await scene.backends["one"].next_asked()
@@ -112,7 +112,7 @@ async def two_calls(scene: Scene, *tools: str) -> list[tuple["asyncio.Task[JsonO
     return started
 
 
-async def test_a_question_of_unknown_origin_may_be_of_every_call_that_runs() -> None:
+async def test_a_question_of_unknown_origin_is_shown_at_every_running_call() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         calls = await two_calls(scene, "echo", "slow")
         asking = elicit(scene.backends["one"], origin=None)
@@ -121,7 +121,7 @@ async def test_a_question_of_unknown_origin_may_be_of_every_call_that_runs() -> 
         asking.cancel()
 
 
-async def test_a_call_that_has_its_result_while_a_question_waits_is_not_drawn_as_waiting() -> None:
+async def test_a_call_with_a_result_before_the_answer_to_a_question_is_not_shown_as_waiting() -> None:
     """It did not ask, so the other one did."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (_, echo), (slow, _) = await two_calls(scene, "echo", "slow")
@@ -137,7 +137,7 @@ async def test_a_call_that_has_its_result_while_a_question_waits_is_not_drawn_as
         assert waiting(scene) == {"slow": True}
 
 
-async def test_a_call_that_surely_waits_for_another_answer_is_not_drawn_as_asking_again() -> None:
+async def test_a_call_that_certainly_waits_for_another_answer_is_not_shown_as_asking_again() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         [(first, _)] = await two_calls(scene, "slow")
         asking = [elicit(scene.backends["one"], "First?", origin=None)]
@@ -152,7 +152,7 @@ async def test_a_call_that_surely_waits_for_another_answer_is_not_drawn_as_askin
             task.cancel()
 
 
-async def test_a_call_that_begins_after_a_question_is_not_told_of_it_as_its_own() -> None:
+async def test_a_call_that_begins_after_a_question_does_not_show_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         [(first, _)] = await two_calls(scene, "slow")
         asking = elicit(scene.backends["one"], "First?", origin=None)
@@ -165,7 +165,7 @@ async def test_a_call_that_begins_after_a_question_is_not_told_of_it_as_its_own(
         asking.cancel()
 
 
-async def test_a_call_that_asks_twice_at_once_is_drawn_as_waiting_for_both() -> None:
+async def test_a_call_that_asks_twice_at_once_is_shown_as_waiting_for_both() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         [(call, _)] = await two_calls(scene, "slow")
         asking = [elicit(scene.backends["one"], text, origin=None) for text in ("First?", "Second?")]
@@ -188,7 +188,7 @@ async def test_an_abandoned_call_may_still_be_the_origin_of_a_question() -> None
         asking.cancel()
 
 
-async def test_how_a_request_ended_shows() -> None:
+async def test_the_outcome_of_a_request_is_shown() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
         backend.answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "no luck"}], "isError": True}
@@ -205,7 +205,7 @@ async def test_how_a_request_ended_shows() -> None:
         assert shown(scene)["status"] == "cancelled"
 
 
-async def test_a_task_that_is_cancelled_or_expires_ends_its_row() -> None:
+async def test_a_task_that_is_canceled_or_expires_ends_its_row() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         calls = [scene.start("execute_tool", server="one", tool="slow", timeout_ms=10) for _ in range(2)]
         await settle()
@@ -218,7 +218,7 @@ async def test_a_task_that_is_cancelled_or_expires_ends_its_row() -> None:
         assert (str(second.status), second.error) == ("error", "outlived its time to live")
 
 
-async def test_own_tools_show_without_what_nobody_may_see() -> None:
+async def test_calls_of_emceepee_tools_are_shown_without_confidential_arguments() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"], origin=None)
         await settle()
@@ -235,7 +235,7 @@ async def test_own_tools_show_without_what_nobody_may_see() -> None:
             assert "s3cret" not in str(detail(newest(scene), scene.session))
 
 
-async def test_secrets_among_a_tools_arguments_are_masked_when_shown() -> None:
+async def test_secrets_in_tool_arguments_are_masked() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.backends["one"].answers["tools/call"] = lambda _: {"structuredContent": {"access_token": "s3cret"}}
         args: dict[str, Any] = {"api_key": "s3cret", "url": "https://u:s3cret@host/?q=s3cret", "page": 3}
@@ -261,7 +261,7 @@ async def test_log_lines_during_a_request_are_shown_with_it() -> None:
         assert [line["data"] for line in detail(span, scene.session)["logs"]] == ["just right"]
 
 
-async def test_of_very_long_logs_a_request_in_full_shows_the_last_ones_cut() -> None:
+async def test_the_full_view_of_a_request_shows_the_last_log_lines_truncated() -> None:
     async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
         call = scene.start("execute_tool", server="one", tool="echo")
         asked = await scene.backends["one"].next_asked()
@@ -282,7 +282,7 @@ def log_lines(scene: Scene, name: str) -> JsonObject:
     return {line["data"]: "isUnsure" not in line for line in detail(span, scene.session)["logs"]}
 
 
-async def test_a_log_line_on_the_stream_of_a_call_stands_with_that_call_alone() -> None:
+async def test_a_log_line_on_the_stream_of_a_call_is_shown_with_that_call_alone() -> None:
     """At any time, with any other calls."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (echo_call, echo), (slow_call, slow) = await two_calls(scene, "echo", "slow")
@@ -299,7 +299,7 @@ async def test_a_log_line_on_the_stream_of_a_call_stands_with_that_call_alone() 
         assert log_lines(scene, "slow") == {"of slow": True}
 
 
-async def test_a_log_line_of_no_stream_may_be_about_each_call_that_runs() -> None:
+async def test_a_log_line_outside_of_any_stream_is_shown_with_each_running_call() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         [(echo_call, echo)] = await two_calls(scene, "echo")
         link = scene.backends["one"].link
@@ -319,7 +319,7 @@ async def test_a_log_line_of_no_stream_may_be_about_each_call_that_runs() -> Non
         assert log_lines(scene, "slow") == {"both run": False, "only slow runs": True}
 
 
-async def test_a_log_line_is_not_about_a_call_to_emceepee_that_names_the_server() -> None:
+async def test_a_log_line_is_not_shown_with_a_call_to_emceepee_that_names_the_server() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         [(call, echo)] = await two_calls(scene, "echo")
         await scene.value("get_server_status", server="one")
@@ -329,20 +329,20 @@ async def test_a_log_line_is_not_about_a_call_to_emceepee_that_names_the_server(
         assert log_lines(scene, "echo") == {"only echo runs": True}
 
 
-async def test_only_the_newest_requests_are_kept() -> None:
+async def test_only_the_newest_requests_are_stored() -> None:
     async with a_scene(limits=Limits(requests_per_session=3), one=ScriptedBackend()) as scene:
         for number in range(5):
             await scene.call("list_tools", tool=f"t{number}")
         assert [span.arguments["tool"] for span in scene.session.journal.since(0)] == ["t2", "t3", "t4"]
 
 
-async def test_keeping_none_is_possible() -> None:
+async def test_the_number_of_stored_requests_can_be_zero() -> None:
     async with a_scene(limits=Limits(requests_per_session=0), one=ScriptedBackend()) as scene:
         await scene.value("list_servers")
         assert scene.session.journal.since(0) == []
 
 
-async def test_a_pattern_for_servers_is_not_taken_for_the_name_of_one() -> None:
+async def test_a_server_pattern_is_not_shown_as_a_server_name() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await scene.value("list_tools", server="^one$")
         assert newest(scene).server is None
@@ -350,7 +350,7 @@ async def test_a_pattern_for_servers_is_not_taken_for_the_name_of_one() -> None:
         assert newest(scene).server == "one"
 
 
-async def test_secrets_in_the_address_of_a_resource_are_masked_in_name_and_error() -> None:
+async def test_secrets_in_a_resource_uri_are_masked_in_name_and_error() -> None:
     def refuse(params: JsonObject) -> JsonObject:
         raise RpcError({"code": -32002, "message": f"no such thing: {params['uri']}"})
 

@@ -110,7 +110,7 @@ def a_caller_of(*daemons: Daemon) -> Iterator[Caller]:
         caller.close()
 
 
-def test_lines_pass_in_both_directions_and_those_without_an_end_do_not() -> None:
+def test_the_pipe_forwards_lines_in_both_directions_and_drops_a_line_without_an_end() -> None:
     daemon = Daemon()
     with a_caller_of(daemon) as caller:
         caller.say(id=1, method="tools/list")
@@ -124,7 +124,7 @@ def test_lines_pass_in_both_directions_and_those_without_an_end_do_not() -> None
 
 
 @pytest.mark.parametrize("has_id", [True, False])
-def test_an_answer_over_the_limit_is_dropped_and_its_caller_told(
+def test_the_pipe_drops_an_answer_over_the_limit_and_returns_an_error_to_its_caller(
     has_id: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     daemon = Daemon()
@@ -164,7 +164,7 @@ def heard_by(daemon: Daemon) -> dict[str, Any]:
 
 
 @only_on_linux
-def test_a_call_that_a_dead_daemon_never_read_is_sent_to_the_next_one() -> None:
+def test_the_pipe_sends_a_call_that_a_dead_daemon_never_read_to_the_next_daemon() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -177,7 +177,7 @@ def test_a_call_that_a_dead_daemon_never_read_is_sent_to_the_next_one() -> None:
         assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}  # and not that of the handshake
 
 
-def test_a_call_that_a_daemon_read_before_it_died_is_not_sent_again() -> None:
+def test_the_pipe_does_not_resend_a_call_that_a_daemon_read_before_it_died() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -192,7 +192,7 @@ def test_a_call_that_a_daemon_read_before_it_died_is_not_sent_again() -> None:
 
 
 @only_on_linux
-def test_of_two_calls_a_possibly_read_one_is_lost_and_the_last_one_continues() -> None:
+def test_the_pipe_reports_a_possibly_read_call_as_lost_and_resends_an_unread_one() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -218,7 +218,7 @@ def test_of_two_calls_a_possibly_read_one_is_lost_and_the_last_one_continues() -
         {"method": "tools/call", "params": {"name": "list_servers"}},
     ],
 )
-def test_a_request_that_changes_nothing_is_sent_again_though_it_was_read(message: dict[str, Any]) -> None:
+def test_the_pipe_resends_a_read_only_request_even_if_the_dead_daemon_had_read_it(message: dict[str, Any]) -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -229,7 +229,7 @@ def test_a_request_that_changes_nothing_is_sent_again_though_it_was_read(message
         assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
-def test_a_handshake_that_was_not_answered_is_made_with_the_next_daemon() -> None:
+def test_the_pipe_repeats_an_unanswered_handshake_with_the_next_daemon() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         caller.say(id=0, method="initialize")
@@ -239,7 +239,7 @@ def test_a_handshake_that_was_not_answered_is_made_with_the_next_daemon() -> Non
         assert caller.hear() == {"jsonrpc": "2.0", "id": 0, "result": {}}
 
 
-def test_a_request_that_ends_each_daemon_is_not_sent_forever() -> None:
+def test_the_pipe_stops_resending_a_request_that_kills_each_daemon() -> None:
     daemons = [Daemon() for _ in range(MOST_REPEATS + 2)]
     with a_caller_of(*daemons) as caller:
         shake_hands(caller, daemons[0])
@@ -254,7 +254,7 @@ def test_a_request_that_ends_each_daemon_is_not_sent_forever() -> None:
         assert heard_by(daemons[-1])["id"] == 2
 
 
-def test_a_request_that_was_canceled_is_not_sent_again() -> None:
+def test_the_pipe_does_not_resend_a_canceled_request() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -272,7 +272,7 @@ def refuse(daemon: Daemon, message: dict[str, Any]) -> None:
     daemon.say(encode(error_message(message["id"], INVALID_REQUEST, SHUTTING_DOWN)))
 
 
-def test_a_call_that_a_daemon_refuses_because_it_stops_is_made_by_the_next_one() -> None:
+def test_the_pipe_sends_a_call_that_a_stopping_daemon_refuses_to_the_next_daemon() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -283,7 +283,7 @@ def test_a_call_that_a_daemon_refuses_because_it_stops_is_made_by_the_next_one()
         assert caller.hear() == {"jsonrpc": "2.0", "id": 1, "result": {}}
 
 
-def test_a_call_that_was_refused_and_then_canceled_is_not_made() -> None:
+def test_the_pipe_does_not_resend_a_refused_call_that_its_caller_canceled() -> None:
     one, two = Daemon(), Daemon()
     with a_caller_of(one, two) as caller:
         shake_hands(caller, one)
@@ -298,7 +298,7 @@ def test_a_call_that_was_refused_and_then_canceled_is_not_made() -> None:
         assert heard_by(two)["id"] == 2
 
 
-def test_a_refusal_is_passed_on_if_the_caller_waits_for_no_other_daemon() -> None:
+def test_the_pipe_passes_a_refusal_on_if_the_caller_waits_for_no_other_daemon() -> None:
     one = Daemon()
     with a_caller_of(one) as caller:
         shake_hands(caller, one)
@@ -310,7 +310,7 @@ def test_a_refusal_is_passed_on_if_the_caller_waits_for_no_other_daemon() -> Non
         assert caller.hear()["error"]["message"] == SHUTTING_DOWN
 
 
-def test_a_large_call_is_not_kept_for_the_next_daemon() -> None:
+def test_the_pipe_does_not_keep_a_large_call_for_the_next_daemon() -> None:
     one = Daemon()
     with a_caller_of(one) as caller:
         shake_hands(caller, one)
@@ -319,7 +319,7 @@ def test_a_large_call_is_not_kept_for_the_next_daemon() -> None:
         assert caller.hear()["error"]["message"] == SHUTTING_DOWN
 
 
-def test_without_a_next_daemon_a_request_to_be_sent_again_is_answered_with_the_reason() -> None:
+def test_without_a_next_daemon_the_pipe_answers_unsent_requests_with_the_reason() -> None:
     one = Daemon()
     with a_caller_of(one) as caller:
         shake_hands(caller, one)

@@ -92,7 +92,7 @@ async def task_of(scene: Scene, name: str) -> JsonObject:
 # What the caller sees.
 
 
-async def test_a_task_that_is_quick_is_answered_as_a_plain_call(scene: Scene) -> None:
+async def test_a_quick_backend_task_is_answered_like_a_plain_call(scene: Scene) -> None:
     call = await begin(scene, args={"deep": True})
     await deliver(scene)
     assert await call == DONE
@@ -100,7 +100,7 @@ async def test_a_task_that_is_quick_is_answered_as_a_plain_call(scene: Scene) ->
     assert backend_of(scene).task.call["arguments"] == {"deep": True}
 
 
-async def test_a_task_that_is_slow_becomes_a_task_here_and_the_call_is_sent_once(scene: Scene) -> None:
+async def test_a_slow_backend_task_becomes_a_local_task_and_its_call_is_sent_once(scene: Scene) -> None:
     name = await begin_task(scene)
     waiting = scene.start("get_task_result", task_id=name)
     await scene.clock.advance(30)
@@ -109,7 +109,7 @@ async def test_a_task_that_is_slow_becomes_a_task_here_and_the_call_is_sent_once
     assert backend_of(scene).counted("tools/call") == 1
 
 
-async def test_the_status_of_the_servers_task_is_that_of_ours(scene: Scene) -> None:
+async def test_the_local_task_shows_the_status_of_the_backend_task(scene: Scene) -> None:
     call = await begin(scene, timeout_ms=1000)
     backend_of(scene).task.message = "half-way"
     await scene.clock.advance(1)
@@ -120,14 +120,14 @@ async def test_the_status_of_the_servers_task_is_that_of_ours(scene: Scene) -> N
     assert (await task_of(scene, name))["statusMessage"] == "nearly there"
 
 
-async def test_a_result_that_is_an_error_of_the_tool_is_a_result(scene: Scene) -> None:
+async def test_a_backend_task_with_a_tool_error_has_a_result(scene: Scene) -> None:
     call = await begin(scene)
     await deliver(scene, content=[{"type": "text", "text": "no spade"}], isError=True)
     result = await call
     assert (result["isError"], result["content"][0]["text"]) == (True, "no spade")
 
 
-async def test_a_task_that_the_server_gave_up_has_failed_with_its_words(scene: Scene) -> None:
+async def test_a_failed_backend_task_fails_the_local_task_with_the_message_of_the_server(scene: Scene) -> None:
     name = await begin_task(scene)
     backend_of(scene).task.status, backend_of(scene).task.message = "cancelled", "closing time"
     await let_it_poll(scene)
@@ -136,7 +136,7 @@ async def test_a_task_that_the_server_gave_up_has_failed_with_its_words(scene: S
     assert "closing time" in error["message"]
 
 
-async def test_polls_go_from_quick_to_the_interval_that_the_server_wants(scene: Scene) -> None:
+async def test_polls_of_a_backend_task_slow_down_from_quick_to_the_interval_of_the_server(scene: Scene) -> None:
     await begin_task(scene)
     await scene.clock.advance(INTERVAL * 2)
     before = backend_of(scene).counted("tasks/get")
@@ -145,7 +145,7 @@ async def test_polls_go_from_quick_to_the_interval_that_the_server_wants(scene: 
     assert backend_of(scene).counted("tasks/get") == before + 10
 
 
-async def test_each_request_about_a_task_is_a_part_of_its_call_and_no_phase_of_it(modern: Scene) -> None:
+async def test_each_task_request_appears_in_the_call_without_a_phase_of_its_own(modern: Scene) -> None:
     backend, seen = backend_of(modern), dict[str, list[spans.Span | None]]()
     for method in ("tasks/get", "tasks/update"):
         backend.answers[method] = noting_spans(seen.setdefault(method, []), backend.answers[method])
@@ -172,7 +172,7 @@ def noting_spans(seen: list[spans.Span | None], answer: Answer) -> Answer:
 # Which calls.
 
 
-async def test_a_tool_that_requires_a_task_is_called_as_one_for_as_long_as_the_call_may_take(earlier: Scene) -> None:
+async def test_a_tool_that_requires_tasks_is_called_as_a_task_for_as_long_as_the_call_may_run(earlier: Scene) -> None:
     await begin(earlier, timeout_ms=10_000, task_ttl_ms=60_000)
     call = backend_of(earlier).task.call
     assert call["task"] == {"ttl": (10 + 60 + 60) * 1000}
@@ -180,7 +180,7 @@ async def test_a_tool_that_requires_a_task_is_called_as_one_for_as_long_as_the_c
 
 
 @pytest.mark.parametrize("tool", ["optional", "forbidden", "unlisted"])
-async def test_a_tool_that_does_not_require_it_is_called_as_any_other(earlier: Scene, tool: str) -> None:
+async def test_a_tool_that_forbids_tasks_is_called_directly(earlier: Scene, tool: str) -> None:
     call = earlier.start("execute_tool", server="one", tool=tool)
     asked = await backend_of(earlier).next_asked()
     assert asked.params == {"name": tool, "arguments": {}}
@@ -188,12 +188,14 @@ async def test_a_tool_that_does_not_require_it_is_called_as_any_other(earlier: S
     assert await call == DONE
 
 
-async def test_a_tool_that_may_be_a_task_is_one_for_a_caller_that_does_not_wait(earlier: Scene) -> None:
+async def test_a_tool_with_optional_tasks_runs_as_a_task_for_a_caller_that_does_not_wait(earlier: Scene) -> None:
     await begin_task(earlier, "optional")
     assert backend_of(earlier).task.call["name"] == "optional"
 
 
-async def test_a_tool_that_may_be_a_task_is_one_after_it_was_slow_until_it_is_quick_again(earlier: Scene) -> None:
+async def test_a_tool_with_optional_tasks_runs_as_a_task_after_a_slow_call_until_it_is_quick_again(
+    earlier: Scene,
+) -> None:
     backend = backend_of(earlier)
     call = earlier.start("execute_tool", server="one", tool="optional")
     asked = await backend.next_asked()
@@ -208,7 +210,7 @@ async def test_a_tool_that_may_be_a_task_is_one_after_it_was_slow_until_it_is_qu
     call.cancel()
 
 
-async def test_a_server_that_offers_no_tasks_is_never_asked_for_one(earlier: Scene) -> None:
+async def test_a_server_without_task_support_never_receives_a_task_request(earlier: Scene) -> None:
     backend = backend_of(earlier)
     del backend.facts.capabilities["tasks"]
     await earlier.session.connection("one").reconnect()
@@ -219,13 +221,13 @@ async def test_a_server_that_offers_no_tasks_is_never_asked_for_one(earlier: Sce
     await call
 
 
-async def test_a_server_that_was_asked_for_a_task_may_return_the_result_at_once(earlier: Scene) -> None:
+async def test_a_server_may_return_the_result_of_a_task_request_at_once(earlier: Scene) -> None:
     call = earlier.start("execute_tool", server="one", tool="required")
     (await backend_of(earlier).next_asked()).reply(**DONE)
     assert await call == DONE
 
 
-async def test_a_task_without_an_id_is_an_answer_that_cannot_be_used(modern: Scene) -> None:
+async def test_a_task_without_an_id_is_an_unusable_answer(modern: Scene) -> None:
     backend_of(modern).answers["tools/call"] = lambda _: {"resultType": "task", "status": "working"}
     error = await modern.error("execute_tool", server="one", tool="required")
     assert "without a usable taskId" in error["message"]
@@ -234,7 +236,7 @@ async def test_a_task_without_an_id_is_an_answer_that_cannot_be_used(modern: Sce
 # What a server of 2025-11-25 tells by itself.
 
 
-async def test_progress_belongs_to_the_call_by_its_token_also_after_the_task_was_begun(earlier: Scene) -> None:
+async def test_progress_with_the_token_of_the_call_is_matched_after_the_backend_task_started(earlier: Scene) -> None:
     heard: list[JsonObject] = []
     call = await begin(earlier, caller=asking_for_progress(heard.append))
     token = backend_of(earlier).task.call["_meta"]["progressToken"]
@@ -246,7 +248,7 @@ async def test_progress_belongs_to_the_call_by_its_token_also_after_the_task_was
     await call
 
 
-async def test_a_pushed_status_is_no_event_and_saves_polls(earlier: Scene) -> None:
+async def test_a_pushed_task_status_raises_no_event_and_saves_polls(earlier: Scene) -> None:
     name = await begin_task(earlier)
     earlier.quiet()
     backend = backend_of(earlier)
@@ -262,7 +264,7 @@ async def test_a_pushed_status_is_no_event_and_saves_polls(earlier: Scene) -> No
     assert earlier.event_types() == ["task_completed"]
 
 
-async def test_a_status_of_a_task_that_is_not_followed_is_a_notification_as_any_other(earlier: Scene) -> None:
+async def test_a_status_of_an_unknown_backend_task_is_an_ordinary_notification(earlier: Scene) -> None:
     backend_of(earlier).link.listener.handle_notification("notifications/tasks/status", {"taskId": "x"}, None)
     assert earlier.event_types() == ["notification"]
 
@@ -270,7 +272,7 @@ async def test_a_status_of_a_task_that_is_not_followed_is_a_notification_as_any_
 # Questions.
 
 
-async def test_a_question_of_a_task_of_2025_11_25_is_heard_by_asking_for_the_result(earlier: Scene) -> None:
+async def test_a_question_of_a_2025_11_25_task_arrives_by_a_request_for_the_result(earlier: Scene) -> None:
     call = await begin(earlier)
     backend = backend_of(earlier)
     backend.task.status = "input_required"
@@ -287,7 +289,7 @@ async def test_a_question_of_a_task_of_2025_11_25_is_heard_by_asking_for_the_res
     assert (await earlier.call("get_task_result", task_id=name))["content"][0] == DONE["content"][0]
 
 
-async def test_questions_of_a_task_of_2026_07_28_are_asked_once_and_answered_one_by_one(modern: Scene) -> None:
+async def test_questions_of_a_2026_07_28_task_are_asked_once_and_answered_one_by_one(modern: Scene) -> None:
     call = await begin(modern)
     backend = backend_of(modern)
     backend.task.ask("first", "second")
@@ -304,7 +306,7 @@ async def test_questions_of_a_task_of_2026_07_28_are_asked_once_and_answered_one
     assert (await task_of(modern, name))["status"] == "completed"
 
 
-async def test_a_question_that_the_server_no_longer_asks_is_withdrawn(modern: Scene) -> None:
+async def test_a_question_that_the_backend_task_no_longer_lists_is_withdrawn(modern: Scene) -> None:
     await begin_task(modern)
     task = backend_of(modern).task
     task.ask("first")
@@ -316,7 +318,7 @@ async def test_a_question_that_the_server_no_longer_asks_is_withdrawn(modern: Sc
     assert await open_ids(modern) == []
 
 
-async def test_a_task_of_2026_07_28_whose_question_can_have_no_answer_is_cancelled_and_has_failed(
+async def test_a_2026_07_28_task_with_an_unanswerable_question_is_canceled_and_fails(
     modern: Scene,
 ) -> None:
     name = await begin_task(modern)
@@ -331,7 +333,7 @@ async def test_a_task_of_2026_07_28_whose_question_can_have_no_answer_is_cancell
     assert "got no answer" in (await modern.error("get_task_result", task_id=name))["message"]
 
 
-async def test_a_question_outlives_the_connection_it_came_on(scene: Scene) -> None:
+async def test_a_question_of_a_backend_task_outlives_its_connection(scene: Scene) -> None:
     name = await begin_task(scene)
     backend = backend_of(scene)
     if backend.facts.is_modern:
@@ -353,7 +355,7 @@ async def test_a_question_outlives_the_connection_it_came_on(scene: Scene) -> No
     assert (await task_of(scene, name))["status"] == "working"
 
 
-async def test_an_answer_given_while_the_server_is_away_is_handed_over_when_it_is_back(modern: Scene) -> None:
+async def test_an_answer_during_a_disconnect_is_delivered_after_the_reconnect(modern: Scene) -> None:
     await begin_task(modern)
     backend = backend_of(modern)
     backend.task.ask("first")
@@ -369,14 +371,14 @@ async def test_an_answer_given_while_the_server_is_away_is_handed_over_when_it_i
     assert backend.task.answers == {"first": {"action": "decline"}}
 
 
-async def test_a_question_that_is_sent_again_after_a_cut_is_not_asked_twice(earlier: Scene) -> None:
+async def test_a_question_that_is_resent_after_a_cut_is_not_asked_twice(earlier: Scene) -> None:
     await begin_task(earlier)
     backend_of(earlier).request(7)
     backend_of(earlier).request(7)
     assert len(await open_ids(earlier)) == 1
 
 
-async def test_a_task_that_asks_too_much_at_once_is_left_to_the_limits_of_its_link(earlier: Scene) -> None:
+async def test_questions_of_a_backend_task_count_against_the_limits_of_its_link(earlier: Scene) -> None:
     await begin_task(earlier)
     taken = [backend_of(earlier).request(key) for key in range(QUIET.questions_per_server + 1)]
     assert taken == [True] * QUIET.questions_per_server + [False]
@@ -385,7 +387,7 @@ async def test_a_task_that_asks_too_much_at_once_is_left_to_the_limits_of_its_li
 # Endings.
 
 
-async def test_cancelling_our_task_cancels_that_of_the_server_by_its_name(scene: Scene) -> None:
+async def test_canceling_the_local_task_cancels_the_backend_task_by_its_id(scene: Scene) -> None:
     name = await begin_task(scene)
     await scene.value("cancel_task", task_id=name)
     await settle()
@@ -397,14 +399,14 @@ async def test_cancelling_our_task_cancels_that_of_the_server_by_its_name(scene:
     assert backend.counted("tasks/get") == polls
 
 
-async def test_a_task_that_expires_here_is_cancelled_there(scene: Scene) -> None:
+async def test_a_local_task_that_expires_cancels_its_backend_task(scene: Scene) -> None:
     name = await begin_task(scene, task_ttl_ms=2000)
     await scene.clock.advance(3)
     assert backend_of(scene).task.status == "cancelled"
     assert (await task_of(scene, name))["status"] == "expired"
 
 
-async def test_a_call_that_is_cancelled_before_the_task_was_begun_cancels_the_task(earlier: Scene) -> None:
+async def test_a_call_canceled_before_its_backend_task_started_cancels_that_task(earlier: Scene) -> None:
     backend = backend_of(earlier)
     call = earlier.start("execute_tool", server="one", tool="required")
     asked = await backend.next_asked()
@@ -416,7 +418,7 @@ async def test_a_call_that_is_cancelled_before_the_task_was_begun_cancels_the_ta
     assert task.status == "cancelled"
 
 
-async def test_the_task_of_a_server_that_is_removed_is_cancelled_there(scene: Scene) -> None:
+async def test_removing_a_server_cancels_its_backend_tasks(scene: Scene) -> None:
     name = await begin_task(scene)
     task = backend_of(scene).task
     async with asyncio.timeout(5):
@@ -428,7 +430,7 @@ async def test_the_task_of_a_server_that_is_removed_is_cancelled_there(scene: Sc
 # Lost connections.
 
 
-async def test_a_task_goes_on_through_a_lost_connection(scene: Scene) -> None:
+async def test_a_backend_task_continues_after_a_lost_connection(scene: Scene) -> None:
     name = await begin_task(scene)
     backend_of(scene).link.break_off("cut")
     await scene.clock.advance(20)
@@ -439,7 +441,7 @@ async def test_a_task_goes_on_through_a_lost_connection(scene: Scene) -> None:
     assert (await task_of(scene, name))["status"] == "completed"
 
 
-async def test_a_call_that_waits_goes_on_through_a_lost_connection(scene: Scene) -> None:
+async def test_a_waiting_call_of_a_backend_task_continues_after_a_lost_connection(scene: Scene) -> None:
     call = await begin(scene)
     backend_of(scene).link.break_off("cut")
     await scene.clock.advance(5)
@@ -447,7 +449,7 @@ async def test_a_call_that_waits_goes_on_through_a_lost_connection(scene: Scene)
     assert (await call)["content"][0] == DONE["content"][0]
 
 
-async def test_a_result_that_is_lost_on_its_way_is_fetched_again(earlier: Scene) -> None:
+async def test_a_lost_result_of_a_backend_task_is_fetched_again(earlier: Scene) -> None:
     name = await begin_task(earlier)
     backend = backend_of(earlier)
     backend.task.complete()
@@ -459,7 +461,7 @@ async def test_a_result_that_is_lost_on_its_way_is_fetched_again(earlier: Scene)
     assert (await task_of(earlier, name))["status"] == "completed"
 
 
-async def test_a_server_that_was_restarted_and_knows_nothing_of_the_task_fails_it_with_the_reason(
+async def test_a_restarted_server_that_forgot_a_backend_task_fails_the_local_task_with_the_reason(
     scene: Scene,
 ) -> None:
     name = await begin_task(scene)
@@ -472,7 +474,7 @@ async def test_a_server_that_was_restarted_and_knows_nothing_of_the_task_fails_i
     assert (error["details"]["reason"], error["details"]["mayHaveRun"]) == ("task_forgotten", True)
 
 
-async def test_a_server_that_comes_back_in_the_other_era_has_lost_the_task(modern: Scene) -> None:
+async def test_a_server_that_reconnects_in_the_other_era_has_lost_its_tasks(modern: Scene) -> None:
     name = await begin_task(modern, task_ttl_ms=60_000)
     backend_of(modern).facts.is_modern = False
     backend_of(modern).link.break_off("restarted")
@@ -481,7 +483,7 @@ async def test_a_server_that_comes_back_in_the_other_era_has_lost_the_task(moder
 
 
 @pytest.mark.parametrize("is_modern", [False, True])
-async def test_the_task_of_a_process_ends_with_it(is_modern: bool) -> None:
+async def test_a_backend_task_of_a_stdio_server_ends_with_the_process(is_modern: bool) -> None:
     async with a_scene(limits=QUIET, one=TaskBackend(modern=is_modern, is_process=True)) as scene:
         name = await begin_task(scene)
         backend_of(scene).link.crash()

@@ -29,7 +29,7 @@ def tools(*offered: str) -> JsonObject:
     return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in offered]}
 
 
-async def test_many_askers_cause_one_request_and_later_ones_none() -> None:
+async def test_concurrent_readers_of_a_list_cause_one_request_and_later_ones_none() -> None:
     backend = ScriptedBackend()
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:
@@ -40,7 +40,7 @@ async def test_many_askers_cause_one_request_and_later_ones_none() -> None:
         assert asked_for(backend) == 1
 
 
-async def test_an_asker_who_leaves_takes_nothing_from_the_others() -> None:
+async def test_a_reader_that_cancels_does_not_affect_the_other_readers_of_a_list() -> None:
     backend = ScriptedBackend()
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:
@@ -52,7 +52,7 @@ async def test_an_asker_who_leaves_takes_nothing_from_the_others() -> None:
         assert len((await second)["structuredContent"]["tools"]) == 1
 
 
-async def test_a_list_is_never_stale_after_the_server_said_that_it_changed() -> None:
+async def test_a_cached_list_is_never_stale_after_a_list_changed_notification() -> None:
     backend = ScriptedBackend()
     offer(backend, "old")
     async with a_scene(one=backend) as scene:
@@ -63,7 +63,7 @@ async def test_a_list_is_never_stale_after_the_server_said_that_it_changed() -> 
         assert await names(scene) == ["new"]
 
 
-async def test_an_answer_that_was_on_its_way_when_the_list_changed_is_not_kept() -> None:
+async def test_a_list_that_changed_during_its_request_is_not_cached() -> None:
     backend = ScriptedBackend()
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:
@@ -79,7 +79,7 @@ async def test_an_answer_that_was_on_its_way_when_the_list_changed_is_not_kept()
         assert await names(scene) == ["new"]
 
 
-async def test_a_modern_answer_is_good_for_as_long_as_it_says() -> None:
+async def test_a_list_of_2026_07_28_is_cached_for_its_time_to_live() -> None:
     backend = ScriptedBackend(modern=True)
     backend.facts.capabilities["tools"] = {}
     offer(backend, "old", ttlMs=5000)
@@ -92,7 +92,7 @@ async def test_a_modern_answer_is_good_for_as_long_as_it_says() -> None:
         assert await names(scene) == ["new"]
 
 
-async def test_a_modern_list_without_a_time_is_kept_only_while_its_changes_are_heard_of() -> None:
+async def test_a_list_of_2026_07_28_without_a_time_to_live_is_cached_only_while_changes_are_subscribed() -> None:
     backend = ScriptedBackend(modern=True)
     offer(backend, "one")
     async with a_scene(one=backend) as scene:
@@ -111,7 +111,7 @@ async def test_a_modern_list_without_a_time_is_kept_only_while_its_changes_are_h
         assert await names(scene) == ["two"]
 
 
-async def test_a_modern_list_whose_changes_are_never_told_is_asked_for_each_time() -> None:
+async def test_a_list_of_2026_07_28_without_change_notifications_is_requested_each_time() -> None:
     """Other lists of the same server are listened to; that says nothing of this one."""
     backend = ScriptedBackend(modern=True)
     backend.facts.capabilities["tools"] = {}
@@ -125,7 +125,7 @@ async def test_a_modern_list_whose_changes_are_never_told_is_asked_for_each_time
         assert await names(scene) == ["two"]
 
 
-async def test_a_failed_list_is_an_error_of_that_server_only_and_is_asked_for_again() -> None:
+async def test_a_failed_list_is_an_error_of_its_server_only_and_is_requested_again() -> None:
     good, bad = ScriptedBackend(), ScriptedBackend()
     offer(good, "a")
 
@@ -141,7 +141,7 @@ async def test_a_failed_list_is_an_error_of_that_server_only_and_is_asked_for_ag
         assert sorted(await names(scene)) == ["a", "b"]
 
 
-async def test_a_list_is_read_again_if_the_line_broke_under_it() -> None:
+async def test_a_list_is_requested_again_if_its_connection_broke() -> None:
     backend = ScriptedBackend()
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:

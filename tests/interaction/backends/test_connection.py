@@ -20,7 +20,7 @@ def printed(scene: Scene) -> tuple[str, str]:
     return repr(connection), repr(supervisor).replace(repr(supervisor.link), "LINK")
 
 
-async def test_its_repr_shows_the_state_and_when_it_is_tried_next() -> None:
+async def test_the_repr_of_a_connection_shows_the_state_and_the_time_of_the_next_attempt() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend, is_awake=False) as scene:
         assert printed(scene) == ("<Connection one not_connected>", "<Supervisor one Idle requests=0>")
@@ -40,7 +40,7 @@ async def test_its_repr_shows_the_state_and_when_it_is_tried_next() -> None:
         await scene.value("remove_server", name="one")
 
 
-async def test_its_repr_shows_what_it_becomes_while_a_link_is_closed() -> None:
+async def test_the_repr_of_a_connection_shows_its_next_state_while_a_link_closes() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend, limits=Limits(idle_stop_seconds=300)) as scene:
         backend.closes = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ async def test_its_repr_shows_what_it_becomes_while_a_link_is_closed() -> None:
         backend.closes.set_result(None)
 
 
-async def test_a_link_that_is_opened_just_as_it_is_no_longer_wanted_is_closed_once() -> None:
+async def test_a_link_that_opens_after_its_connection_was_closed_is_closed_once() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend, is_awake=False) as scene:
         connection: Connection = scene.session.connection("one")
@@ -62,7 +62,7 @@ async def test_a_link_that_is_opened_just_as_it_is_no_longer_wanted_is_closed_on
         assert backend.links
 
 
-async def test_a_defect_of_ours_leaves_nobody_waiting_and_no_link_open() -> None:
+async def test_an_internal_error_in_a_connection_leaves_no_waiter_and_no_open_link() -> None:
     backend = ScriptedBackend()
 
     async def broken(_: object) -> None:

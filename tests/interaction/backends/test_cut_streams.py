@@ -50,7 +50,7 @@ async def dialer(clock: NotingClock) -> AsyncIterator[WatchedDialer]:
         yield running
 
 
-async def test_a_stream_cut_anywhere_inside_the_answer_is_taken_up_before_it(
+async def test_a_stream_that_is_cut_inside_an_answer_is_resumed_before_it(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     taken_up_from: list[list[str]] = []
@@ -81,7 +81,7 @@ def rounded(pauses: list[float]) -> list[float]:
 GROWING = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
 
-async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_longer_ones(
+async def test_a_push_stream_that_always_ends_at_once_is_reopened_after_ever_longer_pauses(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, pushes=True) as (_, peer):
@@ -94,7 +94,7 @@ async def test_a_push_stream_that_wants_no_pause_and_ends_at_once_gets_ever_long
         assert rounded(clock.sleeps) == GROWING
 
 
-async def test_a_push_stream_that_lasted_is_opened_again_after_the_pause_that_its_server_asked_for(
+async def test_a_push_stream_that_lasted_is_reopened_after_the_retry_time_of_its_server(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     heard = (listener := ScriptedListener()).heard
@@ -124,7 +124,7 @@ async def test_an_answer_that_is_cut_repeatedly_is_requested_less_and_less_often
         assert rounded(clock.sleeps) == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
 
 
-async def test_a_push_stream_whose_last_event_is_unknown_begins_again(
+async def test_a_push_stream_with_an_unknown_last_event_id_starts_from_scratch(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
@@ -141,7 +141,7 @@ async def test_a_push_stream_whose_last_event_is_unknown_begins_again(
         assert not link.closed.done()
 
 
-async def test_a_push_stream_that_is_refused_because_the_session_is_lost_ends_the_link(
+async def test_a_push_stream_that_is_refused_for_a_lost_session_ends_the_link(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1", pushes=True) as (link, peer):
@@ -192,7 +192,7 @@ async def refuse(peer: Peer) -> None:
     await peer.gone()
 
 
-async def test_an_answer_that_a_server_kept_but_did_not_send_comes_over_another_stream(
+async def test_an_answer_that_the_server_stored_but_did_not_send_arrives_over_another_stream(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -203,7 +203,7 @@ async def test_an_answer_that_a_server_kept_but_did_not_send_comes_over_another_
         await silent.gone()
 
 
-async def test_a_stream_that_the_server_still_knows_is_read_on(
+async def test_a_silent_stream_that_the_server_still_serves_is_not_replaced(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     """It refuses another one, or ends it at once."""
@@ -219,7 +219,7 @@ async def test_a_stream_that_the_server_still_knows_is_read_on(
         assert await call == {"ok": True}
 
 
-async def test_another_stream_that_stays_open_takes_the_place_of_the_silent_one(
+async def test_a_new_push_stream_that_stays_open_replaces_the_silent_one(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -233,7 +233,7 @@ async def test_another_stream_that_stays_open_takes_the_place_of_the_silent_one(
         assert await call == {"ok": True}
 
 
-async def test_a_stream_that_was_never_cut_may_be_silent(
+async def test_a_stream_that_was_never_cut_may_stay_silent(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -246,7 +246,7 @@ async def test_a_stream_that_was_never_cut_may_be_silent(
         assert await call == {"ok": True}
 
 
-async def test_a_push_stream_that_was_cut_is_proved_a_few_times(
+async def test_a_cut_push_stream_is_probed_only_a_few_times(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
     heard = (listener := ScriptedListener()).heard

@@ -38,7 +38,7 @@ async def degraded(scene: Scene, backend: ScriptedBackend) -> None:
 
 
 @pytest.mark.parametrize(("modern", "method"), [(False, "ping"), (True, "server/discover")])
-async def test_it_is_asked_every_two_minutes_in_the_words_of_its_era(modern: bool, method: str) -> None:
+async def test_the_health_check_runs_every_two_minutes_with_the_request_of_its_era(modern: bool, method: str) -> None:
     backend = ScriptedBackend(modern=modern)
     backend.answers[method] = lively
     async with a_scene(one=backend) as scene:
@@ -51,7 +51,7 @@ async def test_it_is_asked_every_two_minutes_in_the_words_of_its_era(modern: boo
 
 
 @pytest.mark.parametrize(("spread", "after"), [(-1.0, 108), (1.0, 132)])
-async def test_the_time_between_two_checks_is_spread_by_a_tenth(
+async def test_the_interval_between_two_health_checks_has_ten_percent_jitter(
     monkeypatch: pytest.MonkeyPatch, spread: float, after: float
 ) -> None:
     backend = ScriptedBackend()
@@ -70,7 +70,7 @@ async def test_the_time_between_two_checks_is_spread_by_a_tenth(
         assert checks(backend) == 1
 
 
-async def test_any_json_rpc_answer_is_a_sign_of_life() -> None:
+async def test_any_json_rpc_response_passes_the_health_check() -> None:
     backend = ScriptedBackend()
     backend.answers["ping"] = refusing
     async with a_scene(one=backend) as scene:
@@ -81,7 +81,7 @@ async def test_any_json_rpc_answer_is_a_sign_of_life() -> None:
         assert scene.session.connection("one").health.failures == 0
 
 
-async def test_a_busy_pipe_is_never_checked() -> None:
+async def test_a_busy_connection_is_not_checked() -> None:
     backend = ScriptedBackend(is_process=True)
     backend.answers["ping"] = lively
     async with a_scene(one=backend) as scene:
@@ -93,7 +93,7 @@ async def test_a_busy_pipe_is_never_checked() -> None:
         assert checks(backend) == 1
 
 
-async def test_three_failures_in_a_row_are_reported_once_and_never_cause_a_reconnect() -> None:
+async def test_three_failed_health_checks_are_reported_once_and_never_cause_a_reconnect() -> None:
     backend = ScriptedBackend()
     backend.answers["ping"] = silent
     async with a_scene(one=backend) as scene:
@@ -107,7 +107,7 @@ async def test_three_failures_in_a_row_are_reported_once_and_never_cause_a_recon
         assert (listed["healthStatus"], listed["consecutiveHealthFailures"]) == ("degraded", 32)
 
 
-async def test_a_check_that_gets_no_answer_at_all_fails_after_ten_seconds() -> None:
+async def test_a_health_check_without_an_answer_fails_after_ten_seconds() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         await scene.clock.advance(129.9)
@@ -117,7 +117,7 @@ async def test_a_check_that_gets_no_answer_at_all_fails_after_ten_seconds() -> N
         assert (health.failures, health.last_error) == (1, "no answer within 10 s")
 
 
-async def test_a_check_that_is_answered_restores_it_once() -> None:
+async def test_an_answered_health_check_reports_the_recovery_once() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         await degraded(scene, backend)
@@ -127,7 +127,7 @@ async def test_a_check_that_is_answered_restores_it_once() -> None:
 
 
 @pytest.mark.parametrize("answer", [lively, refusing])
-async def test_a_call_that_is_answered_restores_it_too(answer: object) -> None:
+async def test_an_answered_call_reports_the_recovery_of_an_unhealthy_server(answer: object) -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         await degraded(scene, backend)
@@ -137,7 +137,7 @@ async def test_a_call_that_is_answered_restores_it_too(answer: object) -> None:
         assert scene.session.connection("one").health.failures == 0
 
 
-async def test_a_new_link_starts_healthy_and_only_the_new_one_is_checked() -> None:
+async def test_a_new_link_starts_healthy_and_only_the_new_link_is_checked() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         await degraded(scene, backend)
@@ -150,7 +150,7 @@ async def test_a_new_link_starts_healthy_and_only_the_new_one_is_checked() -> No
         assert checks(backend) == 10
 
 
-async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off() -> None:
+async def test_a_disconnected_server_and_a_server_with_checks_disabled_are_not_checked() -> None:
     gone, unchecked = ScriptedBackend(), ScriptedBackend()
     async with a_scene(one=gone) as scene:
         gone.refuses = LinkError(LinkFailure.UNREACHABLE, "connection refused")
@@ -162,7 +162,7 @@ async def test_no_check_is_made_of_a_server_that_is_gone_or_where_checks_are_off
         assert checks(unchecked) == 0
 
 
-async def test_a_check_belongs_to_no_request_not_even_to_the_first() -> None:
+async def test_a_health_check_belongs_to_no_request_not_even_to_the_first() -> None:
     backend = ScriptedBackend()
     seen: list[spans.Span | None] = []
 

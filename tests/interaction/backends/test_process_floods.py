@@ -61,11 +61,11 @@ async def check_turns() -> None:
         assert max(in_turns) <= 2 * TURN_BYTES  # uvloop may begin with two
 
 
-async def test_in_one_turn_of_the_loop_a_process_is_read_no_further_than_its_part() -> None:
+async def test_one_turn_of_the_event_loop_reads_only_a_limited_part_of_a_process_output() -> None:
     await check_turns()
 
 
-def test_nor_is_it_on_the_loop_that_serves() -> None:
+def test_one_turn_of_the_serving_event_loop_reads_only_a_limited_part_of_a_process_output() -> None:
     on_uvloop(check_turns)
 
 
@@ -94,13 +94,13 @@ async def check_pause() -> None:
         pipe.resume_reading()
 
 
-async def test_a_pipe_that_is_paused_stays_so_until_it_is_resumed() -> None:
+async def test_a_paused_pipe_stays_paused_until_it_is_resumed() -> None:
     await check_pause()
 
 
-def test_so_it_does_on_the_loop_that_serves() -> None:
+def test_a_paused_pipe_stays_paused_on_the_serving_event_loop() -> None:
     on_uvloop(check_pause)
 
 
-async def test_nothing_is_heard_of_what_comes_out_of_the_input() -> None:
+async def test_output_that_a_process_writes_to_its_stdin_is_ignored() -> None:
     assert (await what_comes(STDIN, b"odd"))[2] == []

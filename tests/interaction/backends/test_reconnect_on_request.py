@@ -35,7 +35,7 @@ def reconnected(invalidated: JsonObject, tries: int = 1) -> tuple[str, JsonObjec
 
 
 @pytest.mark.parametrize("is_process", [False, True])
-async def test_what_a_reconnect_cuts_off_is_disconnected_and_counted(is_process: bool) -> None:
+async def test_calls_cut_off_by_a_reconnect_request_are_reported_as_disconnected_and_counted(is_process: bool) -> None:
     backend = ScriptedBackend(is_process=is_process)
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
@@ -59,7 +59,7 @@ async def test_what_a_reconnect_cuts_off_is_disconnected_and_counted(is_process:
         assert events[-1] == reconnected({"tasks": 1, "pendingRequests": 1})
 
 
-async def test_a_reconnect_that_fails_at_first_is_reported_when_it_succeeds() -> None:
+async def test_a_reconnect_request_that_fails_at_first_is_reported_when_it_succeeds() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
@@ -74,7 +74,7 @@ async def test_a_reconnect_that_fails_at_first_is_reported_when_it_succeeds() ->
         assert story.events()[-1] == reconnected({"tasks": 1, "pendingRequests": 1}, tries=2)
 
 
-async def test_a_reconnect_of_a_lost_server_tells_what_that_loss_cost() -> None:
+async def test_a_reconnect_request_for_a_lost_server_reports_the_lost_calls() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)
@@ -87,7 +87,7 @@ async def test_a_reconnect_of_a_lost_server_tells_what_that_loss_cost() -> None:
         assert story.events()[-1] == reconnected({"tasks": 1, "pendingRequests": 1})
 
 
-async def test_a_reconnect_of_a_server_that_was_never_there_is_its_first_connection() -> None:
+async def test_a_reconnect_request_for_a_server_that_never_connected_is_its_first_connection() -> None:
     backend = ScriptedBackend()
     backend.refuses = DOWN
     async with a_scene(one=backend) as scene:
@@ -97,7 +97,7 @@ async def test_a_reconnect_of_a_server_that_was_never_there_is_its_first_connect
         assert story.of_servers() == ["server_connected"]
 
 
-async def test_only_the_first_reconnection_after_a_loss_speaks_of_it() -> None:
+async def test_only_the_first_reconnection_after_a_loss_reports_it() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         question = await a_task_that_asks(scene, backend)

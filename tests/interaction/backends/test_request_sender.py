@@ -42,7 +42,7 @@ async def failed(scene: Scene, backend: ScriptedBackend, answer: Callable[[Asked
     ("answer", "said"),
     [(failing(FASTMCP), "result"), (refusing(PYTHON), "error"), (failing(f"Error: {TYPESCRIPT}"), "result")],
 )
-async def test_the_error_says_that_the_next_try_will_work_and_it_does(
+async def test_the_error_for_a_server_that_cannot_ask_in_2026_07_28_announces_that_the_next_try_works_and_it_does(
     answer: Callable[[Asked], None], said: str
 ) -> None:
     backend = ScriptedBackend(modern=True)
@@ -58,7 +58,7 @@ async def test_the_error_says_that_the_next_try_will_work_and_it_does(
         assert scene.status("one") == "connected"
 
 
-async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
+async def test_the_switch_to_the_handshake_era_is_reported_as_a_reconnection_without_losses() -> None:
     backend = ScriptedBackend(modern=True, is_process=True)
     async with a_scene(one=backend) as scene:
         story = RecordedEvents(scene)
@@ -75,7 +75,7 @@ async def test_it_reads_as_a_reconnection_that_cost_nothing() -> None:
         assert told[-1][1]["invalidated"] == {"tasks": 0, "pendingRequests": 0}
 
 
-async def test_neighbors_end_in_peace_before_the_link_is_replaced() -> None:
+async def test_concurrent_calls_finish_before_the_link_is_replaced() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=100_000)
@@ -91,7 +91,7 @@ async def test_neighbors_end_in_peace_before_the_link_is_replaced() -> None:
         assert len(backend.links) == 2
 
 
-async def test_a_neighbor_that_does_not_end_delays_nobody_forever() -> None:
+async def test_a_concurrent_call_that_never_ends_does_not_delay_the_new_link_forever() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=900_000)
@@ -108,7 +108,7 @@ async def test_a_neighbor_that_does_not_end_delays_nobody_forever() -> None:
         assert len(backend.links) == 2
 
 
-async def test_a_link_that_is_lost_before_it_could_be_replaced_leaves_nobody_waiting() -> None:
+async def test_a_link_that_is_lost_before_its_replacement_leaves_no_waiting_caller() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         neighbor = scene.start("execute_tool", server="one", tool="slow", timeout_ms=900_000)
@@ -122,7 +122,7 @@ async def test_a_link_that_is_lost_before_it_could_be_replaced_leaves_nobody_wai
         assert (await neighbor)["isError"]
 
 
-async def test_a_forced_mode_passes_the_answer_on_as_it_is() -> None:
+async def test_a_forced_mode_returns_the_answer_of_the_server_unchanged() -> None:
     backend = ScriptedBackend(modern=True)
     spec = replace(scripted_spec("one"), mode="2026-07-28")
     async with a_scene(specs=[spec], one=backend) as scene:
@@ -131,7 +131,7 @@ async def test_a_forced_mode_passes_the_answer_on_as_it_is() -> None:
         assert len(backend.links) == 1
 
 
-async def test_in_the_handshake_era_such_words_mean_nothing() -> None:
+async def test_in_the_handshake_era_the_error_wording_has_no_special_meaning() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         reply = await failed(scene, backend, failing(FASTMCP))
@@ -139,7 +139,7 @@ async def test_in_the_handshake_era_such_words_mean_nothing() -> None:
         assert len(backend.links) == 1
 
 
-async def test_a_round_of_a_call_is_not_sent_in_the_other_era_where_it_would_run_again() -> None:
+async def test_a_round_of_a_call_is_not_resent_in_the_other_era_where_the_call_would_run_again() -> None:
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         call = scene.start("execute_tool", server="one", tool="echo")
@@ -170,7 +170,7 @@ async def done(scene: Scene, backend: ScriptedBackend, tool: str = "echo") -> No
     assert (await call)["content"][0]["text"] == "done"
 
 
-async def test_a_call_that_needs_2026_07_28_after_all_is_sent_there() -> None:
+async def test_a_call_that_requires_2026_07_28_is_sent_over_a_second_link_of_that_era() -> None:
     """It did not run: the server refused it for what was not declared."""
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
@@ -184,7 +184,7 @@ async def test_a_call_that_needs_2026_07_28_after_all_is_sent_there() -> None:
         assert modern_and_not(backend) == [True, False, True]
 
 
-async def test_a_server_with_tasks_of_its_own_stays_in_2026_07_28_and_only_the_tool_that_asks_leaves_it() -> None:
+async def test_a_server_with_tasks_stays_in_2026_07_28_and_only_the_asking_tool_uses_the_second_link() -> None:
     backend = ScriptedBackend(modern=True, capabilities=TASKS)
     async with a_scene(one=backend) as scene:
         error = (await failed(scene, backend, failing(FASTMCP)))["structuredContent"]["error"]
@@ -198,7 +198,7 @@ async def test_a_server_with_tasks_of_its_own_stays_in_2026_07_28_and_only_the_t
         assert scene.status("one") == "connected"
 
 
-async def test_what_a_tool_asks_over_the_second_link_reaches_the_caller() -> None:
+async def test_a_question_over_the_second_link_reaches_the_caller() -> None:
     backend = ScriptedBackend(modern=True, capabilities=TASKS)
     async with a_scene(one=backend) as scene:
         await failed(scene, backend, failing(FASTMCP))
@@ -218,7 +218,7 @@ async def test_what_a_tool_asks_over_the_second_link_reaches_the_caller() -> Non
         assert (await scene.value("get_notifications"))["notifications"] == []
 
 
-async def test_a_second_link_that_is_lost_costs_its_call_and_not_the_first_link() -> None:
+async def test_a_lost_second_link_fails_its_call_and_leaves_the_first_link_open() -> None:
     backend = ScriptedBackend(modern=True, capabilities=TASKS)
     async with a_scene(one=backend) as scene:
         await failed(scene, backend, failing(FASTMCP))
@@ -232,7 +232,7 @@ async def test_a_second_link_that_is_lost_costs_its_call_and_not_the_first_link(
         assert modern_and_not(backend) == [True, False, False]
 
 
-async def test_both_links_close_with_the_server() -> None:
+async def test_closing_a_server_closes_both_of_its_links() -> None:
     backend = ScriptedBackend(modern=True, capabilities=TASKS)
     async with a_scene(one=backend) as scene:
         await failed(scene, backend, failing(FASTMCP))
@@ -243,7 +243,7 @@ async def test_both_links_close_with_the_server() -> None:
 
 @pytest.mark.parametrize("capabilities", [{"tools": {}}, TASKS])
 @pytest.mark.parametrize("how", ["reconnect", "remove"])
-async def test_reconnecting_or_removing_a_server_lets_it_choose_again(how: str, capabilities: JsonObject) -> None:
+async def test_reconnecting_or_removing_a_server_renegotiates_its_era(how: str, capabilities: JsonObject) -> None:
     backend = ScriptedBackend(modern=True, capabilities=capabilities)
     async with a_scene(one=backend) as scene:
         await failed(scene, backend, failing(FASTMCP))
@@ -258,7 +258,7 @@ async def test_reconnecting_or_removing_a_server_lets_it_choose_again(how: str, 
         assert backend.links[-1].facts.is_modern
 
 
-async def test_an_error_that_another_mode_would_prevent_names_it() -> None:
+async def test_an_error_that_another_mode_would_prevent_names_that_mode() -> None:
     spec = replace(scripted_spec("one"), mode="legacy")
     backend = ScriptedBackend(modern=True)
     async with a_scene(specs=[spec], one=backend) as scene:
@@ -271,7 +271,7 @@ async def test_an_error_that_another_mode_would_prevent_names_it() -> None:
         assert 'set its mode to "legacy"' in error["message"]
 
 
-def test_other_errors_do_not_count() -> None:
+def test_other_errors_do_not_change_the_era_of_a_server() -> None:
     assert all(map(cannot_ask, (FASTMCP, PYTHON, TYPESCRIPT)))
     assert not cannot_ask("elicitation is unavailable")
     assert not cannot_ask(str(RpcError({"code": -32601, "message": "Method not found"})))

@@ -69,7 +69,7 @@ def report(backend: TaskBackend, call: JsonObject) -> None:
     backend.link.listener.handle_notification("notifications/progress", params, None)
 
 
-async def test_its_status_reaches_its_own_session_while_only_another_calls(
+async def test_a_task_status_reaches_its_own_session_while_only_another_session_calls(
     scenes: tuple[Scene, Scene], backend: TaskBackend
 ) -> None:
     owner, other = scenes
@@ -82,7 +82,7 @@ async def test_its_status_reaches_its_own_session_while_only_another_calls(
     assert (await other.value("get_notifications"))["notifications"] == []
 
 
-async def test_the_status_of_a_task_without_an_owner_reaches_nobody(
+async def test_the_status_of_a_task_without_an_owner_is_dropped(
     scenes: tuple[Scene, Scene], backend: TaskBackend
 ) -> None:
     owner, other = scenes
@@ -98,7 +98,7 @@ async def test_the_status_of_a_task_without_an_owner_reaches_nobody(
 
 @pytest.mark.parametrize("backend", [False], indirect=True, ids=["2025-11-25"])
 @pytest.mark.parametrize("is_reconnected", [False, True], ids=["on its link", "on the next link"])
-async def test_its_progress_is_kept_on_the_task_while_nobody_calls(
+async def test_task_progress_is_stored_on_the_task_while_no_call_runs(
     scenes: tuple[Scene, Scene], backend: TaskBackend, is_reconnected: bool
 ) -> None:
     owner, _ = scenes
@@ -112,7 +112,7 @@ async def test_its_progress_is_kept_on_the_task_while_nobody_calls(
 
 
 @pytest.mark.parametrize("backend", [False], indirect=True, ids=["2025-11-25"])
-async def test_what_it_asks_beyond_the_limit_is_refused_and_not_put_to_another(
+async def test_a_task_question_beyond_the_limit_is_refused_and_not_sent_to_another_session(
     scenes: tuple[Scene, Scene], backend: TaskBackend
 ) -> None:
     owner, other = scenes
@@ -129,7 +129,9 @@ async def test_what_it_asks_beyond_the_limit_is_refused_and_not_put_to_another(
     assert other.session.questions.open() == []
 
 
-async def test_it_ends_as_any_other(scenes: tuple[Scene, Scene], backend: TaskBackend) -> None:
+async def test_a_task_of_a_shared_server_ends_like_any_other_task(
+    scenes: tuple[Scene, Scene], backend: TaskBackend
+) -> None:
     owner, _ = scenes
     name = await begin_task(owner, backend)
     backend.task.complete()

@@ -49,7 +49,7 @@ async def a_modern_scene() -> AsyncIterator[tuple[Scene, ScriptedBackend]]:
         yield scene, backend
 
 
-async def test_one_listen_names_all_that_is_wanted_and_the_next_is_in_force_before_the_last_is_let_go() -> None:
+async def test_one_listen_request_names_all_subscriptions_and_its_successor_starts_before_it_ends() -> None:
     async with a_modern_scene() as (scene, backend):
         first = await subscribed(scene, backend, "note://b")
         assert wanted(first) == {"resourceSubscriptions": ["note://b"]}
@@ -68,7 +68,7 @@ async def test_one_listen_names_all_that_is_wanted_and_the_next_is_in_force_befo
         assert backend.cancelled == [first, second]
 
 
-async def test_the_last_unsubscribe_ends_the_listen() -> None:
+async def test_the_last_unsubscribe_ends_the_listen_request() -> None:
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
         await scene.value("unsubscribe_resource", server="one", uri="note://a")
@@ -77,7 +77,7 @@ async def test_the_last_unsubscribe_ends_the_listen() -> None:
         assert backend.asked == []
 
 
-async def test_what_a_listen_brings_arrives_once_and_without_the_mark_of_its_stream() -> None:
+async def test_notifications_of_a_listen_request_arrive_once_and_without_its_subscription_id() -> None:
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
         scene.events()
@@ -93,7 +93,7 @@ async def test_what_a_listen_brings_arrives_once_and_without_the_mark_of_its_str
         )
 
 
-async def test_a_new_link_listens_to_all_that_was_wanted() -> None:
+async def test_a_new_link_listens_to_all_subscriptions() -> None:
     async with a_modern_scene() as (scene, backend):
         await subscribed(scene, backend, "note://a")
         await listed(scene, backend)
@@ -106,7 +106,7 @@ async def test_a_new_link_listens_to_all_that_was_wanted() -> None:
         assert scene.status("one") == "connected"
 
 
-async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_again() -> None:
+async def test_after_a_lost_listen_request_lists_count_as_changed_and_the_request_is_repeated() -> None:
     async with a_modern_scene() as (scene, backend):
         await subscribed(scene, backend, "note://a")
         listen = await listed(scene, backend)
@@ -127,7 +127,7 @@ async def test_after_a_lost_listen_things_may_have_changed_and_it_is_taken_up_ag
         assert len(backend.links) == 1
 
 
-async def test_a_listen_that_cannot_be_opened_again_shows_that_the_server_is_gone() -> None:
+async def test_a_listen_request_that_cannot_be_reopened_shows_that_the_server_is_gone() -> None:
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
         listen.fail(LinkError(LinkFailure.UNREACHABLE, "the stream was cut"))
@@ -138,7 +138,7 @@ async def test_a_listen_that_cannot_be_opened_again_shows_that_the_server_is_gon
         assert scene.status("one") == "reconnecting"
 
 
-async def test_a_listen_that_was_not_acknowledged_on_a_new_link_is_tried_again() -> None:
+async def test_a_listen_request_that_is_not_acknowledged_on_a_new_link_is_repeated() -> None:
     async with a_modern_scene() as (scene, backend):
         await subscribed(scene, backend, "note://a")
         backend.link.break_off("the line went dead")
@@ -153,7 +153,7 @@ async def test_a_listen_that_was_not_acknowledged_on_a_new_link_is_tried_again()
         assert notices(scene) == ["notifications/resources/updated"]
 
 
-async def test_a_server_that_ends_every_listen_at_once_is_asked_ever_more_seldom() -> None:
+async def test_a_server_that_ends_every_listen_request_at_once_receives_ever_fewer_of_them() -> None:
     async with a_modern_scene() as (scene, backend):
         backend.answers["server/discover"] = lambda _: {}
         listen = await subscribed(scene, backend, "note://a")
@@ -173,7 +173,7 @@ async def test_a_server_that_ends_every_listen_at_once_is_asked_ever_more_seldom
         assert told == listens - 1
 
 
-async def test_a_listen_that_lasted_is_soon_taken_up_again() -> None:
+async def test_a_listen_request_that_lasted_is_soon_repeated() -> None:
     async with a_modern_scene() as (scene, backend):
         listen = await subscribed(scene, backend, "note://a")
         for _ in range(10):
@@ -188,7 +188,7 @@ async def test_a_listen_that_lasted_is_soon_taken_up_again() -> None:
         assert wanted(await backend.next_asked(LISTEN)) == wanted(listen)
 
 
-async def test_a_listen_that_is_acknowledged_and_ended_in_one_breath_is_taken_up_again() -> None:
+async def test_a_listen_request_that_is_acknowledged_and_ended_at_once_is_repeated() -> None:
     async with a_modern_scene() as (scene, backend):
         asking = scene.start("subscribe_resource", server="one", uri="note://a")
         listen = await backend.next_asked(LISTEN)
@@ -199,7 +199,7 @@ async def test_a_listen_that_is_acknowledged_and_ended_in_one_breath_is_taken_up
         assert wanted(await backend.next_asked(LISTEN)) == wanted(listen)
 
 
-async def test_a_subscription_that_is_refused_is_not_kept() -> None:
+async def test_a_refused_subscription_is_not_stored() -> None:
     async with a_modern_scene() as (scene, backend):
         asking = scene.start("subscribe_resource", server="one", uri="note://a")
         (await backend.next_asked(LISTEN)).refuse(-32602, "no such resource")
@@ -208,7 +208,7 @@ async def test_a_subscription_that_is_refused_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("is_acknowledged", [False, True], ids=["before it is in force", "in the same breath"])
-async def test_a_subscription_that_is_called_off_leaves_the_listen_as_it_was(is_acknowledged: bool) -> None:
+async def test_a_canceled_subscription_leaves_the_listen_request_unchanged(is_acknowledged: bool) -> None:
     async with a_modern_scene() as (scene, backend):
         first = await subscribed(scene, backend, "note://a")
         asking = scene.start("subscribe_resource", server="one", uri="note://b")
@@ -225,7 +225,7 @@ async def test_a_subscription_that_is_called_off_leaves_the_listen_as_it_was(is_
         assert backend.cancelled == [second, first]
 
 
-async def test_a_handshake_era_server_is_asked_once_for_each_resource() -> None:
+async def test_a_handshake_era_server_receives_one_subscribe_request_per_resource() -> None:
     backend = ScriptedBackend()
     backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}
     async with a_scene(one=backend) as scene:
@@ -239,7 +239,7 @@ async def test_a_handshake_era_server_is_asked_once_for_each_resource() -> None:
         ]
 
 
-async def test_a_subscription_to_a_server_that_never_answers_is_given_up_in_time() -> None:
+async def test_a_subscription_at_a_server_that_never_answers_times_out() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         asking = scene.start("subscribe_resource", server="one", uri="note://a")

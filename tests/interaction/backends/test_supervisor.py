@@ -39,7 +39,7 @@ async def call(scene: Scene) -> JsonObject:
 # Trying again.
 
 
-async def test_an_http_server_is_retried_after_one_second_then_twice_as_long_up_to_three_minutes_forever() -> None:
+async def test_a_lost_http_server_is_retried_after_one_second_then_with_doubled_delays_up_to_three_minutes() -> None:
     backend = http()
     backend.refuses = DOWN
     async with a_scene(one=backend) as scene:
@@ -55,7 +55,7 @@ async def test_an_http_server_is_retried_after_one_second_then_twice_as_long_up_
         assert scene.status("one") == "connected"
 
 
-async def test_a_crashed_process_is_restarted_five_times_then_left_with_an_error() -> None:
+async def test_a_crashed_stdio_server_is_restarted_five_times_and_then_reported_as_failed() -> None:
     backend = process()
     async with a_scene(one=backend) as scene:
         scene.events()
@@ -77,7 +77,7 @@ async def test_a_crashed_process_is_restarted_five_times_then_left_with_an_error
         assert len(backend.dials) == 6
 
 
-async def test_a_process_that_crashes_soon_after_each_start_gets_no_fresh_budget() -> None:
+async def test_a_process_that_crashes_soon_after_each_start_gets_no_new_restart_budget() -> None:
     backend = process()
     async with a_scene(one=backend) as scene:
         for delay in (1, 2, 4, 8, 16):
@@ -91,7 +91,7 @@ async def test_a_process_that_crashes_soon_after_each_start_gets_no_fresh_budget
         assert scene.event_types() == ["process_crashed", "server_disconnected", "restart_failed"]
 
 
-async def test_a_process_that_stayed_up_for_a_minute_gets_a_fresh_budget() -> None:
+async def test_a_process_that_ran_for_a_minute_gets_a_new_restart_budget() -> None:
     backend = process()
     async with a_scene(one=backend) as scene:
         for _ in range(12):
@@ -101,7 +101,7 @@ async def test_a_process_that_stayed_up_for_a_minute_gets_a_fresh_budget() -> No
             await scene.clock.advance(60)
 
 
-async def test_a_server_that_is_not_to_be_restarted_stays_disconnected_until_asked() -> None:
+async def test_a_server_with_restarts_disabled_stays_disconnected_until_a_reconnect_request() -> None:
     spec = replace(scripted_spec("one"), target=StdioTarget(command="one", restart=RestartConfig(enabled=False)))
     backend = process()
     async with a_scene(specs=[spec], one=backend) as scene:
@@ -112,7 +112,7 @@ async def test_a_server_that_is_not_to_be_restarted_stays_disconnected_until_ask
         assert (await scene.value("reconnect_server", name="one"))["server"]["status"] == "connected"
 
 
-async def test_a_program_that_is_not_there_is_not_tried_again() -> None:
+async def test_a_missing_program_is_not_started_again() -> None:
     backend = process()
     backend.refuses = LinkError(LinkFailure.UNREACHABLE, "there is no program 'one' on the PATH")
     async with a_scene(one=backend) as scene:
@@ -121,7 +121,7 @@ async def test_a_program_that_is_not_there_is_not_tried_again() -> None:
 
 
 @pytest.mark.parametrize("kind", [http, process])
-async def test_a_call_that_comes_during_the_pause_tries_at_once(kind: type[ScriptedBackend]) -> None:
+async def test_a_call_during_the_retry_delay_reconnects_at_once(kind: type[ScriptedBackend]) -> None:
     backend = kind()
     async with a_scene(one=backend) as scene:
         backend.link.break_off("the line went dead")
@@ -131,7 +131,7 @@ async def test_a_call_that_comes_during_the_pause_tries_at_once(kind: type[Scrip
         assert len(backend.dials) == 2
 
 
-async def test_the_error_of_a_failed_attempt_names_the_time_of_the_next_one() -> None:
+async def test_the_error_of_a_failed_attempt_contains_the_time_of_the_next_one() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         backend.refuses = DOWN
@@ -147,7 +147,7 @@ async def test_the_error_of_a_failed_attempt_names_the_time_of_the_next_one() ->
         }
 
 
-async def test_a_call_that_finds_out_that_the_server_is_gone_is_sent_on_the_next_link() -> None:
+async def test_a_call_that_finds_its_server_gone_is_sent_again_on_the_next_link() -> None:
     """The server was restarted and no longer knows our session: the caller never notices."""
     backend = http()
     gone = [LinkError(LinkFailure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)]
@@ -165,7 +165,7 @@ async def test_a_call_that_finds_out_that_the_server_is_gone_is_sent_on_the_next
 
 
 @pytest.mark.parametrize("tool", ["list_tools", "list_prompts", "complete", "set_log_level", "subscribe_resource"])
-async def test_any_request_that_finds_the_server_gone_reconnects_it_and_succeeds(tool: str) -> None:
+async def test_any_request_that_finds_its_server_gone_reconnects_it_and_succeeds(tool: str) -> None:
     backend = http()
     backend.answers["completion/complete"] = lambda _: {"completion": {"values": []}}
     backend.answers["resources/subscribe"] = lambda _: {}
@@ -189,7 +189,7 @@ async def test_any_request_that_finds_the_server_gone_reconnects_it_and_succeeds
         assert scene.status("one") == "connected"
 
 
-async def test_a_call_that_may_have_run_is_never_sent_again() -> None:
+async def test_a_call_that_may_have_run_is_never_resent() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         waiting = scene.start("execute_tool", server="one", tool="echo")
@@ -199,7 +199,7 @@ async def test_a_call_that_may_have_run_is_never_sent_again() -> None:
         assert [method for method, _ in backend.seen].count("tools/call") == 1
 
 
-async def test_a_server_that_hangs_while_it_is_connected_is_given_up_and_tried_again() -> None:
+async def test_a_server_that_hangs_while_it_connects_times_out_and_is_retried() -> None:
     backend = http()
     backend.opens = asyncio.get_running_loop().create_future()
     async with a_scene(one=backend) as scene:
@@ -210,7 +210,7 @@ async def test_a_server_that_hangs_while_it_is_connected_is_given_up_and_tried_a
         assert not (await call(scene)).get("isError")
 
 
-async def test_a_server_that_hangs_while_it_is_brought_up_to_date_can_be_used_all_the_same() -> None:
+async def test_a_server_that_hangs_during_resynchronization_can_still_be_used() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         await scene.value("set_log_level", server="one", level="error")
@@ -223,7 +223,7 @@ async def test_a_server_that_hangs_while_it_is_brought_up_to_date_can_be_used_al
 # Its messages.
 
 
-async def test_one_crash_reads_in_the_order_of_the_contract_each_event_once() -> None:
+async def test_a_crash_delivers_each_event_of_the_contract_once_and_in_order() -> None:
     backend = ScriptedBackend(is_process=True)
     async with a_scene(one=backend) as scene:
         assert scene.event_types() == ["process_started", "server_connected"]
@@ -264,7 +264,7 @@ async def test_one_crash_reads_in_the_order_of_the_contract_each_event_once() ->
         assert (await scene.value("list_tasks"))["tasks"] == []
 
 
-async def test_a_lost_http_server_reads_in_order_and_counts_its_tries() -> None:
+async def test_a_lost_http_server_delivers_its_events_in_order_and_counts_its_attempts() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         scene.events()
@@ -292,7 +292,7 @@ async def test_a_lost_http_server_reads_in_order_and_counts_its_tries() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "kind"), [("a", "a", "blip"), ("a", "b", "restart"), (None, None, "restart")]
 )
-async def test_a_server_that_kept_its_state_had_a_blip_and_any_other_a_restart(
+async def test_a_server_that_kept_its_session_is_reported_as_a_blip_and_any_other_as_a_restart(
     before: str | None, after: str | None, kind: str
 ) -> None:
     backend = http()
@@ -305,7 +305,7 @@ async def test_a_server_that_kept_its_state_had_a_blip_and_any_other_a_restart(
         assert dict(scene.events())["server_reconnected"]["kind"] == kind
 
 
-async def test_a_server_is_resumed_with_what_its_last_link_left() -> None:
+async def test_a_server_is_resumed_with_the_state_of_its_last_link() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         backend.resumption = "where we were"
@@ -314,7 +314,7 @@ async def test_a_server_is_resumed_with_what_its_last_link_left() -> None:
         assert [dial.resumption for dial in backend.dials] == [None, "where we were"]
 
 
-async def test_a_lost_server_without_callers_is_reconnected_after_the_pause_and_not_before() -> None:
+async def test_a_lost_server_without_callers_is_reconnected_only_after_the_delay() -> None:
     """Someone waited for the first connect; that is no reason to hurry a reconnect an hour later."""
     backend = http()
     backend.opens = asyncio.get_running_loop().create_future()
@@ -330,7 +330,7 @@ async def test_a_lost_server_without_callers_is_reconnected_after_the_pause_and_
         assert len(backend.dials) == 2
 
 
-async def test_a_finished_task_keeps_its_result_when_its_server_is_lost() -> None:
+async def test_a_finished_task_keeps_its_result_when_its_server_disconnects() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         promoted = scene.start("execute_tool", server="one", tool="slow", timeout_ms=0)
@@ -347,7 +347,7 @@ async def test_a_finished_task_keeps_its_result_when_its_server_is_lost() -> Non
 # What a new link is given.
 
 
-async def test_log_level_and_subscriptions_are_restored_before_anyone_uses_the_new_link() -> None:
+async def test_log_level_and_subscriptions_are_restored_before_callers_use_the_new_link() -> None:
     backend = http()
     backend.answers["resources/subscribe"] = lambda _: {}
     async with a_scene(one=backend) as scene:
@@ -366,7 +366,7 @@ async def test_log_level_and_subscriptions_are_restored_before_anyone_uses_the_n
         ]
 
 
-async def test_one_resource_that_is_gone_keeps_no_other_from_being_subscribed_again() -> None:
+async def test_a_resource_that_is_gone_does_not_stop_the_restoration_of_other_subscriptions() -> None:
     backend = http()
     backend.answers["resources/subscribe"] = lambda _: {}
     async with a_scene(one=backend) as scene:
@@ -385,7 +385,7 @@ async def test_one_resource_that_is_gone_keeps_no_other_from_being_subscribed_ag
         assert ("resources/subscribe", {"uri": "note://b"}) in backend.seen
 
 
-async def test_a_list_that_changed_while_the_server_was_away_raises_its_notification() -> None:
+async def test_a_list_that_changed_during_a_disconnect_raises_its_notification() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         await scene.value("list_tools")
@@ -399,7 +399,7 @@ async def test_a_list_that_changed_while_the_server_was_away_raises_its_notifica
         assert [tool["name"] for tool in (await scene.value("list_tools"))["tools"]] == ["new"]
 
 
-async def test_a_change_is_reported_even_if_the_server_was_lost_again_before_it_was_found() -> None:
+async def test_a_change_is_reported_even_if_the_server_disconnects_again_before_it_was_found() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         await scene.value("list_tools")
@@ -441,7 +441,7 @@ async def bring_to(scene: Scene, backend: ScriptedBackend, state: str) -> None:
 
 
 @pytest.mark.parametrize("state", ["not_connected", "connecting", "connected", "reconnecting", "error"])
-async def test_reconnect_server_works_at_once_from_every_state(state: str) -> None:
+async def test_the_reconnect_request_works_at_once_from_every_state(state: str) -> None:
     backend = process()
     async with a_scene(limits=Limits(idle_stop_seconds=10), one=backend) as scene:
         await bring_to(scene, backend, state)
@@ -450,7 +450,7 @@ async def test_reconnect_server_works_at_once_from_every_state(state: str) -> No
         assert not (await call(scene)).get("isError")
 
 
-async def test_reconnect_server_while_a_try_hangs_does_not_wait_for_it() -> None:
+async def test_the_reconnect_request_does_not_wait_for_a_hanging_attempt() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -460,7 +460,7 @@ async def test_reconnect_server_while_a_try_hangs_does_not_wait_for_it() -> None
         assert (await scene.value("reconnect_server", name="one"))["server"]["status"] == "connected"
 
 
-async def test_many_reconnects_at_once_all_succeed() -> None:
+async def test_concurrent_reconnect_requests_all_succeed() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         replies = await asyncio.gather(*(scene.call("reconnect_server", name="one") for _ in range(5)))
@@ -468,7 +468,7 @@ async def test_many_reconnects_at_once_all_succeed() -> None:
         assert scene.status("one") == "connected"
 
 
-async def test_a_call_that_comes_while_the_server_is_reconnected_on_request_waits_for_it() -> None:
+async def test_a_call_during_a_requested_reconnect_waits_for_it() -> None:
     backend = http()
     async with a_scene(one=backend) as scene:
         backend.closes = asyncio.get_running_loop().create_future()
@@ -482,7 +482,7 @@ async def test_a_call_that_comes_while_the_server_is_reconnected_on_request_wait
         assert not (await reconnecting).get("isError")
 
 
-async def test_a_server_removed_while_it_is_being_connected_leaves_nobody_waiting() -> None:
+async def test_removing_a_server_during_its_connect_releases_all_waiters() -> None:
     backend = http()
     backend.opens = asyncio.get_running_loop().create_future()
     async with a_scene(one=backend) as scene:
@@ -495,7 +495,7 @@ async def test_a_server_removed_while_it_is_being_connected_leaves_nobody_waitin
             await connection.ready()
 
 
-async def test_a_server_whose_list_is_being_read_when_it_is_removed_leaves_nobody_waiting() -> None:
+async def test_removing_a_server_while_its_list_is_read_releases_all_waiters() -> None:
     backend = http()
     del backend.answers["tools/list"]
     async with a_scene(one=backend) as scene:
@@ -508,7 +508,7 @@ async def test_a_server_whose_list_is_being_read_when_it_is_removed_leaves_nobod
 # Idle stop.
 
 
-async def test_a_server_that_nobody_uses_rests_and_starts_again_on_use() -> None:
+async def test_an_unused_server_is_stopped_and_starts_again_on_use() -> None:
     backend = process()
     async with a_scene(limits=Limits(idle_stop_seconds=300), one=backend) as scene:
         await call(scene)
@@ -524,7 +524,7 @@ async def test_a_server_that_nobody_uses_rests_and_starts_again_on_use() -> None
         assert scene.event_types() == ["process_started", "server_connected"]
 
 
-async def test_a_server_someone_waited_for_rests_all_the_same() -> None:
+async def test_a_server_that_a_caller_waited_for_is_stopped_when_idle() -> None:
     backend = process()
     backend.opens = asyncio.get_running_loop().create_future()
     async with a_scene(limits=Limits(idle_stop_seconds=300), one=backend) as scene:
@@ -536,7 +536,7 @@ async def test_a_server_someone_waited_for_rests_all_the_same() -> None:
         assert (scene.status("one"), len(backend.dials)) == ("not_connected", 1)
 
 
-async def test_a_server_at_work_does_not_rest() -> None:
+async def test_a_busy_server_is_not_stopped() -> None:
     backend = ScriptedBackend(is_process=True)
     async with a_scene(limits=Limits(idle_stop_seconds=300), one=backend) as scene:
         promoted = scene.start("execute_tool", server="one", tool="slow", timeout_ms=0)
@@ -550,7 +550,7 @@ async def test_a_server_at_work_does_not_rest() -> None:
         assert scene.status("one") == "not_connected"
 
 
-async def test_a_server_whose_resources_are_subscribed_to_does_not_rest() -> None:
+async def test_a_server_with_resource_subscriptions_is_not_stopped() -> None:
     backend = process()
     backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}
     async with a_scene(limits=Limits(idle_stop_seconds=300), one=backend) as scene:
@@ -562,7 +562,7 @@ async def test_a_server_whose_resources_are_subscribed_to_does_not_rest() -> Non
         assert scene.status("one") == "not_connected"
 
 
-async def test_a_server_whose_list_is_being_read_does_not_rest() -> None:
+async def test_a_server_whose_list_is_being_read_is_not_stopped() -> None:
     backend = process()
     del backend.answers["tools/list"]
     async with a_scene(limits=Limits(idle_stop_seconds=30), one=backend) as scene:
@@ -573,7 +573,7 @@ async def test_a_server_whose_list_is_being_read_does_not_rest() -> None:
         assert (await listing)["structuredContent"]["tools"] == []
 
 
-async def test_a_call_that_comes_while_the_server_is_being_stopped_starts_it_again() -> None:
+async def test_a_call_while_its_server_stops_starts_the_server_again() -> None:
     backend = process()
     async with a_scene(limits=Limits(idle_stop_seconds=300), one=backend) as scene:
         backend.closes = asyncio.get_running_loop().create_future()
@@ -590,7 +590,7 @@ async def test_a_call_that_comes_while_the_server_is_being_stopped_starts_it_aga
 # The header by which a backend can tell callers apart.
 
 
-async def test_the_caller_id_is_one_for_a_session_and_backend_and_stays_across_reconnects() -> None:
+async def test_the_caller_id_is_unique_per_session_and_backend_and_survives_reconnects() -> None:
     one, two = http(), http()
     keys = frozenset({SessionKey("local", KeyKind.NAME, "mine")})
     async with a_scene(one=one, two=two, keys=keys) as scene, a_scene(one=http(), two=http(), keys=keys) as other:
@@ -606,7 +606,7 @@ async def test_the_caller_id_is_one_for_a_session_and_backend_and_stays_across_r
         assert len(ids) == 4
 
 
-async def test_a_session_that_nobody_could_find_again_has_no_caller_id() -> None:
+async def test_a_session_that_cannot_be_found_again_has_no_caller_id() -> None:
     one = http()
     async with a_scene(one=one):
         assert [dial.caller_id for dial in one.dials] == [None]

@@ -101,14 +101,14 @@ class Desk:
         return json.loads(b"".join(part.get("body", b"") for part in sent[1:]))
 
 
-async def test_every_route_needs_a_login() -> None:
+async def test_every_route_of_the_console_api_needs_a_login() -> None:
     async with a_scene() as scene:
         routes = Desk(scene).api.routes()
         assert {route.path for route in routes} == ALL_ROUTES
         assert not any(route.is_open for route in routes)
 
 
-async def test_a_person_answers_and_the_caller_learns_that_it_need_not() -> None:
+async def test_an_answer_in_the_console_closes_the_question_for_the_caller() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         asking = elicit(scene.backends["one"])
@@ -125,7 +125,7 @@ async def test_a_person_answers_and_the_caller_learns_that_it_need_not() -> None
         assert late["code"] == "ERR_REQUEST_NOT_FOUND"
 
 
-async def test_the_model_was_quicker() -> None:
+async def test_the_console_reports_that_the_model_answered_first() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         await settle()
@@ -136,7 +136,7 @@ async def test_the_model_was_quicker() -> None:
         assert refusal.code is ErrorCode.REQUEST_NOT_FOUND
 
 
-async def test_an_answer_that_does_not_fit_leaves_the_question_open() -> None:
+async def test_an_invalid_answer_in_the_console_leaves_the_question_open() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         asking = elicit(scene.backends["one"])
         await settle()
@@ -151,7 +151,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_question_open() -> None:
         asking.cancel()
 
 
-async def test_a_person_writes_a_completion_or_refuses_one() -> None:
+async def test_a_person_writes_or_refuses_a_completion_in_the_console() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         asking = sample(scene.backends["one"])
@@ -169,7 +169,7 @@ async def test_a_person_writes_a_completion_or_refuses_one() -> None:
         assert "refused by a person" in str(refused.exception())
 
 
-async def test_a_task_is_viewed_and_cancelled() -> None:
+async def test_the_console_shows_and_cancels_a_task() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=10)
@@ -181,7 +181,7 @@ async def test_a_task_is_viewed_and_cancelled() -> None:
         assert (await desk.post("/console/cancel-task", taskId=task_id))["task"]["status"] == "cancelled"
 
 
-async def test_a_server_is_reconnected_and_a_timer_deleted() -> None:
+async def test_the_console_reconnects_a_server_and_deletes_a_timer() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         assert (await desk.post("/console/reconnect", server="one"))["server"]["status"] == "connected"
@@ -191,7 +191,7 @@ async def test_a_server_is_reconnected_and_a_timer_deleted() -> None:
         assert deleted["timer"]["status"] == "deleted"
 
 
-async def test_a_server_is_recorded_from_a_fresh_connection_on_until_the_person_takes_the_file() -> None:
+async def test_the_console_records_a_server_from_a_new_connection_until_the_person_downloads_the_file() -> None:
     async with a_scene(one=ScriptedBackend(), other=ScriptedBackend()) as scene:
         desk = Desk(scene)
         scene.backends["one"].answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "four"}]}
@@ -208,7 +208,7 @@ async def test_a_server_is_recorded_from_a_fresh_connection_on_until_the_person_
         assert "is not being recorded" in str(await desk.refused("/console/end-recording", server="one"))
 
 
-async def test_a_recording_that_nobody_took_ends_with_its_connection_and_leaves_its_room_to_others() -> None:
+async def test_a_recording_that_is_not_downloaded_ends_with_its_connection_and_frees_its_space() -> None:
     names, make = ["one", "two", "three", "four", "five"], ScriptedBackend
     async with a_scene(one=make(), two=make(), three=make(), four=make(), five=make()) as scene:
         desk, connections = Desk(scene), [scene.session.connection(name) for name in names]
@@ -221,7 +221,7 @@ async def test_a_recording_that_nobody_took_ends_with_its_connection_and_leaves_
     assert not any(connection.recording.is_on for connection in connections)
 
 
-async def test_a_recording_that_could_not_begin_leaves_its_room_to_others() -> None:
+async def test_a_recording_that_fails_to_start_frees_its_space() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk, backend = Desk(scene), scene.backends["one"]
         backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no such host")
@@ -231,7 +231,7 @@ async def test_a_recording_that_could_not_begin_leaves_its_room_to_others() -> N
         assert (await desk.post("/console/record", server="one"))["server"]["recording"]
 
 
-async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> None:
+async def test_the_console_shows_one_request_in_full_and_downloads_all_as_a_document() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         scene.backends["one"].answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "four"}]}
@@ -263,7 +263,7 @@ async def test_a_request_is_shown_in_full_and_all_of_them_as_a_document() -> Non
             await desk.get("/console/request", session=session_id, id="01NOTHING")
 
 
-async def test_another_principals_session_is_as_unknown_as_none() -> None:
+async def test_a_session_of_another_principal_is_reported_as_unknown() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         stranger = Desk(scene, principal="stranger")
         own = [path for path in ALL_ROUTES if path not in ("/waterfall/json", "/console/feed", "/console/overview")]
@@ -276,7 +276,7 @@ async def test_another_principals_session_is_as_unknown_as_none() -> None:
         assert (await stranger.get("/waterfall/json"))["sessions"] == {}
 
 
-async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> None:
+async def test_the_console_ends_a_session_unless_the_session_belongs_to_its_process() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         scene.session.update_profile(transport="stdio")
@@ -286,7 +286,7 @@ async def test_a_session_is_ended_unless_it_is_its_process_that_ends_it() -> Non
         assert desk.house.ended == [scene.session]
 
 
-async def test_a_logged_out_page_receives_nothing_more() -> None:
+async def test_a_logged_out_page_receives_no_more_events() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         desk = Desk(scene)
         is_in, open_pages = {"one": True, "two": True}, dict[str, asyncio.Future[None]]()
@@ -304,7 +304,7 @@ async def test_a_logged_out_page_receives_nothing_more() -> None:
         await asyncio.wait_for(open_pages["two"], 5)
 
 
-async def test_an_added_server_is_viewed_disabled_and_enabled_and_the_operators_servers_are_not() -> None:
+async def test_the_console_shows_disables_and_enables_added_servers_but_not_servers_of_the_operator() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=[scripted_spec("one")], one=ScriptedBackend(), two=backend) as scene:
         desk, session_id = Desk(scene), scene.session.session_id

@@ -72,7 +72,7 @@ def names(told: list[Told]) -> list[str]:
     return [name for name, _ in told]
 
 
-async def test_a_page_first_hears_everything_there_is() -> None:
+async def test_a_page_first_receives_the_complete_state() -> None:
     async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
         scene.backends["one"].link.listener.handle_output("hello", "stderr")
         await scene.value("list_servers")
@@ -90,7 +90,7 @@ async def test_a_page_first_hears_everything_there_is() -> None:
         assert [line["data"] for line in by_name["logs"]["logs"]] == ["hello"]
 
 
-async def test_after_that_it_hears_what_is_different_and_nothing_twice() -> None:
+async def test_after_the_first_state_a_page_receives_each_change_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
         await page.told()
         assert await page.told() == []
@@ -107,7 +107,7 @@ async def test_after_that_it_hears_what_is_different_and_nothing_twice() -> None
         assert (name, data["rows"][0]["status"]) == ("requests", "success")
 
 
-async def test_a_question_reaches_the_page_and_leaves_it_when_the_model_answers() -> None:
+async def test_a_question_appears_on_the_page_and_disappears_when_the_model_answers() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
         await page.told()
         asking = elicit(scene.backends["one"])
@@ -118,7 +118,7 @@ async def test_a_question_reaches_the_page_and_leaves_it_when_the_model_answers(
         assert dict(await page.told())["session"]["questions"] == []
 
 
-async def test_timers_and_progress_and_states_reach_the_page_though_they_are_no_events() -> None:
+async def test_timers_progress_and_connection_states_reach_the_page_though_they_raise_no_events() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
         await page.told()
         await scene.value("set_timer", duration_ms=60_000, message="tea")
@@ -131,7 +131,7 @@ async def test_timers_and_progress_and_states_reach_the_page_though_they_are_no_
         await reconnecting
 
 
-async def test_sessions_come_and_go() -> None:
+async def test_sessions_appear_on_the_page_and_disappear_from_it() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, another_session(scene) as other:
         house = SessionSource(scene.session)
         async with a_page(scene, house) as page:
@@ -142,19 +142,19 @@ async def test_sessions_come_and_go() -> None:
             assert await page.told() == [("session_gone", {"id": other.session_id})]
 
 
-async def test_nobody_hears_of_another_principals_sessions() -> None:
+async def test_a_page_receives_nothing_about_sessions_of_other_principals() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, a_page(scene, principal="someone else") as page:
         await scene.value("list_servers")
         assert names(await page.told()) == ["hello", "ready"]
 
 
-async def test_looking_delivers_no_event() -> None:
+async def test_an_open_page_delivers_no_events() -> None:
     async with a_scene(one=ScriptedBackend()) as scene, a_page(scene) as page:
         await page.told()
         assert "server_connected" in scene.event_types()
 
 
-async def test_what_only_time_changes_is_not_told() -> None:
+async def test_changes_of_elapsed_time_alone_are_not_sent_to_the_page() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene, a_page(scene) as page:
         await page.told()
@@ -166,7 +166,7 @@ async def test_what_only_time_changes_is_not_told() -> None:
         assert await page.told() == []
 
 
-async def test_a_page_that_leaves_is_forgotten() -> None:
+async def test_the_feed_forgets_a_page_that_disconnects() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         house = SessionSource(scene.session)
         async with a_page(scene, house) as page:
@@ -176,7 +176,7 @@ async def test_a_page_that_leaves_is_forgotten() -> None:
         scene.session.change_signal.notify()  # no feed is left to notify
 
 
-async def test_a_silent_line_is_kept_awake_and_ends_after_an_hour_so_that_the_login_is_asked_again() -> None:
+async def test_an_idle_feed_sends_keep_alive_lines_and_ends_after_an_hour_to_check_the_login_again() -> None:
     async with a_scene() as scene, a_page(scene) as page:
         await page.told()
         await scene.clock.advance(PING_SECONDS)
@@ -185,7 +185,7 @@ async def test_a_silent_line_is_kept_awake_and_ends_after_an_hour_so_that_the_lo
         assert page.is_over
 
 
-async def test_many_rows_come_in_several_messages() -> None:
+async def test_many_rows_are_split_into_several_messages() -> None:
     limits = Limits(requests_per_session=2000, requests_in_all=2000)
     async with a_scene(limits=limits) as scene:
         for _ in range(1200):
@@ -199,7 +199,7 @@ HOSTILE = '{"token": ' + '"a\\' * 20_000  # what is masked in it takes long to f
 
 
 @pytest.mark.alone
-async def test_long_log_lines_come_cut_and_in_several_messages_between_which_others_run() -> None:
+async def test_long_log_lines_are_truncated_and_split_into_messages_between_which_other_tasks_run() -> None:
     async with a_scene(one=ScriptedBackend(is_process=True)) as scene:
         for _ in range(100):
             scene.backends["one"].link.listener.handle_output(HOSTILE, "stderr")

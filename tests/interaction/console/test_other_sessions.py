@@ -95,7 +95,7 @@ def says(status: int, **value: Any) -> PeerAnswer:
 
 
 @pytest.mark.parametrize("path", [*QUERIES, *ACTIONS])
-async def test_the_replica_that_has_the_session_answers(path: str) -> None:
+async def test_the_replica_that_holds_the_session_answers_the_console(path: str) -> None:
     async with a_replica() as replica:
         replica.two.answer = lambda request: says(200, done=request.principal)
         assert await replica.ask(path, session="theirs", id="ü&x") == (200, {"done": "local"})
@@ -103,14 +103,14 @@ async def test_the_replica_that_has_the_session_answers(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [*QUERIES, *ACTIONS])
-async def test_what_it_answers_comes_back_as_it_is(path: str) -> None:
+async def test_the_answer_of_another_replica_is_returned_unchanged(path: str) -> None:
     async with a_replica() as replica:
         replica.one.answer = lambda request: says(409, error={"code": "ERR_X", "message": "No."})
         assert await replica.ask(path, session="theirs") == (409, {"error": {"code": "ERR_X", "message": "No."}})
         assert replica.two.asked == []
 
 
-async def test_a_query_and_a_body_arrive_as_the_page_sent_them() -> None:
+async def test_query_and_body_reach_the_other_replica_unchanged() -> None:
     async with a_replica() as replica:
         replica.one.answer = lambda request: says(200)
         await replica.get("/console/task", session="theirs", id="ü&x=1")
@@ -123,7 +123,7 @@ async def test_a_query_and_a_body_arrive_as_the_page_sent_them() -> None:
         assert json.loads(action.body) == {"session": "theirs", "requestId": "r", "content": {"ü": [1, None]}}
 
 
-async def test_the_replica_whose_feed_reported_it_is_asked_first() -> None:
+async def test_the_replica_whose_feed_reported_the_session_is_asked_first() -> None:
     async with a_replica() as replica:
         replica.one.tell_all()
         replica.two.tell_all("theirs")
@@ -139,7 +139,7 @@ async def test_the_replica_whose_feed_reported_it_is_asked_first() -> None:
 
 
 @pytest.mark.parametrize("path", [*QUERIES, *ACTIONS])
-async def test_a_session_that_nobody_has_has_ended(path: str) -> None:
+async def test_a_session_without_a_holder_is_reported_as_ended(path: str) -> None:
     async with a_replica() as replica:
         with pytest.raises(EmceepeeError, match="has ended") as caught:
             await replica.ask(path, session="nobody's")
@@ -148,7 +148,7 @@ async def test_a_session_that_nobody_has_has_ended(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", [*QUERIES, *ACTIONS])
-async def test_what_another_replica_asks_is_passed_on_to_nobody(path: str) -> None:
+async def test_a_forwarded_console_request_is_not_forwarded_again(path: str) -> None:
     async with a_replica() as replica:
         ask = replica.get if path in QUERIES else replica.post
         with pytest.raises(EmceepeeError, match="has ended"):
@@ -157,7 +157,7 @@ async def test_what_another_replica_asks_is_passed_on_to_nobody(path: str) -> No
         assert replica.one.asked == replica.two.asked == []
 
 
-async def test_what_is_here_is_asked_of_nobody_and_what_is_no_id_neither() -> None:
+async def test_a_request_for_a_local_session_or_an_invalid_id_is_not_forwarded() -> None:
     async with a_replica() as replica:
         timer = await replica.scene.value("set_timer", duration_ms=60_000, message="tea")
         own = replica.scene.session.session_id
@@ -169,7 +169,7 @@ async def test_what_is_here_is_asked_of_nobody_and_what_is_no_id_neither() -> No
         assert replica.one.asked == replica.two.asked == []
 
 
-async def test_an_action_whose_replica_was_lost_is_not_tried_at_another() -> None:
+async def test_an_action_at_a_lost_replica_is_not_retried_at_another() -> None:
     async with a_replica() as replica:
         replica.one.is_silent = True
         replica.two.answer = lambda request: says(200)
@@ -178,14 +178,14 @@ async def test_an_action_whose_replica_was_lost_is_not_tried_at_another() -> Non
         assert replica.two.asked == []
 
 
-async def test_a_query_whose_replica_was_lost_is_asked_of_another() -> None:
+async def test_a_query_at_a_lost_replica_is_retried_at_another() -> None:
     async with a_replica() as replica:
         replica.one.is_silent = True
         replica.two.answer = lambda request: says(200, found=True)
         assert await replica.ask("/console/task", session="theirs") == (200, {"found": True})
 
 
-async def test_a_session_that_may_have_been_taken_over_is_asked_for_elsewhere() -> None:
+async def test_a_session_that_may_have_been_taken_over_is_looked_up_at_other_replicas() -> None:
     async with a_replica() as replica:
         session = replica.scene.session
 
@@ -202,7 +202,7 @@ async def test_a_session_that_may_have_been_taken_over_is_asked_for_elsewhere() 
 # All requests as one document.
 
 
-async def test_the_document_has_the_requests_of_all_replicas() -> None:
+async def test_the_document_contains_the_requests_of_all_replicas() -> None:
     async with a_replica() as replica:
         await replica.scene.call("list_servers")
         _, own = await replica.get("/waterfall/json", is_from_peer=True)

@@ -46,7 +46,7 @@ class Looking:
         return self.samples()[-1]
 
 
-async def test_requests_errors_the_slowest_and_what_waits_are_sampled() -> None:
+async def test_the_overview_samples_requests_errors_latency_and_pending_work() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         look = Looking(scene)
@@ -70,7 +70,7 @@ async def test_requests_errors_the_slowest_and_what_waits_are_sampled() -> None:
         await look.tasks.close()
 
 
-async def test_what_happened_since_the_last_sample_is_shown_at_once() -> None:
+async def test_the_overview_shows_activity_since_the_last_sample_at_once() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         look = Looking(scene)
         assert look.samples() == []
@@ -82,7 +82,7 @@ async def test_what_happened_since_the_last_sample_is_shown_at_once() -> None:
         await look.tasks.close()
 
 
-async def test_all_requests_are_counted_though_few_are_kept() -> None:
+async def test_the_overview_counts_all_requests_though_few_are_stored() -> None:
     async with a_scene(limits=Limits(requests_per_session=5), demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         await scene.call("list_servers")
@@ -93,7 +93,7 @@ async def test_all_requests_are_counted_though_few_are_kept() -> None:
         await look.tasks.close()
 
 
-async def test_requests_of_a_session_that_is_new_are_counted_though_few_are_kept() -> None:
+async def test_the_overview_counts_the_requests_of_a_new_session_though_few_are_stored() -> None:
     limits = Limits(requests_per_session=5)
     async with a_scene(limits=limits, demo=ScriptedBackend()) as scene, another_session(scene) as other:
         look = Looking(scene)
@@ -108,7 +108,7 @@ async def test_requests_of_a_session_that_is_new_are_counted_though_few_are_kept
         await look.tasks.close()
 
 
-async def test_requests_are_counted_though_those_of_other_sessions_took_their_room() -> None:
+async def test_the_overview_counts_requests_that_other_sessions_evicted() -> None:
     async with a_scene(limits=Limits(requests_in_all=5), demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         assert look.samples() == []
@@ -124,7 +124,7 @@ async def test_requests_are_counted_though_those_of_other_sessions_took_their_ro
         await look.tasks.close()
 
 
-async def test_a_session_that_was_away_or_is_reloaded_counts_from_where_it_was() -> None:
+async def test_the_counts_of_a_reloaded_session_continue_from_their_last_value() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         assert look.samples() == []
@@ -145,7 +145,7 @@ async def test_a_session_that_was_away_or_is_reloaded_counts_from_where_it_was()
         await look.tasks.close()
 
 
-async def test_the_stored_requests_of_an_hour_are_sampled_quickly() -> None:
+async def test_sampling_an_hour_of_stored_requests_is_fast() -> None:
     async with a_scene(limits=Limits(requests_per_session=1000), demo=ScriptedBackend()) as scene:
         for _ in range(1000):
             scene.session.journal.begin(SpanKind.OWN_TOOL, "list_servers", None, {}).failed("no")
@@ -160,7 +160,7 @@ async def test_the_stored_requests_of_an_hour_are_sampled_quickly() -> None:
         await look.tasks.close()
 
 
-async def test_the_time_before_the_first_visit_is_covered_by_stored_requests() -> None:
+async def test_stored_requests_fill_the_time_before_the_first_visit() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         await scene.call("list_servers")
         await scene.clock.advance(3 * SAMPLE_SECONDS)
@@ -173,7 +173,7 @@ async def test_the_time_before_the_first_visit_is_covered_by_stored_requests() -
         assert len(Looking(scene).samples()) == KEPT_SAMPLES
 
 
-async def test_nothing_is_sampled_an_hour_after_the_last_look() -> None:
+async def test_sampling_stops_an_hour_after_the_last_visit() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         await look.next_sample()
@@ -185,7 +185,7 @@ async def test_nothing_is_sampled_an_hour_after_the_last_look() -> None:
         await look.tasks.close()
 
 
-async def test_the_least_recent_visitor_is_evicted() -> None:
+async def test_the_overview_evicts_the_least_recent_visitor() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         look = Looking(scene)
         for number in range(MOST_PRINCIPALS + 5):
@@ -198,7 +198,7 @@ def a_sample(at: int, **more: Any) -> dict[str, Any]:
     return {"at": at, "requests": 1, "errors": 0, "slowestMs": None, "waiting": None, "memory": None} | more
 
 
-def test_samples_of_replicas_are_added_up() -> None:
+def test_the_overview_adds_up_the_samples_of_replicas() -> None:
     own = {"sampleMs": 10_000, "samples": [a_sample(10_000), a_sample(20_000, memory=5, slowestMs=3.0)]}
     other = {"samples": [a_sample(21_000, requests=4, errors=2, memory=7, slowestMs=9.0, waiting=1), a_sample(99_000)]}
     assert joined_overview(own, [other, {}])["samples"] == [
@@ -209,7 +209,7 @@ def test_samples_of_replicas_are_added_up() -> None:
 
 
 @pytest.mark.skipif(resident_bytes() is None, reason="this system does not tell it")
-def test_a_process_knows_its_memory() -> None:
+def test_the_overview_measures_the_memory_of_its_process() -> None:
     found = resident_bytes()
     assert found is not None
     assert 1 << 20 < found < 1 << 36

@@ -80,7 +80,9 @@ def names(told: list[Told]) -> list[str]:
     return [name for name, _ in told]
 
 
-async def test_what_others_have_comes_before_the_page_is_ready_and_without_their_own_beginning(other: FakePeer) -> None:
+async def test_state_of_other_replicas_arrives_before_the_page_is_ready_and_without_their_start_markers(
+    other: FakePeer,
+) -> None:
     other.tell("hello", version="0")
     other.tell("session", id="theirs")
     other.tell("requests", rows=[])
@@ -91,7 +93,7 @@ async def test_what_others_have_comes_before_the_page_is_ready_and_without_their
         assert page.peers.principals == {"local"}
 
 
-async def test_alone_a_page_is_ready_at_once() -> None:
+async def test_with_one_replica_a_page_is_ready_at_once() -> None:
     async with a_page() as page:
         assert names(await page.told(0)) == ["hello", "session", "events", "ready"]
 
@@ -104,20 +106,20 @@ async def test_a_page_waits_only_briefly_for_a_slow_replica(other: FakePeer) -> 
         assert await page.sessions() == [("session", "theirs")]
 
 
-async def test_a_replica_that_cannot_be_asked_is_not_waited_for(other: FakePeer) -> None:
+async def test_a_page_does_not_wait_for_an_unreachable_replica(other: FakePeer) -> None:
     other.break_off()
     async with a_page(other) as page:
         assert names(await page.told(0))[-1] == "ready"
 
 
-async def test_own_changes_are_sent_while_the_page_waits_for_others(other: FakePeer) -> None:
+async def test_local_changes_are_sent_while_the_page_waits_for_other_replicas(other: FakePeer) -> None:
     async with a_page(other) as page:
         await page.told(0)
         await page.scene.value("set_timer", duration_ms=60_000, message="tea")
         assert "session" in names(await page.told(0))
 
 
-async def test_everything_that_another_tells_is_passed_on_as_it_is(other: FakePeer) -> None:
+async def test_events_of_another_replica_are_passed_on_unchanged(other: FakePeer) -> None:
     other.tell_all()
     async with a_page(other) as page:
         await page.told()
@@ -134,7 +136,7 @@ async def test_everything_that_another_tells_is_passed_on_as_it_is(other: FakePe
         assert await page.told() == told
 
 
-async def test_a_replica_that_comes_later_is_joined(other: FakePeer) -> None:
+async def test_a_page_subscribes_to_a_replica_that_joins_later(other: FakePeer) -> None:
     async with a_page() as page:
         await page.told()
         other.tell_all("theirs")
@@ -143,7 +145,7 @@ async def test_a_replica_that_comes_later_is_joined(other: FakePeer) -> None:
         assert page.feed.reporters.reporter_of("theirs") == other.name
 
 
-async def test_the_sessions_of_a_lost_replica_leave_after_a_delay(other: FakePeer) -> None:
+async def test_the_sessions_of_a_lost_replica_disappear_after_a_delay(other: FakePeer) -> None:
     other.tell_all("one", "two")
     async with a_page(other) as page:
         await page.told()
@@ -153,7 +155,7 @@ async def test_the_sessions_of_a_lost_replica_leave_after_a_delay(other: FakePee
         assert "2.5" not in repr(page.feed._others)
 
 
-async def test_a_session_that_another_took_over_stays(other: FakePeer) -> None:
+async def test_a_session_that_another_replica_took_over_stays_on_the_page(other: FakePeer) -> None:
     third = FakePeer("3.6")
     other.tell_all("theirs")
     third.tell_all()
@@ -166,7 +168,7 @@ async def test_a_session_that_another_took_over_stays(other: FakePeer) -> None:
         assert page.feed.reporters.reporter_of("theirs") == third.name
 
 
-async def test_a_session_that_was_taken_over_from_here_stays_and_one_that_comes_here_too(other: FakePeer) -> None:
+async def test_a_session_that_moves_from_or_to_the_local_replica_stays_on_the_page(other: FakePeer) -> None:
     other.tell_all()
     async with a_page(other) as page:
         own = page.scene.session.session_id
@@ -180,7 +182,7 @@ async def test_a_session_that_was_taken_over_from_here_stays_and_one_that_comes_
         assert "session_gone" not in names(await page.told())
 
 
-async def test_what_the_old_owner_still_says_of_a_session_is_passed_over(other: FakePeer) -> None:
+async def test_late_messages_of_the_old_holder_of_a_session_are_ignored(other: FakePeer) -> None:
     other.tell_all()
     async with a_page(other) as page:
         own = page.scene.session.session_id
@@ -191,7 +193,7 @@ async def test_what_the_old_owner_still_says_of_a_session_is_passed_over(other: 
         assert names(await page.told()) == ["requests"]
 
 
-async def test_a_feed_that_breaks_off_is_opened_again_without_flicker(other: FakePeer) -> None:
+async def test_a_feed_that_breaks_off_is_reopened_without_flicker(other: FakePeer) -> None:
     other.tell_all("kept", "gone")
     async with a_page(other) as page:
         await page.told()
@@ -211,7 +213,7 @@ async def test_a_feed_that_breaks_off_is_opened_again_without_flicker(other: Fak
         assert await page.sessions(2 * LINGER_SECONDS) == []
 
 
-async def test_a_feed_that_never_opens_is_tried_less_and_less_often(other: FakePeer) -> None:
+async def test_a_feed_that_never_opens_is_retried_less_and_less_often(other: FakePeer) -> None:
     async with a_page(other) as page:
         for _ in range(1000):
             other.break_off()
@@ -219,7 +221,7 @@ async def test_a_feed_that_never_opens_is_tried_less_and_less_often(other: FakeP
         assert 10 <= other.opened <= 16
 
 
-async def test_a_silent_feed_is_taken_for_dead_and_opened_again(other: FakePeer) -> None:
+async def test_a_silent_feed_is_taken_for_dead_and_reopened(other: FakePeer) -> None:
     other.tell_all("theirs")
     async with a_page(other) as page:
         await page.told()
@@ -231,7 +233,7 @@ async def test_a_silent_feed_is_taken_for_dead_and_opened_again(other: FakePeer)
         assert other.opened > 1
 
 
-async def test_requests_that_were_under_way_at_a_lost_replica_have_failed(other: FakePeer) -> None:
+async def test_running_requests_of_a_lost_replica_are_shown_as_failed(other: FakePeer) -> None:
     other.tell_all()
     async with a_page(other) as page:
         begun = {"status": "pending", "startedAt": 5.0, "name": "dig"}
@@ -245,7 +247,7 @@ async def test_requests_that_were_under_way_at_a_lost_replica_have_failed(other:
         assert row["endedAt"] > row["startedAt"]
 
 
-async def test_a_page_that_does_not_read_makes_the_other_wait(other: FakePeer) -> None:
+async def test_a_page_that_does_not_read_pauses_the_feed_of_the_other_replica(other: FakePeer) -> None:
     other.tell_all()
     async with a_page(other) as page:
         await page.told()
@@ -260,7 +262,7 @@ async def test_a_page_that_does_not_read_makes_the_other_wait(other: FakePeer) -
         assert numbers == list(range(50))
 
 
-async def test_a_replica_that_tells_nonsense_spoils_nothing(other: FakePeer) -> None:
+async def test_invalid_data_of_a_replica_does_not_break_the_page(other: FakePeer) -> None:
     other.tell_all("theirs")
     async with a_page(other) as page:
         await page.told()

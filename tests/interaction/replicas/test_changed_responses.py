@@ -118,7 +118,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-async def test_a_changed_answer_is_lost_and_said_to_be(
+async def test_a_modified_response_is_reported_as_lost(
     replicas: Replicas, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with somebody_between(replicas, by(change)):
@@ -130,13 +130,13 @@ async def test_a_changed_answer_is_lost_and_said_to_be(
         assert "--replica-tls" in str(record.__dict__)
 
 
-async def test_an_answer_that_nobody_changes_passes(replicas: Replicas) -> None:
+async def test_an_unmodified_response_is_accepted(replicas: Replicas) -> None:
     async with somebody_between(replicas, by(lambda answer: answer)):
         assert (await answer_to(replicas, b'{"status":"paid"}')).endswith(b'{"status":"paid"}')
     assert replicas.outcomes == [ForwardOutcome.ANSWERED]
 
 
-async def test_answers_to_two_requests_cannot_be_swapped(replicas: Replicas) -> None:
+async def test_swapped_responses_of_two_requests_are_rejected(replicas: Replicas) -> None:
     answers: list[bytes] = []
     both = asyncio.Event()
 
@@ -160,7 +160,7 @@ LONG = b'"' + b"paid," * SHORT_BYTES + b'"'
 
 
 @pytest.mark.parametrize("name", ["body", "cut body", "status", "header", "one more header", "another proof"])
-async def test_of_a_changed_long_answer_nothing_is_written(replicas: Replicas, name: str) -> None:
+async def test_a_modified_long_response_writes_nothing_to_the_caller(replicas: Replicas, name: str) -> None:
     async with somebody_between(replicas, by(CHANGES[name])):
         received = await answer_to(replicas, LONG)
     assert received.endswith(b'{"outcome":"LOST"}')
@@ -212,7 +212,7 @@ STREAM_CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("change", STREAM_CHANGES.values(), ids=STREAM_CHANGES.keys())
-async def test_a_changed_stream_ends_with_words_and_without_what_was_changed(
+async def test_a_modified_stream_ends_with_an_error_and_without_the_modified_part(
     replicas: Replicas, change: Change, caplog: pytest.LogCaptureFixture
 ) -> None:
     replicas.target.serve = stream_three
@@ -224,7 +224,7 @@ async def test_a_changed_stream_ends_with_words_and_without_what_was_changed(
     assert "hop_response_changed" in [record.getMessage() for record in caplog.records]
 
 
-async def test_a_stream_that_nobody_changes_passes(replicas: Replicas) -> None:
+async def test_an_unmodified_stream_is_accepted(replicas: Replicas) -> None:
     replicas.target.serve = stream_three
     async with somebody_between(replicas, by(lambda answer: answer)):
         assert re.findall(rb"data: (.*)\n", await answer_to(replicas, b"{}")) == [b"0", b"1", b"2"]
@@ -233,7 +233,9 @@ async def test_a_stream_that_nobody_changes_passes(replicas: Replicas) -> None:
 # Answers that nobody changes.
 
 
-async def test_neither_side_shows_the_other_what_is_between_them(replicas: Replicas) -> None:
+async def test_headers_of_the_hop_between_replicas_reach_neither_the_caller_nor_the_application(
+    replicas: Replicas,
+) -> None:
     received = await answer_to(replicas, LONG)
     assert b"emceepee-" not in received.partition(b"\r\n\r\n")[0]
     [request] = replicas.target.requests
@@ -249,7 +251,7 @@ def serve(body: bytes) -> Serve:
 
 
 @pytest.mark.parametrize("size", [0, 1000, 1_000_000])
-async def test_the_head_alone_is_proven_too(replicas: Replicas, size: int) -> None:
+async def test_the_proof_covers_the_headers_of_a_response(replicas: Replicas, size: int) -> None:
     replicas.target.serve = serve(b"x" * size)
     caller = replicas.caller()
     for _ in range(2):
@@ -266,7 +268,7 @@ MEGABYTE = 1 << 20
 
 @pytest.mark.alone
 @pytest.mark.parametrize(("size", "count", "megabytes"), [(1000, 100, 10), (MEGABYTE, 15, 50)])
-async def test_a_hop_with_its_proof_costs_less_than_hashing_some_megabytes(
+async def test_a_forwarded_request_with_its_proof_costs_less_than_hashing_some_megabytes(
     replicas: Replicas, size: int, count: int, megabytes: int
 ) -> None:
     replicas.target.serve = serve(b"x" * size)

@@ -83,7 +83,7 @@ async def asking() -> AsyncIterator[Asking]:
             yield Asking(consoles, placement, forwarder, clock, console)
 
 
-async def test_a_request_arrives_with_its_principal_and_is_answered(asking: Asking) -> None:
+async def test_a_console_request_reaches_the_other_replica_with_its_principal_and_is_answered(asking: Asking) -> None:
     asking.console.serve = echo
     assert await asking.ask(ANSWER) == PeerAnswer(200, b'{"a":1}')
     [request] = asking.console.requests
@@ -92,13 +92,13 @@ async def test_a_request_arrives_with_its_principal_and_is_answered(asking: Aski
     assert request.headers[b"content-type"] == b"application/json"
 
 
-async def test_requests_one_after_another_share_a_connection(asking: Asking) -> None:
+async def test_consecutive_console_requests_between_replicas_share_a_connection(asking: Asking) -> None:
     for _ in range(5):
         await asking.ask(LOOK)
     assert len(asking.forwarder._parts.pool.open) == 1
 
 
-async def test_an_error_of_the_other_comes_back_as_it_is(asking: Asking) -> None:
+async def test_an_error_of_the_other_replica_is_returned_unchanged(asking: Asking) -> None:
     async def refuse(request: HttpRequest, body: bytes) -> bool:
         await respond_json(request.send, 404, {"error": "no such task"})
         return True
@@ -107,7 +107,9 @@ async def test_an_error_of_the_other_comes_back_as_it_is(asking: Asking) -> None
     assert await asking.ask(LOOK) == PeerAnswer(404, b'{"error":"no such task"}')
 
 
-async def test_a_recording_of_any_size_that_is_allowed_arrives(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_recording_of_any_permitted_size_arrives_from_the_other_replica(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(console_hops, "LARGEST_ANSWER", 100)
     asking.console.serve = echo
     saved = replace(ANSWER, body=encode({"recording": '"' * 1000}))
@@ -116,7 +118,7 @@ async def test_a_recording_of_any_size_that_is_allowed_arrives(asking: Asking, m
         await asking.ask(replace(ANSWER, body=encode({"other": "x" * 4000})))
 
 
-async def test_one_that_has_no_such_session_did_nothing(asking: Asking) -> None:
+async def test_a_replica_without_the_session_reports_that_the_action_did_not_run(asking: Asking) -> None:
     async def not_here(request: HttpRequest, body: bytes) -> bool:
         return False
 
@@ -124,13 +126,13 @@ async def test_one_that_has_no_such_session_did_nothing(asking: Asking) -> None:
     assert await asking.ask(ANSWER) is None
 
 
-async def test_one_that_is_gone_or_cannot_be_reached_did_nothing(asking: Asking) -> None:
+async def test_an_unreachable_replica_is_reported_as_an_action_that_did_not_run(asking: Asking) -> None:
     asking.placement.known = [Replica(slot=3, epoch=1, address="unix:/nowhere/hop")]
     assert await asking.ask(ANSWER) is None
     assert await asking.consoles.ask(Peer("2.8"), ANSWER, within=5) is None
 
 
-async def test_one_that_does_not_answer_may_have_done_it(asking: Asking) -> None:
+async def test_a_replica_that_does_not_answer_is_reported_as_an_action_that_may_have_run(asking: Asking) -> None:
     begun, is_over = asyncio.Event(), asyncio.Event()
 
     async def hang(request: HttpRequest, body: bytes) -> bool:
@@ -156,7 +158,9 @@ async def test_one_that_does_not_answer_may_have_done_it(asking: Asking) -> None
 # Its feed.
 
 
-async def test_a_feed_comes_as_it_is_written_and_the_other_hears_of_its_end(asking: Asking) -> None:
+async def test_a_feed_between_replicas_arrives_as_it_is_written_and_its_close_reaches_the_sender(
+    asking: Asking,
+) -> None:
     stream = HeldStream()
     asking.console.serve = stream.serve
     async with aclosing(asking.consoles.feed(asking.peer, "ada")) as pieces:
@@ -170,7 +174,7 @@ async def test_a_feed_comes_as_it_is_written_and_the_other_hears_of_its_end(aski
     await asyncio.wait_for(stream.was_left.wait(), 10)
 
 
-async def test_the_feed_of_a_replica_that_is_lost_breaks_off(asking: Asking) -> None:
+async def test_the_feed_of_a_lost_replica_breaks_off(asking: Asking) -> None:
     stream = HeldStream()
     asking.console.serve = stream.serve
     async with aclosing(asking.consoles.feed(asking.peer, "ada")) as pieces:
@@ -182,7 +186,7 @@ async def test_the_feed_of_a_replica_that_is_lost_breaks_off(asking: Asking) -> 
 
 
 @pytest.mark.parametrize("status", [404, 503])
-async def test_what_is_no_feed_is_none(asking: Asking, status: int) -> None:
+async def test_a_response_that_is_not_an_event_stream_is_rejected_as_a_feed(asking: Asking, status: int) -> None:
     async def refuse(request: HttpRequest, body: bytes) -> bool:
         await respond_json(request.send, status, {})
         return True
@@ -192,7 +196,7 @@ async def test_what_is_no_feed_is_none(asking: Asking, status: int) -> None:
         await anext(asking.consoles.feed(asking.peer, "ada"))
 
 
-async def test_a_watcher_is_notified_of_replicas_that_come_and_go(asking: Asking) -> None:
+async def test_a_watcher_is_notified_of_replicas_that_join_and_leave(asking: Asking) -> None:
     heard: list[int] = []
 
     def hear() -> None:

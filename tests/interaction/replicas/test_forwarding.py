@@ -30,7 +30,7 @@ async def outcome_of(replicas: Replicas) -> ForwardOutcome:
     return replicas.outcomes[-1]
 
 
-async def test_the_response_of_the_holder_is_passed_back(replicas: Replicas) -> None:
+async def test_the_response_of_the_holder_is_returned_to_the_caller(replicas: Replicas) -> None:
     caller = replicas.post(b'{"a":1}', "mcp-session-id: S-02", "x-twice: 1", "x-twice: 2", target="/mcp?session=x%20y")
     assert await caller.answer() == {"a": 1}
     [request] = replicas.target.requests
@@ -41,7 +41,7 @@ async def test_the_response_of_the_holder_is_passed_back(replicas: Replicas) -> 
     assert replicas.outcomes == [ForwardOutcome.ANSWERED]
 
 
-async def test_requests_of_one_after_another_go_over_one_connection(replicas: Replicas) -> None:
+async def test_consecutive_forwarded_requests_share_a_connection(replicas: Replicas) -> None:
     caller = replicas.caller()
     for _ in range(5):
         caller.received = b""
@@ -52,7 +52,7 @@ async def test_requests_of_one_after_another_go_over_one_connection(replicas: Re
     assert "(1, 7, 1, 0)" in repr(replicas.listener)  # slot, epoch, connections, what is kept
 
 
-async def test_no_credential_and_no_forged_signature_leaves_the_replica_that_was_asked(replicas: Replicas) -> None:
+async def test_no_credential_and_no_forged_signature_leaves_the_forwarding_replica(replicas: Replicas) -> None:
     forged = ("emceepee-hop: 1 2.9 1.7 0 x.1 0:cm9vdA== - 00", "authorization: Bearer t", "cookie: login=c")
     caller = replicas.post(b"{}", *forged)
     await caller.answer()
@@ -62,7 +62,7 @@ async def test_no_credential_and_no_forged_signature_leaves_the_replica_that_was
     assert b"emceepee-hop" not in caller.received
 
 
-async def test_the_holder_tells_the_connections_of_callers_apart(replicas: Replicas) -> None:
+async def test_the_holder_distinguishes_the_connections_of_different_callers(replicas: Replicas) -> None:
     """Though all come to it over one connection of the replica that was asked; and no caller can name another's."""
     first, second = replicas.caller(), replicas.caller()
     for caller in (first, second, first):
@@ -75,7 +75,7 @@ async def test_the_holder_tells_the_connections_of_callers_apart(replicas: Repli
 
 
 @pytest.mark.parametrize("size", [0, 100, 300_000, 8_000_000])
-async def test_bodies_of_any_size_go_both_ways(replicas: Replicas, size: int) -> None:
+async def test_bodies_of_any_size_are_forwarded_in_both_directions(replicas: Replicas, size: int) -> None:
     body = bytes(range(256)) * (size // 256)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(replicas.url.rpartition(":")[2]), limit=1 << 25)
     writer.write(post(body))
@@ -87,7 +87,7 @@ async def test_bodies_of_any_size_go_both_ways(replicas: Replicas, size: int) ->
     assert replicas.target.bodies == [body]
 
 
-async def test_a_caller_that_does_not_read_makes_the_holder_wait(replicas: Replicas) -> None:
+async def test_a_caller_that_does_not_read_pauses_the_holder(replicas: Replicas) -> None:
     written = 0
     part = b"x" * 100_000
 
@@ -113,7 +113,7 @@ async def test_a_caller_that_does_not_read_makes_the_holder_wait(replicas: Repli
     assert len(caller.received) > 60_000_000
 
 
-async def test_a_stream_is_passed_back_part_by_part(replicas: Replicas) -> None:
+async def test_a_stream_is_forwarded_chunk_by_chunk(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()
@@ -127,7 +127,7 @@ async def test_a_stream_is_passed_back_part_by_part(replicas: Replicas) -> None:
     assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
-async def test_a_stream_may_stand_for_long_without_a_word(replicas: Replicas) -> None:
+async def test_a_forwarded_stream_may_be_idle_for_long(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()
@@ -140,7 +140,7 @@ async def test_a_stream_may_stand_for_long_without_a_word(replicas: Replicas) ->
 # Nobody there, or not the right one.
 
 
-async def test_a_replica_that_does_not_hold_the_session_does_nothing(replicas: Replicas) -> None:
+async def test_a_replica_that_does_not_hold_the_session_does_not_run_the_request(replicas: Replicas) -> None:
     async def not_here(request: HttpRequest, body: bytes) -> bool:
         return False
 
@@ -148,31 +148,31 @@ async def test_a_replica_that_does_not_hold_the_session_does_nothing(replicas: R
     assert await replicas.post().answer() == {"outcome": "NOT_HELD"}
 
 
-async def test_a_console_that_is_not_there_is_not_held(replicas: Replicas) -> None:
+async def test_a_replica_without_a_console_reports_that_it_does_not_hold_it(replicas: Replicas) -> None:
     assert await replicas.post(target="/api/sessions").answer() == {"outcome": "NOT_HELD"}
     assert replicas.target.requests == []
 
 
 @pytest.mark.parametrize("listen", [None, LOOPBACK])
-async def test_a_replica_that_has_stopped_cannot_be_reached(listen: tuple[str, int] | None) -> None:
+async def test_a_stopped_replica_is_reported_as_unreachable(listen: tuple[str, int] | None) -> None:
     async with two_replicas(listen=listen) as replicas:
         await replicas.stop_holder()
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
         replicas.target.requests.clear()
 
 
-async def test_an_idle_connection_that_the_holder_closed_is_not_used_again(replicas: Replicas) -> None:
+async def test_an_idle_connection_that_the_holder_closed_is_not_reused(replicas: Replicas) -> None:
     await replicas.post().answer()
     await replicas.stop_holder()
     assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
-async def test_an_address_that_is_none_cannot_be_reached(replicas: Replicas) -> None:
+async def test_a_replica_with_an_invalid_address_is_reported_as_unreachable(replicas: Replicas) -> None:
     replicas.holder = Replica(slot=3, epoch=1, address="")
     assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
-async def test_a_connection_that_does_not_come_about_is_given_up_after_two_seconds(replicas: Replicas) -> None:
+async def test_connecting_to_another_replica_times_out_after_two_seconds(replicas: Replicas) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -188,7 +188,9 @@ async def test_a_connection_that_does_not_come_about_is_given_up_after_two_secon
 @pytest.mark.parametrize(
     "other", [Replica(slot=2, epoch=8, address=""), Replica(slot=4, epoch=9, address="")], ids=["epoch", "slot"]
 )
-async def test_a_request_for_a_replica_that_was_there_before_is_not_served(replicas: Replicas, other: Replica) -> None:
+async def test_a_request_for_an_earlier_replica_at_the_same_address_is_not_served(
+    replicas: Replicas, other: Replica
+) -> None:
     replicas.holder = Replica(slot=other.slot, epoch=other.epoch, address=replicas.holder.address)
     assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
     assert replicas.target.requests == []
@@ -217,14 +219,14 @@ async def abort_after_head(request: HttpRequest, body: bytes) -> bool:
 
 
 @pytest.mark.parametrize("serve", [abort_at_once, abort_after_head])
-async def test_a_holder_that_goes_before_its_response_is_lost_and_nothing_was_written(
+async def test_a_holder_that_dies_before_its_response_loses_the_request_and_writes_nothing(
     replicas: Replicas, serve: "object"
 ) -> None:
     replicas.target.serve = serve  # type: ignore[assignment]  # pytest cannot say what it is
     assert await replicas.post().answer() == {"outcome": "LOST"}
 
 
-async def test_a_holder_that_goes_in_a_large_response_cuts_it_off(replicas: Replicas) -> None:
+async def test_a_holder_that_dies_during_a_large_response_truncates_it(replicas: Replicas) -> None:
     is_time_to_go = asyncio.Event()
 
     async def half(request: HttpRequest, body: bytes) -> bool:
@@ -243,7 +245,7 @@ async def test_a_holder_that_goes_in_a_large_response_cuts_it_off(replicas: Repl
     assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
-async def test_a_stream_whose_holder_goes_ends_with_the_answer_that_says_so(replicas: Replicas) -> None:
+async def test_a_stream_whose_holder_dies_ends_with_an_error_response(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()
@@ -257,7 +259,7 @@ async def test_a_stream_whose_holder_goes_ends_with_the_answer_that_says_so(repl
     assert await outcome_of(replicas) is ForwardOutcome.ANSWERED
 
 
-async def test_after_half_an_event_a_stream_only_ends(replicas: Replicas) -> None:
+async def test_a_stream_that_is_cut_inside_an_event_ends_without_an_error_response(replicas: Replicas) -> None:
     """Later bytes would be parsed as its other half."""
     stream = HeldStream()
     replicas.target.serve = stream.serve
@@ -271,7 +273,7 @@ async def test_after_half_an_event_a_stream_only_ends(replicas: Replicas) -> Non
     assert b"lost" not in caller.received
 
 
-async def test_a_stream_that_answers_nothing_only_ends_with_its_holder(replicas: Replicas) -> None:
+async def test_a_stream_without_a_pending_response_ends_when_its_holder_dies(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve, replicas.lost_reply = stream.serve, lambda: None
     caller = replicas.post()
@@ -281,7 +283,7 @@ async def test_a_stream_that_answers_nothing_only_ends_with_its_holder(replicas:
     await eventually(lambda: caller.read_some() and caller.received.endswith(b"\r\n\r\n0\r\n\r\n"))
 
 
-async def test_a_holder_that_is_silent_is_given_up_when_its_lease_has_lapsed(replicas: Replicas) -> None:
+async def test_a_forwarded_request_ends_when_the_lease_of_a_silent_holder_expires(replicas: Replicas) -> None:
     stopped = asyncio.Event()
 
     async def never(request: HttpRequest, body: bytes) -> bool:
@@ -298,7 +300,9 @@ async def test_a_holder_that_is_silent_is_given_up_when_its_lease_has_lapsed(rep
     stopped.set()
 
 
-async def test_a_failure_of_the_holder_is_passed_back(replicas: Replicas, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_of_the_holder_is_returned_to_the_caller(
+    replicas: Replicas, caplog: pytest.LogCaptureFixture
+) -> None:
     async def fail(request: HttpRequest, body: bytes) -> bool:
         raise ZeroDivisionError
 
@@ -312,13 +316,13 @@ async def test_a_failure_of_the_holder_is_passed_back(replicas: Replicas, caplog
 # Roads.
 
 
-async def test_a_port_serves_as_a_socket_does() -> None:
+async def test_forwarding_works_over_a_tcp_port_as_over_a_unix_socket() -> None:
     async with two_replicas(listen=LOOPBACK) as replicas:
         assert replicas.bound.address.startswith("http://127.0.0.1:")
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
 
-def test_a_socket_is_in_a_folder_that_only_its_user_may_enter_and_is_gone_afterwards() -> None:
+def test_the_unix_socket_of_a_replica_is_in_a_private_folder_and_is_removed_at_the_end() -> None:
     with bind(None) as bound:
         path = Path(bound.address.removeprefix("unix:"))
         assert path.is_socket()
@@ -326,7 +330,7 @@ def test_a_socket_is_in_a_folder_that_only_its_user_may_enter_and_is_gone_afterw
     assert not path.parent.exists()
 
 
-async def test_replicas_speak_tls_and_show_their_certificates(tmp_path: Path) -> None:
+async def test_replicas_use_tls_and_show_their_certificates(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
     contexts = tls_contexts(file, file, file)
     async with two_replicas(listen=LOOPBACK, server_tls=contexts.server, client_tls=contexts.client) as replicas:
@@ -334,14 +338,14 @@ async def test_replicas_speak_tls_and_show_their_certificates(tmp_path: Path) ->
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
 
-async def test_one_certificate_for_all_needs_no_authority(tmp_path: Path) -> None:
+async def test_replicas_that_share_one_certificate_need_no_authority(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
     contexts = tls_contexts(file, file)
     async with two_replicas(listen=LOOPBACK, server_tls=contexts.server, client_tls=contexts.client) as replicas:
         assert await replicas.post(b'{"a":1}').answer() == {"a": 1}
 
 
-async def test_a_replica_without_the_authority_does_not_trust_the_others(tmp_path: Path) -> None:
+async def test_a_replica_without_the_certificate_authority_does_not_trust_the_others(tmp_path: Path) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     mine.mkdir()
     theirs.mkdir()
@@ -351,13 +355,13 @@ async def test_a_replica_without_the_authority_does_not_trust_the_others(tmp_pat
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
-async def test_a_replica_without_tls_cannot_reach_one_that_wants_it(tmp_path: Path) -> None:
+async def test_a_replica_without_tls_cannot_reach_a_replica_that_requires_it(tmp_path: Path) -> None:
     file = self_signed(tmp_path)
     async with two_replicas(listen=LOOPBACK, server_tls=tls_contexts(file, file).server) as replicas:
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
-async def test_other_responses_than_bodies_are_passed_back(replicas: Replicas) -> None:
+async def test_responses_without_a_body_are_forwarded(replicas: Replicas) -> None:
     async def moved(request: HttpRequest, body: bytes) -> bool:
         await respond(request.send, 404, json.dumps({"error": 1}).encode(), (b"x-own", b"1"))
         return True

@@ -65,7 +65,7 @@ class SlowAnswer:
         return True
 
 
-async def test_a_caller_that_leaves_while_its_call_runs_is_gone_for_the_holder_too(replicas: Replicas) -> None:
+async def test_a_caller_that_disconnects_during_its_call_is_reported_to_the_holder(replicas: Replicas) -> None:
     answer = SlowAnswer(replicas)
     caller = replicas.post(b"1")
     await asyncio.wait_for(answer.began.wait(), 10)
@@ -78,7 +78,7 @@ async def test_a_caller_that_leaves_while_its_call_runs_is_gone_for_the_holder_t
     await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
-async def test_a_caller_that_left_in_a_quick_call_is_noticed_before_the_response_is_written(
+async def test_a_disconnect_during_a_quick_call_is_noticed_before_the_response_is_written(
     replicas: Replicas,
 ) -> None:
     answer = SlowAnswer(replicas)
@@ -91,7 +91,7 @@ async def test_a_caller_that_left_in_a_quick_call_is_noticed_before_the_response
     await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
-async def test_a_caller_that_leaves_a_stream_is_gone_for_the_holder_at_once(replicas: Replicas) -> None:
+async def test_a_caller_that_closes_its_stream_is_reported_to_the_holder_at_once(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()
@@ -104,7 +104,7 @@ async def test_a_caller_that_leaves_a_stream_is_gone_for_the_holder_at_once(repl
     await eventually(lambda: replicas.outcomes == [ForwardOutcome.ANSWERED])
 
 
-async def test_a_response_that_was_not_read_is_reported_to_the_holder(replicas: Replicas) -> None:
+async def test_an_unread_response_is_reported_to_the_holder(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.until_data()
@@ -113,7 +113,7 @@ async def test_a_response_that_was_not_read_is_reported_to_the_holder(replicas: 
     assert kept(replicas) == 0
 
 
-async def test_the_end_of_a_stream_that_was_not_read_is_reported_too(replicas: Replicas) -> None:
+async def test_the_unread_end_of_a_stream_is_reported_to_the_holder(replicas: Replicas) -> None:
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post(b"1")
@@ -127,7 +127,7 @@ async def test_the_end_of_a_stream_that_was_not_read_is_reported_too(replicas: R
     await eventually(lambda: replicas.target.unread == ["end"], what="the holder hears of it")
 
 
-async def test_a_next_request_of_the_same_caller_says_that_the_response_was_read(replicas: Replicas) -> None:
+async def test_the_next_request_of_the_same_caller_confirms_that_the_response_was_read(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
@@ -141,7 +141,7 @@ async def test_a_next_request_of_the_same_caller_says_that_the_response_was_read
     assert replicas.target.unread == []
 
 
-async def test_a_caller_that_has_read_and_closes_in_order_leaves_nothing_in_doubt(replicas: Replicas) -> None:
+async def test_a_caller_that_reads_its_response_and_closes_leaves_no_unconfirmed_reply(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
@@ -155,7 +155,7 @@ async def test_a_caller_that_has_read_and_closes_in_order_leaves_nothing_in_doub
     assert replicas.target.unread == []
 
 
-async def test_what_another_caller_does_on_the_same_connection_says_nothing(replicas: Replicas) -> None:
+async def test_a_request_of_another_caller_on_the_same_connection_confirms_nothing(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.until_data()
@@ -166,7 +166,7 @@ async def test_what_another_caller_does_on_the_same_connection_says_nothing(repl
     await eventually(lambda: replicas.target.unread == ["1"])
 
 
-async def test_after_two_seconds_a_response_counts_as_read(replicas: Replicas) -> None:
+async def test_a_response_counts_as_read_after_two_seconds(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
@@ -178,7 +178,7 @@ async def test_after_two_seconds_a_response_counts_as_read(replicas: Replicas) -
     assert replicas.target.unread == []
 
 
-async def test_a_caller_that_leaves_does_not_make_others_unread(replicas: Replicas) -> None:
+async def test_a_caller_that_disconnects_does_not_make_responses_of_other_callers_unread(replicas: Replicas) -> None:
     """The connection between the replicas that closes with it had carried another's response."""
     answer_with_news(replicas)
     reader = replicas.post(b"1")
@@ -195,7 +195,7 @@ async def test_a_caller_that_leaves_does_not_make_others_unread(replicas: Replic
     answer.go.set()
 
 
-async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
+async def test_a_holder_that_was_unreachable_later_receives_the_report_of_an_unread_response() -> None:
     async with two_replicas(listen=("127.0.0.1", 0)) as replicas:
         answer_with_news(replicas)
         caller = replicas.post(b"1")
@@ -209,7 +209,9 @@ async def test_a_holder_that_was_away_hears_later_what_was_not_read() -> None:
         await eventually(lambda: replicas.target.unread == ["1"])
 
 
-async def test_a_holder_that_is_there_after_all_hears_that_its_response_was_lost(replicas: Replicas) -> None:
+async def test_a_holder_that_proves_to_be_alive_receives_the_report_that_its_response_was_lost(
+    replicas: Replicas,
+) -> None:
     async def break_off(request: HttpRequest, body: bytes) -> bool:
         replicas.target.keep_if_unread(request, body.decode())
         request.connection.abort_response()
@@ -220,7 +222,9 @@ async def test_a_holder_that_is_there_after_all_hears_that_its_response_was_lost
     await eventually(lambda: replicas.target.unread == ["1"])
 
 
-async def test_a_report_on_a_lost_request_is_sent_again(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_report_of_a_lost_request_is_sent_again(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def abort(request: HttpRequest, body: bytes) -> bool:
         request.connection.abort_response()
         return True
@@ -241,7 +245,7 @@ async def test_a_report_on_a_lost_request_is_sent_again(replicas: Replicas, monk
     await eventually(lambda: told == [DeliveryReport(read=(1,), unread=(2,))])
 
 
-async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
+async def test_a_replica_that_stops_in_order_leaves_no_unconfirmed_reply() -> None:
     async with two_replicas() as replicas:
         answer_with_news(replicas)
         caller = replicas.post(b"1")
@@ -252,7 +256,7 @@ async def test_a_replica_that_stops_in_order_leaves_nothing_in_doubt() -> None:
 
 
 @pytest.mark.parametrize("is_acknowledged", [False, True])
-async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_read(
+async def test_a_response_forwarded_just_before_its_replica_stops_counts_as_read(
     replicas: Replicas, is_acknowledged: bool
 ) -> None:
     """The caller's system has it, though it may not have acknowledged it yet: only the first ones it does at once."""
@@ -279,7 +283,7 @@ async def test_a_response_that_a_replica_passed_back_just_before_it_stops_was_re
     assert (replicas.target.unread, kept(replicas)) == ([], 0)
 
 
-async def test_a_replica_that_dies_leaves_its_responses_unread(replicas: Replicas) -> None:
+async def test_the_responses_of_a_killed_replica_count_as_unread(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
@@ -291,7 +295,7 @@ async def test_a_replica_that_dies_leaves_its_responses_unread(replicas: Replica
     assert replicas.target.unread == ["1"]
 
 
-async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas: Replicas) -> None:
+async def test_the_responses_of_a_replica_whose_lease_expired_count_as_unread(replicas: Replicas) -> None:
     answer_with_news(replicas)
     caller = replicas.post(b"1")
     await caller.answer()
@@ -302,7 +306,7 @@ async def test_a_replica_whose_lease_lapsed_leaves_its_responses_unread(replicas
 @pytest.mark.parametrize(
     "standing", [b"GET /mcp HTTP/1.1\r\nhost: here\r\n\r\n", post(b"{}", "mcp-method: subscriptions/listen")]
 )
-async def test_a_replica_that_stops_ends_streams_that_answer_no_call_and_then_does_not_wait_for_the_rest(
+async def test_a_stopping_replica_ends_streams_without_pending_calls_and_then_stops_waiting(
     replicas: Replicas, standing: bytes
 ) -> None:
     streams = [HeldStream(), HeldStream()]
@@ -331,7 +335,7 @@ async def test_a_replica_that_stops_ends_streams_that_answer_no_call_and_then_do
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
-async def test_a_request_that_is_cancelled_is_over_for_the_holder_too(replicas: Replicas, is_watched: bool) -> None:
+async def test_canceling_a_forwarded_request_cancels_it_at_the_holder(replicas: Replicas, is_watched: bool) -> None:
     answer = SlowAnswer(replicas)
     replicas.post(b"1")
     await asyncio.wait_for(answer.began.wait(), 10)
@@ -345,7 +349,7 @@ async def test_a_request_that_is_cancelled_is_over_for_the_holder_too(replicas: 
     await asyncio.wait_for(answer.was_gone.wait(), 10)
 
 
-async def test_a_request_that_meets_a_holder_just_when_it_stops_was_not_done(
+async def test_a_request_that_arrives_at_a_stopping_holder_did_not_run(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It lies in the socket of a connection that is closed: its sender hears that nobody has looked at it."""

@@ -53,30 +53,30 @@ def signed(replicas: Replicas, body: bytes = b"{}", *, target: bytes = b"/mcp", 
         b"GET / HTTP/1.1\r\n" + b"x: 1\r\n" * 1000 + b"\r\n",
     ],
 )
-async def test_an_unsigned_request_finds_nothing(replicas: Replicas, request_: bytes) -> None:
+async def test_the_hop_listener_answers_an_unsigned_request_with_not_found(replicas: Replicas, request_: bytes) -> None:
     assert await ask(replicas, request_).until_closed() == NOTHING
     assert replicas.target.requests == []
 
 
-async def test_what_is_signed_is_served_once(replicas: Replicas) -> None:
+async def test_the_hop_listener_serves_a_signed_request_only_once(replicas: Replicas) -> None:
     data = signed(replicas)
     assert await ask(replicas, data).answer() == {}
     assert await ask(replicas, data).until_closed() == NOTHING
     assert len(replicas.target.requests) == 1
 
 
-async def test_two_signatures_are_none(replicas: Replicas) -> None:
+async def test_the_hop_listener_rejects_a_request_with_two_signatures(replicas: Replicas) -> None:
     data = signed(replicas)
     line = data[data.index(b"emceepee-hop") : data.index(b"content-length")]
     assert await ask(replicas, data.replace(line, line * 2)).until_closed() == NOTHING
 
 
-async def test_a_header_that_was_added_on_the_way_makes_it_nothing(replicas: Replicas) -> None:
+async def test_the_hop_listener_rejects_a_request_with_an_added_header(replicas: Replicas) -> None:
     data = signed(replicas).replace(b"host: here\r\n", b"host: here\r\nmcp-session-id: S-01\r\n")
     assert await ask(replicas, data).until_closed() == NOTHING
 
 
-async def test_a_body_that_is_too_large_is_not_taken(replicas: Replicas) -> None:
+async def test_the_hop_listener_rejects_a_body_over_its_limit(replicas: Replicas) -> None:
     data = signed(replicas).replace(b"content-length: 2", b"content-length: %d" % (BODY_BYTES + 1))
     reader, writer = await asyncio.open_connection("127.0.0.1", int(replicas.bound.address.rpartition(":")[2]))
     async with asyncio.timeout(20):
@@ -94,6 +94,6 @@ async def test_any_request_of_a_caller_can_be_forwarded(replicas: Replicas) -> N
     assert await replicas.post(b'{"a":1}', *many).answer() == {"a": 1}
 
 
-def test_an_address_of_ipv6_is_shown_as_a_url_has_it() -> None:
+def test_an_ipv6_address_is_shown_in_url_notation() -> None:
     with bind(("::1", 0)) as bound:
         assert bound.address.startswith("http://[::1]:")

@@ -10,7 +10,7 @@ from support.in_process.hops import Replicas, post
 from support.waiting import eventually
 
 
-async def test_a_holder_is_notified_soon_that_a_response_was_written(replicas: Replicas) -> None:
+async def test_the_holder_is_notified_soon_after_a_response_was_written(replicas: Replicas) -> None:
     replicas.target.serve = replicas.target.serve_carrying
     await replicas.post(b"news").answer()
     assert replicas.target.written == []
@@ -19,7 +19,7 @@ async def test_a_holder_is_notified_soon_that_a_response_was_written(replicas: R
     assert replicas.target.unread == []
 
 
-async def test_that_it_was_written_rides_on_the_next_request(replicas: Replicas) -> None:
+async def test_the_confirmation_of_a_written_response_travels_with_the_next_request(replicas: Replicas) -> None:
     replicas.target.serve = replicas.target.serve_carrying
     caller = replicas.caller()
     for body in (b"first", b"second"):
@@ -29,7 +29,7 @@ async def test_that_it_was_written_rides_on_the_next_request(replicas: Replicas)
     assert replicas.target.written == ["first"]
 
 
-async def test_what_a_replica_was_lost_with_was_not_written(replicas: Replicas) -> None:
+async def test_responses_that_a_killed_replica_had_not_confirmed_count_as_unwritten(replicas: Replicas) -> None:
     """It got the response, and is killed before it has told that it passed it on."""
     replicas.target.serve = replicas.target.serve_carrying
     caller = replicas.post(b"news")
@@ -39,7 +39,7 @@ async def test_what_a_replica_was_lost_with_was_not_written(replicas: Replicas) 
     assert (replicas.target.written, replicas.target.unread) == ([], ["news"])
 
 
-async def test_a_holder_that_stops_waits_for_the_report(replicas: Replicas) -> None:
+async def test_a_stopping_holder_waits_for_the_confirmation_of_its_responses(replicas: Replicas) -> None:
     replicas.target.serve = replicas.target.serve_carrying
     await replicas.post(b"news").answer()
     stopping = asyncio.ensure_future(replicas.stop_holder())
@@ -48,7 +48,7 @@ async def test_a_holder_that_stops_waits_for_the_report(replicas: Replicas) -> N
     assert replicas.target.written == ["news"]
 
 
-async def test_a_holder_that_stops_does_not_wait_forever_for_a_silent_replica(
+async def test_a_stopping_holder_does_not_wait_forever_for_a_silent_replica(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "TOLD_SECONDS", 0.1)

@@ -28,7 +28,7 @@ from support.sessions.scene import a_scene
         ({"name": "list_servers", "arguments": "x"}, "params.arguments must be an object"),
     ],
 )
-async def test_a_call_that_names_no_tool_is_an_error_of_the_protocol(params: JsonObject | None, word: str) -> None:
+async def test_a_call_without_a_tool_name_is_a_protocol_error(params: JsonObject | None, word: str) -> None:
     async with a_scene() as scene:
         with pytest.raises(BadCall) as caught:
             await call_tool(params, scene.session)
@@ -36,7 +36,7 @@ async def test_a_call_that_names_no_tool_is_an_error_of_the_protocol(params: Jso
     assert caught.value.code == -32602
 
 
-async def test_a_long_name_is_not_repeated_in_full() -> None:
+async def test_a_long_tool_name_is_truncated_in_the_error() -> None:
     async with a_scene() as scene:
         with pytest.raises(BadCall) as caught:
             await call_tool({"name": "x" * 10_000}, scene.session)
@@ -44,13 +44,13 @@ async def test_a_long_name_is_not_repeated_in_full() -> None:
 
 
 @pytest.mark.parametrize("arguments", [{}, {"arguments": None}, {"arguments": {}}])
-async def test_arguments_may_be_left_out(arguments: JsonObject) -> None:
+async def test_tool_arguments_are_optional(arguments: JsonObject) -> None:
     async with a_scene() as scene:
         result = await call_tool({"name": "list_servers", **arguments}, scene.session)
     assert result["structuredContent"] == {"servers": []}
 
 
-async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
+async def test_invalid_tool_arguments_are_a_tool_error() -> None:
     async with a_scene() as scene:
         result = await call_tool({"name": "remove_server"}, scene.session)
     assert result["isError"] is True
@@ -60,7 +60,7 @@ async def test_arguments_that_do_not_fit_are_an_error_of_the_tool() -> None:
     ]
 
 
-async def test_a_defect_inside_a_tool_is_a_reply_that_tells_no_details(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_in_a_tool_returns_a_reply_without_details(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(params: Any, session: Session, caller: RequestContext) -> JsonObject:
         raise ZeroDivisionError("a secret detail")
 
@@ -81,13 +81,13 @@ async def test_the_first_call_wakes_the_session() -> None:
         assert session.connection("demo").is_connected
 
 
-async def test_a_reconnect_as_the_very_first_call_works() -> None:
+async def test_a_reconnect_works_as_the_very_first_call() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as session:
         result = await call_tool({"name": "reconnect_server", "arguments": {"name": "demo"}}, session)
         assert result["structuredContent"]["server"]["status"] == "connected"
 
 
-async def test_an_argument_under_another_name_reaches_the_server_and_the_journal() -> None:
+async def test_an_argument_under_an_alias_reaches_the_server_and_the_journal() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", name="demo", tool="echo", arguments='{"text": "hello"}')
         asked = await scene.backends["demo"].next_asked()
@@ -112,7 +112,7 @@ async def test_an_argument_under_another_name_reaches_the_server_and_the_journal
         ("add_server", {"name": "x", "url": "http://h", "header": {"X": "s3cret"}, "headers": "s3cret"}),
     ],
 )
-async def test_what_is_private_stays_so_under_any_name(tool: str, arguments: JsonObject) -> None:
+async def test_private_arguments_stay_masked_under_any_alias(tool: str, arguments: JsonObject) -> None:
     async with a_scene() as scene:
         result = await scene.call(tool, **arguments)
         [span] = scene.session.journal.since(0)

@@ -65,7 +65,7 @@ async def check_with_promtool(text: bytes) -> str:
     return said.decode() if process.returncode else ""
 
 
-async def test_the_text_follows_the_rules_of_prometheus() -> None:
+async def test_the_metrics_text_follows_the_format_rules_of_prometheus() -> None:
     async with watched() as scene:
         scene.installation.dialer.figures.count_restart("one")
         scene.installation.dialer.figures.count_refresh(is_done=True)
@@ -79,13 +79,13 @@ async def test_the_text_follows_the_rules_of_prometheus() -> None:
         assert any(line.startswith("process_resident_memory_bytes{") for line in lines)
 
 
-async def test_every_line_says_which_replica_it_is_of() -> None:
+async def test_every_metrics_line_contains_the_name_of_its_replica() -> None:
     async with watched() as scene:
         await scene.call("list_servers")
         assert all('replica="3"' in line for line in await scene.lines() if not line.startswith("#"))
 
 
-async def test_a_bad_text_is_found_fault_with() -> None:
+async def test_the_metrics_checker_rejects_an_invalid_text() -> None:
     """So the tool would say if ours were one."""
     assert "_total" in await check_with_promtool(b"# HELP a b\n# TYPE a counter\na 1\n")
 
@@ -103,7 +103,7 @@ async def test_calls_are_counted_by_tool_and_status() -> None:
         )
 
 
-async def test_hostile_names_stay_within_bounds_and_keep_the_format() -> None:
+async def test_hostile_names_stay_bounded_in_the_metrics_and_do_not_break_the_format() -> None:
     async with watched() as scene:
         for number in range(MANY):
             await scene.call("execute_tool", server="one", tool=f'{number}"}}\n# TYPE x counter\u202e', args={})
@@ -116,7 +116,7 @@ async def test_hostile_names_stay_within_bounds_and_keep_the_format() -> None:
         assert servers == {"one", OTHER}
 
 
-async def test_one_who_asks_again_at_once_gets_the_same_text() -> None:
+async def test_a_repeated_metrics_request_gets_the_cached_text() -> None:
     async with watched() as scene:
         before = scene.metrics.text()
         await scene.call("list_servers")
@@ -124,7 +124,7 @@ async def test_one_who_asks_again_at_once_gets_the_same_text() -> None:
         assert "\n".join(await scene.lines()) != before.decode()
 
 
-async def test_a_caller_reads_the_figures_of_its_own_session() -> None:
+async def test_a_caller_reads_the_metrics_of_its_own_session() -> None:
     one = ScriptedBackend()
     one.answers["tools/call"] = lambda _: {"content": []}
     async with a_scene(one=one) as scene:

@@ -109,7 +109,7 @@ async def watched_endpoint(watch: Watch, **settings: Any) -> AsyncIterator[Endpo
     ids=["unknown tool", "nameless", "inside of another", "no object", "unfit", "no such session"],
 )
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-async def test_a_call_that_no_tool_gets_is_seen_by_every_observer(
+async def test_a_call_of_an_unknown_tool_is_reported_to_every_observer(
     watch: Watch,
     era: str,
     params: dict[str, Any],
@@ -132,7 +132,7 @@ async def test_a_call_that_no_tool_gets_is_seen_by_every_observer(
     assert SECRET not in watch.everything()
 
 
-async def test_names_that_callers_make_up_are_one_name_in_spans_and_figures(watch: Watch) -> None:
+async def test_unknown_tool_names_share_one_name_in_spans_and_metrics(watch: Watch) -> None:
     async with watched_endpoint(watch) as client:
         connection = await client.join()
         for number in range(30):
@@ -162,7 +162,7 @@ async def test_names_that_callers_make_up_are_one_name_in_spans_and_figures(watc
         ("resources/read", {"uri": 5}, ("resources/read", "-32602", "-32602")),
     ],
 )
-async def test_what_the_protocol_does_not_allow_is_a_span_with_its_code(
+async def test_a_protocol_error_produces_a_span_with_its_code(
     watch: Watch, method: str, params: dict[str, Any], span: tuple[str, str, str]
 ) -> None:
     async with watched_endpoint(watch) as client:
@@ -188,7 +188,7 @@ async def test_what_the_protocol_does_not_allow_is_a_span_with_its_code(
     ],
     ids=["no session", "ended session", "call in it", "no handshake", "long name", "no envelope", "other headers"],
 )
-async def test_a_request_that_no_connection_serves_is_seen_too(
+async def test_a_request_that_no_connection_serves_is_reported_to_observers(
     watch: Watch, message: tuple[str, Any], headers: dict[str, str], status: int, span: tuple[str, str, str]
 ) -> None:
     async with watched_endpoint(watch) as client:
@@ -198,7 +198,7 @@ async def test_a_request_that_no_connection_serves_is_seen_too(
     assert [line["name"] for line in watch.lines()] == ([message[1]["name"]] if message[0] == "tools/call" else [])
 
 
-async def test_what_is_no_request_is_none_to_observers_either(watch: Watch) -> None:
+async def test_a_message_that_is_not_a_request_is_not_reported_to_observers(watch: Watch) -> None:
     async with watched_endpoint(watch) as client:
         told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         bodies: list[Any] = [told, {"jsonrpc": "1.0", "id": 1}, [], 5]
@@ -210,7 +210,7 @@ async def test_what_is_no_request_is_none_to_observers_either(watch: Watch) -> N
     assert (watch.otel.spans, list(watch.figures), watch.lines()) == ((), [], [])
 
 
-async def test_who_reaches_the_limit_of_sessions_is_seen(watch: Watch) -> None:
+async def test_a_request_over_the_session_limit_is_reported_to_observers(watch: Watch) -> None:
     async with watched_endpoint(watch, sessions_per_principal=1) as client:
         await client.join()
         client.sessions()[0].open_streams += 1  # so it is not evicted
@@ -235,7 +235,7 @@ class UnreadableStore(MemoryStore):
         raise StoreUnavailable("it cannot be read")
 
 
-async def test_a_request_whose_session_cannot_be_read_is_seen(watch: Watch) -> None:
+async def test_a_request_whose_session_cannot_be_loaded_is_reported_to_observers(watch: Watch) -> None:
     async with watched_endpoint(watch, store=UnreadableStore(is_durable=True)) as client:
         assert await client.status("unknown") == 503
         given = {"name": "close_session", "arguments": {"session": "unknown"}}
@@ -248,7 +248,7 @@ async def test_a_request_whose_session_cannot_be_read_is_seen(watch: Watch) -> N
     ]
 
 
-async def test_a_tool_that_works_in_no_session_is_seen_and_its_handle_is_not(watch: Watch) -> None:
+async def test_a_tool_without_a_session_is_reported_to_observers_without_its_handle(watch: Watch) -> None:
     async with watched_endpoint(watch) as client:
         opened, task = await client.start_modern("tools/call", {"name": "open_session", "arguments": {}})
         await task
@@ -270,7 +270,7 @@ async def watched_conversation(watch: Watch) -> AsyncIterator[StdioClient]:
         yield client
 
 
-async def test_a_call_before_the_handshake_is_seen(watch: Watch) -> None:
+async def test_a_call_before_the_handshake_is_reported_to_observers(watch: Watch) -> None:
     async with watched_conversation(watch) as client:
         await client.call("list_servers")
         assert (await client.next())["error"]["code"] == -32600
@@ -281,7 +281,7 @@ async def test_a_call_before_the_handshake_is_seen(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_each_request_of_a_batch_that_is_refused_is_seen(watch: Watch, transport: str) -> None:
+async def test_each_rejected_request_of_a_batch_is_reported_to_observers(watch: Watch, transport: str) -> None:
     refused = {"jsonrpc": "2.0", "method": "tools/list", "params": {"_meta": MODERN_META}}
     batch = [refused | {"id": 1}, {"jsonrpc": "2.0", "id": 2, "method": "ping"}, refused | {"id": 3}]
     if transport == "stdio":
@@ -298,7 +298,7 @@ async def test_each_request_of_a_batch_that_is_refused_is_seen(watch: Watch, tra
     assert watch.failures() == 2 * [("tools/list", "-32600", "-32600")]
 
 
-async def test_a_refused_request_is_in_no_journal_that_people_look_at(watch: Watch) -> None:
+async def test_a_rejected_request_is_not_recorded_in_any_visible_journal(watch: Watch) -> None:
     async with watched_conversation(watch) as client:
         await client.open()
         await settle()
@@ -309,7 +309,7 @@ async def test_a_refused_request_is_in_no_journal_that_people_look_at(watch: Wat
     assert len(watch.failures()) == 1
 
 
-async def test_nothing_is_made_of_a_refused_request_that_nobody_observes() -> None:
+async def test_a_rejected_request_without_observers_creates_no_records() -> None:
     async with a_scene() as scene:
         context = RequestContext(Request(1, "tools/call", UNKNOWN), scene.session)
         assert context.unkept_journal() is None
@@ -325,7 +325,7 @@ class SearchingContext(RequestContext):
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]  # it has no result
 
 
-async def test_a_call_that_is_cancelled_while_its_session_is_looked_for_is_seen(watch: Watch) -> None:
+async def test_a_call_canceled_while_its_session_is_looked_up_is_reported_to_observers(watch: Watch) -> None:
     async with watched_endpoint(watch) as client:
         params = {"name": "list_servers", "arguments": {"session": "x"}}
         context = SearchingContext(Request(1, "tools/call", params), directory=client.endpoint.directory)

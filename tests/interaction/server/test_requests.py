@@ -57,7 +57,7 @@ async def a_core(*, answers_cancelled: bool = False) -> AsyncIterator[Core]:
             await core.requests.close()
 
 
-async def test_a_request_is_in_the_table_from_its_start_until_it_has_a_response() -> None:
+async def test_a_request_is_in_the_request_table_from_its_start_until_its_response() -> None:
     async with a_core() as core:
         assert repr(core.requests) == "<Requests tests running=0>"
         context = core.context(1)
@@ -78,7 +78,7 @@ async def test_every_failure_becomes_an_error_with_the_id_of_its_request() -> No
         assert (nameless["id"], nameless["error"]["code"]) == (5, -32602)
 
 
-async def test_a_request_can_be_cancelled_before_its_first_step() -> None:
+async def test_a_request_can_be_canceled_before_its_first_step() -> None:
     async with a_core() as core:
         serving = core.start(core.slow(1))
         core.cancel(1)
@@ -88,7 +88,7 @@ async def test_a_request_can_be_cancelled_before_its_first_step() -> None:
 
 
 @pytest.mark.parametrize("answers_cancelled", [False, True])
-async def test_only_some_transports_answer_a_request_that_was_cancelled(answers_cancelled: bool) -> None:
+async def test_only_some_transports_answer_a_canceled_request(answers_cancelled: bool) -> None:
     async with a_core(answers_cancelled=answers_cancelled) as core:
         context = core.slow(1)
         serving = core.start(context)
@@ -101,7 +101,7 @@ async def test_only_some_transports_answer_a_request_that_was_cancelled(answers_
         assert core.scene.backends["demo"].cancelled == [asked]
 
 
-async def test_a_client_timeout_ends_the_request_and_its_call_goes_on_as_a_task() -> None:
+async def test_a_client_timeout_ends_the_request_and_its_call_continues_as_a_task() -> None:
     async with a_core() as core:
         serving = core.start(core.slow(1))
         asked = await core.scene.backends["demo"].next_asked()
@@ -114,7 +114,7 @@ async def test_a_client_timeout_ends_the_request_and_its_call_goes_on_as_a_task(
         assert str(core.scene.session.tasks.get(task.task_id).status) == "completed"
 
 
-async def test_of_two_requests_with_one_id_the_newer_is_cancelled_and_both_can_be_ended() -> None:
+async def test_of_two_requests_with_one_id_the_newer_is_canceled_first_and_both_can_be_ended() -> None:
     async with a_core() as core:
         first, second = core.slow(1), core.slow(1)
         serving = [core.start(first), core.start(second)]
@@ -130,7 +130,7 @@ async def test_of_two_requests_with_one_id_the_newer_is_cancelled_and_both_can_b
 
 
 @pytest.mark.parametrize("request_id", [2, None, [], True, "1"])
-async def test_a_cancellation_that_names_no_running_request_changes_nothing(request_id: object) -> None:
+async def test_a_cancellation_of_an_unknown_request_has_no_effect(request_id: object) -> None:
     async with a_core() as core:
         serving = core.start(core.slow(1))
         await settle()
@@ -139,7 +139,7 @@ async def test_a_cancellation_that_names_no_running_request_changes_nothing(requ
         assert not serving.done()
 
 
-async def test_all_but_the_request_that_asks_for_the_end_are_cancelled() -> None:
+async def test_ending_a_session_cancels_all_other_requests() -> None:
     async with a_core() as core:
         asking, other = core.start(core.slow(1)), core.start(core.slow(2))
         await settle()
@@ -148,7 +148,7 @@ async def test_all_but_the_request_that_asks_for_the_end_are_cancelled() -> None
         assert not asking.done()
 
 
-async def test_a_caller_that_still_waits_learns_why_there_is_no_answer() -> None:
+async def test_a_caller_that_still_waits_learns_why_its_request_has_no_answer() -> None:
     async with a_core(answers_cancelled=True) as core:
         core.start(core.slow(1))
         core.start(core.slow(2))
@@ -159,7 +159,7 @@ async def test_a_caller_that_still_waits_learns_why_there_is_no_answer() -> None
         assert words == {1: "Request cancelled", 2: ENDED}
 
 
-async def test_a_batch_is_answered_at_once_errors_first_and_without_what_was_cancelled() -> None:
+async def test_a_batch_is_answered_at_once_with_errors_first_and_without_canceled_requests() -> None:
     async with a_core() as core:
 
         def accept(request: Request) -> RequestContext | JsonObject:
@@ -180,7 +180,7 @@ async def test_a_batch_is_answered_at_once_errors_first_and_without_what_was_can
         assert [reply.get("refused", reply.get("id")) for reply in replies] == [2, None, 1]
 
 
-async def test_a_batch_is_refused_where_the_version_has_none_or_it_is_too_long() -> None:
+async def test_a_batch_is_rejected_if_it_is_too_long_or_the_version_has_no_batches() -> None:
     async with a_core() as core:
         assert core.requests.batch_refusal([1], core.era, 1) is None
         assert core.requests.batch_refusal([], core.era, 1) == "Invalid request: a batch is not accepted here"

@@ -17,7 +17,7 @@ NONE: list[BackendSpec] = []
 CALLERS = 10
 
 
-async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> None:
+async def test_concurrent_adds_of_the_same_server_share_one_connection() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -31,7 +31,7 @@ async def test_all_who_add_the_same_server_at_once_get_the_one_connection() -> N
         assert len(backend.links) == 1
 
 
-async def test_another_session_of_the_principal_that_adds_it_at_the_same_time_also_has_it() -> None:
+async def test_another_session_of_the_principal_that_adds_the_same_server_shares_the_connection() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -44,7 +44,7 @@ async def test_another_session_of_the_principal_that_adds_it_at_the_same_time_al
         assert second.is_connected
 
 
-async def test_if_the_connection_fails_all_get_the_same_error_after_one_try() -> None:
+async def test_if_the_connection_fails_all_concurrent_adds_get_the_same_error_after_one_attempt() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
@@ -57,7 +57,7 @@ async def test_if_the_connection_fails_all_get_the_same_error_after_one_try() ->
         assert len(backend.dials) == 1
 
 
-async def test_if_the_first_one_leaves_the_next_goes_on() -> None:
+async def test_if_the_first_add_is_canceled_the_next_one_continues() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -72,7 +72,7 @@ async def test_if_the_first_one_leaves_the_next_goes_on() -> None:
         assert first.cancelled()
 
 
-async def test_another_configuration_waits_until_one_that_was_called_off_is_gone() -> None:
+async def test_an_add_with_another_configuration_waits_until_a_canceled_add_is_cleaned_up() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -87,7 +87,7 @@ async def test_another_configuration_waits_until_one_that_was_called_off_is_gone
         assert called_off.cancelled()
 
 
-async def test_another_configuration_of_that_name_is_refused_during_the_trial() -> None:
+async def test_an_add_with_another_configuration_under_the_same_name_is_refused_during_the_trial() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()

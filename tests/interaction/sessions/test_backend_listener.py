@@ -3,7 +3,7 @@ from support.fakes.clock import START
 from support.sessions.scene import a_scene
 
 
-async def test_log_messages_and_lines_are_logs_and_everything_else_is_a_notification() -> None:
+async def test_log_messages_become_log_entries_and_all_other_messages_become_notifications() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         listener = backend.link.listener
@@ -21,7 +21,7 @@ async def test_log_messages_and_lines_are_logs_and_everything_else_is_a_notifica
         assert [item.method for item in buffers.notifications] == ["notifications/resources/updated", "custom/thing"]
 
 
-async def test_a_change_notification_makes_the_next_list_fresh() -> None:
+async def test_a_change_notification_invalidates_the_cached_list() -> None:
     backend = ScriptedBackend(tools=["old"])
     async with a_scene(demo=backend) as scene:
         await scene.value("list_tools")

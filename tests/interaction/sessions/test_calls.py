@@ -23,7 +23,7 @@ def a_call(scene: Scene, tool: str = "slow") -> Call:
     )
 
 
-async def test_a_call_shows_its_state() -> None:
+async def test_the_repr_of_a_call_shows_its_state() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         calls, call = scene.session.calls, a_call(scene)
         calls.start(call)
@@ -34,7 +34,7 @@ async def test_a_call_shows_its_state() -> None:
         assert repr(call) == f"<Call one slow cancelled task={call.call_id}>"
 
 
-async def test_a_tool_is_released_at_the_promotion_and_a_waiter_of_the_task_when_the_backend_has_answered() -> None:
+async def test_a_promotion_releases_the_tool_and_the_backend_answer_releases_the_waiter_of_the_task() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         call = a_call(scene)
@@ -50,7 +50,7 @@ async def test_a_tool_is_released_at_the_promotion_and_a_waiter_of_the_task_when
         assert call.result() == {"content": []}
 
 
-async def test_an_ordinary_call_has_neither_an_id_nor_a_task_nor_a_second_future() -> None:
+async def test_an_ordinary_call_creates_no_id_no_task_and_no_second_future() -> None:
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: {"content": []}
     async with a_scene(one=backend) as scene:
@@ -60,7 +60,7 @@ async def test_an_ordinary_call_has_neither_an_id_nor_a_task_nor_a_second_future
         assert (call.call_id, call.finished, scene.session.tasks.all()) == (None, None, [])
 
 
-async def test_the_outcome_of_an_unread_reply_is_kept_as_a_finished_task() -> None:
+async def test_the_outcome_of_an_unread_reply_is_stored_as_a_finished_task() -> None:
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: {"content": []}
     async with a_scene(one=backend) as scene:
@@ -74,7 +74,7 @@ async def test_the_outcome_of_an_unread_reply_is_kept_as_a_finished_task() -> No
         assert (await scene.session.tasks.wait_until_finished(task.task_id, 1)) is task
 
 
-async def test_a_session_that_closes_ends_its_calls_and_tasks() -> None:
+async def test_closing_a_session_ends_its_calls_and_tasks() -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         calls, waiting, promoted = scene.session.calls, a_call(scene), a_call(scene)

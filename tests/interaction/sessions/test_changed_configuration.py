@@ -14,7 +14,7 @@ async def apply(scene: Scene, changes: ServerChanges) -> None:
     await settle()
 
 
-async def test_calls_to_an_unchanged_server_go_on_and_its_link_stays() -> None:
+async def test_a_configuration_change_leaves_calls_to_unchanged_servers_running() -> None:
     async with a_scene(one=ScriptedBackend(), two=ScriptedBackend(), three=ScriptedBackend()) as scene:
         call = scene.start("execute_tool", server="one", tool="echo", timeout_ms=60_000)
         asked = await scene.backends["one"].next_asked()
@@ -25,7 +25,7 @@ async def test_calls_to_an_unchanged_server_go_on_and_its_link_stays() -> None:
         assert [len(scene.backends[name].links) for name in ("one", "two", "three")] == [1, 1, 2]
 
 
-async def test_a_removed_server_is_gone_with_its_calls_and_an_event() -> None:
+async def test_removing_a_server_from_the_configuration_ends_its_calls_and_raises_an_event() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()
         call = scene.start("execute_tool", server="one", tool="slow", timeout_ms=60_000)
@@ -37,7 +37,7 @@ async def test_a_removed_server_is_gone_with_its_calls_and_an_event() -> None:
         assert (await scene.error("execute_tool", server="one", tool="slow"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_changed_server_is_reconnected_with_its_callers_settings() -> None:
+async def test_a_changed_server_is_reconnected_with_the_settings_that_callers_made() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
         await scene.value("set_log_level", server="one", level="debug")
@@ -52,14 +52,14 @@ async def test_a_changed_server_is_reconnected_with_its_callers_settings() -> No
         assert backend.seen[-1] == ("logging/setLevel", {"level": "debug"})
 
 
-async def test_callers_hear_that_a_changed_server_went_and_came_back() -> None:
+async def test_callers_are_notified_that_a_changed_server_disconnected_and_reconnected() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         scene.quiet()
         await apply(scene, ServerChanges(changed=(replace(scripted_spec("one"), timeout=7.0),)))
         assert scene.event_types() == ["server_disconnected", "server_connected"]
 
 
-async def test_a_changed_server_is_not_opened_before_its_old_link_is_closed() -> None:
+async def test_a_changed_server_is_opened_only_after_its_old_link_is_closed() -> None:
     """It may hold what the next one needs: a port, a lock."""
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
@@ -75,14 +75,14 @@ async def test_a_changed_server_is_not_opened_before_its_old_link_is_closed() ->
         assert (len(backend.links), scene.status("one")) == (2, "connected")
 
 
-async def test_other_words_leave_the_link_alone_and_are_shown_from_now_on() -> None:
+async def test_a_changed_description_keeps_the_link_and_is_shown_from_then_on() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         await apply(scene, ServerChanges(reworded=(replace(scripted_spec("one"), description="the first"),)))
         (server,) = (await scene.value("list_servers"))["servers"]
         assert (server["description"], len(scene.backends["one"].links)) == ("the first", 1)
 
 
-async def test_a_new_server_is_connected_at_once_in_a_session_that_is_awake() -> None:
+async def test_a_new_server_is_connected_at_once_in_an_awake_session() -> None:
     one, two = ScriptedBackend(), ScriptedBackend()
     async with a_scene(specs=[scripted_spec("one")], one=one, two=two) as scene:
         scene.quiet()
@@ -91,13 +91,13 @@ async def test_a_new_server_is_connected_at_once_in_a_session_that_is_awake() ->
         assert scene.event_types() == ["server_added", "server_connected"]
 
 
-async def test_a_new_server_waits_for_the_session_to_be_used() -> None:
+async def test_a_new_server_stays_disconnected_until_the_session_is_used() -> None:
     async with a_scene(specs=[], is_awake=False, one=ScriptedBackend()) as scene:
         await apply(scene, ServerChanges(added=(scripted_spec("one"),)))
         assert (scene.status("one"), scene.backends["one"].links) == ("not_connected", [])
 
 
-async def test_list_servers_tells_that_the_file_cannot_be_used() -> None:
+async def test_list_servers_reports_that_the_configuration_file_is_invalid() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert "configurationProblem" not in await scene.value("list_servers")
         scene.parts.registry.problem = "servers.json: not valid JSON"

@@ -6,7 +6,7 @@ from emceepee.state.limits import Limits
 from support.sessions.scene import a_scene
 
 
-async def test_a_session_keeps_to_a_limit_that_was_changed_under_way() -> None:
+async def test_an_open_session_applies_a_changed_limit() -> None:
     limits = Limits()
     async with a_scene(limits=limits) as scene:
         await scene.value("set_timer", duration_ms=60_000, message="one")

@@ -20,7 +20,7 @@ NONE: list[BackendSpec] = []
 CHANGED = replace(scripted_spec("demo"), timeout=9.0)
 
 
-async def test_other_settings_take_effect_in_all_sessions() -> None:
+async def test_changed_server_settings_take_effect_in_all_sessions() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -31,7 +31,7 @@ async def test_other_settings_take_effect_in_all_sessions() -> None:
         assert backend.links[0].closed.done()
 
 
-async def test_other_words_leave_the_connection_as_it_is() -> None:
+async def test_a_changed_description_leaves_the_connection_unchanged() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         before = await scene.session.servers.add(scripted_spec("demo"))
@@ -39,7 +39,7 @@ async def test_other_words_leave_the_connection_as_it_is() -> None:
         assert (before.spec.description, len(backend.links)) == ("Digs", 1)
 
 
-async def test_settings_with_which_it_cannot_be_connected_change_nothing() -> None:
+async def test_settings_that_fail_to_connect_change_nothing() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -52,7 +52,7 @@ async def test_settings_with_which_it_cannot_be_connected_change_nothing() -> No
         await scene.session.servers.replace(CHANGED)
 
 
-async def test_a_change_that_is_given_up_changes_nothing_and_leaves_the_name_free() -> None:
+async def test_a_canceled_change_has_no_effect_and_frees_the_server_name() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -70,7 +70,7 @@ async def test_a_change_that_is_given_up_changes_nothing_and_leaves_the_name_fre
 
 
 @pytest.mark.parametrize("how", ["remove", "disable"])
-async def test_who_takes_a_server_away_while_other_settings_are_tried_has_taken_it_away(how: str) -> None:
+async def test_removing_a_server_during_the_trial_of_its_new_settings_removes_it(how: str) -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -89,7 +89,7 @@ async def test_who_takes_a_server_away_while_other_settings_are_tried_has_taken_
         assert [spec.name for spec in other.servers.disabled] == (["demo"] if how == "disable" else [])
 
 
-async def test_a_change_that_is_given_up_while_the_old_connection_ends_changes_nothing() -> None:
+async def test_a_change_canceled_while_the_old_connection_closes_has_no_effect() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -105,7 +105,7 @@ async def test_a_change_that_is_given_up_while_the_old_connection_ends_changes_n
 
 
 @pytest.mark.parametrize("how", ["add", "replace"])
-async def test_a_server_that_is_connected_when_its_session_has_ended_is_not_kept(how: str) -> None:
+async def test_a_server_that_connects_after_its_session_ended_is_not_kept(how: str) -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         async with another_session(scene) as other:
@@ -120,7 +120,7 @@ async def test_a_server_that_is_connected_when_its_session_has_ended_is_not_kept
         assert all(link.closed.done() for link in backend.links)
 
 
-async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_in_between() -> None:
+async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_while_disabled() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -140,7 +140,7 @@ async def test_a_disabled_server_is_gone_until_it_is_enabled_and_can_be_changed_
         assert (scene.session.servers.disabled, other.connections) == ([], [])
 
 
-async def test_a_disabled_server_that_cannot_be_connected_stays_disabled() -> None:
+async def test_a_disabled_server_that_fails_to_connect_stays_disabled() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(scripted_spec("demo"))
@@ -151,7 +151,7 @@ async def test_a_disabled_server_that_cannot_be_connected_stays_disabled() -> No
         assert (scene.session.connections, scene.session.servers.disabled) == ([], [scripted_spec("demo")])
 
 
-async def test_the_operators_servers_and_unknown_ones_cannot_be_changed() -> None:
+async def test_servers_of_the_operator_and_unknown_servers_cannot_be_changed() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         with pytest.raises(NotAllowed, match="configuration file"):
             await scene.session.servers.replace(CHANGED)
@@ -160,7 +160,7 @@ async def test_the_operators_servers_and_unknown_ones_cannot_be_changed() -> Non
         assert scene.session.servers.is_configured("demo")
 
 
-async def test_of_two_servers_of_one_name_the_own_one_is_removed_and_the_operators_takes_its_place() -> None:
+async def test_removing_an_added_server_reveals_the_server_of_the_operator_with_the_same_name() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene, another_session(scene) as other:
         await scene.session.servers.add(CHANGED)
@@ -173,7 +173,7 @@ async def test_of_two_servers_of_one_name_the_own_one_is_removed_and_the_operato
         assert (scene.session.connections, other.connections) == ([], [])
 
 
-async def test_a_server_that_is_enabled_under_a_name_of_the_operator_leaves_nothing_of_that_one_open() -> None:
+async def test_enabling_a_server_under_a_name_of_the_operator_leaves_no_connection_of_the_latter_open() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         await scene.session.servers.add(CHANGED)
@@ -199,7 +199,7 @@ async def test_the_tool_replaces_an_added_server() -> None:
         assert scene.session.connection("demo").spec.timeout == 2.0
 
 
-async def test_settings_are_shown_without_what_may_be_a_secret() -> None:
+async def test_server_settings_are_shown_without_possible_secrets() -> None:
     target = HttpTarget(url="https://ann:pw@h.example/mcp?key=abc", headers={"X-Tenant": "t1", "Authorization": "b"})
     shown = masked_entry(BackendSpec(name="web", target=target, timeout=1.0))
     assert shown["url"] == "https://***@h.example/mcp?key=***"

@@ -80,7 +80,7 @@ def find_or_open(place: Installation, key: SessionKey) -> "asyncio.Task[Session]
     return asyncio.create_task(place.directory.find_or_open(key))
 
 
-async def test_a_session_opens_while_another_one_waits_for_its_release() -> None:
+async def test_a_session_opens_while_another_one_is_being_released() -> None:
     """One slow server of one session delays no other session."""
     machine = Machine()
     await store_sessions(machine, named("first"), named("second"))
@@ -101,7 +101,7 @@ async def test_a_session_opens_while_another_one_waits_for_its_release() -> None
         assert (restored.session_id, restored is first) == (first.session_id, False)
 
 
-async def test_requests_for_one_session_that_come_at_once_open_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_requests_for_one_session_open_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with an_installation() as place:
         gate = delay_opens(monkeypatch)
         opening = [find_or_open(place, DESK) for _ in range(3)]
@@ -112,7 +112,7 @@ async def test_requests_for_one_session_that_come_at_once_open_it_once(monkeypat
 
 
 @pytest.mark.parametrize("first_by_name", [True, False])
-async def test_connections_of_one_session_that_come_at_once_load_it_once(
+async def test_concurrent_connections_of_one_session_load_it_once(
     monkeypatch: pytest.MonkeyPatch, *, first_by_name: bool
 ) -> None:
     """A second take would invalidate the lease, and the first commit would lose the session."""
@@ -166,7 +166,7 @@ async def test_a_connection_finds_its_session_with_all_changes_after_a_release(
         assert len(restored.timers.all(include_inactive=False)) == 1
 
 
-async def test_a_request_that_waited_opens_the_session_if_the_first_one_failed(
+async def test_a_waiting_request_opens_the_session_if_the_first_one_failed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with an_installation() as place:
@@ -188,7 +188,7 @@ async def test_a_request_that_waited_opens_the_session_if_the_first_one_failed(
         assert place.directory.find(DESK) is session
 
 
-async def test_a_request_that_waited_opens_the_session_if_the_first_caller_left(
+async def test_a_waiting_request_opens_the_session_if_the_first_caller_disconnected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with an_installation() as place:
@@ -202,7 +202,9 @@ async def test_a_request_that_waited_opens_the_session_if_the_first_caller_left(
 
 
 @pytest.mark.parametrize("limit", ["sessions_per_principal", "sessions_in_all"])
-async def test_sessions_that_open_at_once_keep_to_the_limit(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_sessions_that_open_at_the_same_time_respect_the_limit(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     limits: dict[str, Any] = {limit: 2}
     async with an_installation(**limits) as place:
         gate = delay_opens(monkeypatch)
@@ -214,7 +216,7 @@ async def test_sessions_that_open_at_once_keep_to_the_limit(limit: str, monkeypa
         assert len(place.directory) == 2
 
 
-async def test_a_session_for_which_there_is_no_room_is_refused_once_the_others_have_arrived(
+async def test_a_session_over_the_limit_is_refused_after_the_concurrent_opens_finish(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with an_installation(sessions_per_principal=1) as place:
@@ -246,7 +248,9 @@ async def test_a_session_that_is_closed_while_it_loads_is_gone(monkeypatch: pyte
         assert (place.directory.sessions, await place.directory.use(DESK)) == ([], None)
 
 
-async def test_a_request_for_a_due_session_waits_until_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_for_a_session_with_a_due_timer_waits_until_the_session_is_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     machine = Machine()
     await store_sessions(machine, DESK, named("other"), timer_seconds=60)
     async with machine.process() as place:
@@ -273,7 +277,7 @@ async def test_a_request_for_a_due_session_waits_until_it_is_loaded(monkeypatch:
         assert (takes, len(place.directory)) == ([], 2)
 
 
-async def test_a_store_that_fails_during_a_load_leaves_the_session_to_the_next_request(
+async def test_a_store_failure_during_a_load_leaves_the_session_to_the_next_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     machine = Machine()

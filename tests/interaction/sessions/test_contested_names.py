@@ -15,7 +15,7 @@ from support.sessions.request_contexts import call_tool
 KEY = SessionKey("local", KeyKind.NAME, "mine")
 
 
-async def test_two_processes_that_find_no_session_of_a_name_do_not_both_create_one() -> None:
+async def test_two_processes_that_open_a_missing_session_name_do_not_both_create_it() -> None:
     clock, store = FakeClock(), MemoryStore(is_durable=True)
     other = store.another_process()
     async with an_installation(store=other, clock=clock, is_contested=True) as second:

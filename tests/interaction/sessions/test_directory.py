@@ -35,7 +35,7 @@ async def awake_session(place: Installation) -> tuple[SessionKey, Session]:
     return key, session
 
 
-async def test_an_idle_session_sleeps_and_wakes_when_it_is_used() -> None:
+async def test_an_idle_session_sleeps_and_wakes_on_use() -> None:
     async with an_installation() as place:
         key, session = await awake_session(place)
         await place.clock.advance(HALF_AN_HOUR - 61)
@@ -122,7 +122,7 @@ async def test_a_stdio_server_that_a_session_depends_on_does_not_stop(use_of_it:
 
 
 @pytest.mark.parametrize("setting", ["the limit is 0", "the server has its own idleStop"])
-async def test_a_stdio_server_of_an_idle_session_runs_on_if_that_is_configured(setting: str) -> None:
+async def test_a_stdio_server_of_an_idle_session_keeps_running_if_so_configured(setting: str) -> None:
     is_limit = setting == "the limit is 0"
     specs = PROCESS if is_limit else {"one": replace(PROCESS["one"], idle_stop=0)}
     seconds = 0 if is_limit else FIVE_MINUTES
@@ -158,7 +158,7 @@ async def test_a_session_is_deleted_after_a_day_and_its_connection_is_notified()
         assert (ended, len(place.directory), place.links) == ([session], 0, 0)
 
 
-async def test_names_and_principals_open_on_first_use_and_are_found_again() -> None:
+async def test_named_sessions_and_sessions_of_principals_open_on_first_use_and_are_found_again() -> None:
     async with an_installation() as place:
         name = SessionKey("ada", KeyKind.NAME, "desk")
         first = await place.directory.find_or_open(name)
@@ -169,7 +169,7 @@ async def test_names_and_principals_open_on_first_use_and_are_found_again() -> N
         assert place.links == 0
 
 
-async def test_handles_are_long_random_and_the_principals_own() -> None:
+async def test_session_handles_are_long_and_random_and_belong_to_the_principal() -> None:
     async with an_installation() as place:
         keys = [(await place.directory.open_handle("ada"))[0] for _ in range(50)]
         assert len({key.value for key in keys}) == 50
@@ -178,14 +178,14 @@ async def test_handles_are_long_random_and_the_principals_own() -> None:
         assert place.directory.find(SessionKey("ada", KeyKind.ID, keys[0].value)) is None
 
 
-async def test_sessions_are_listed_for_their_principal_alone() -> None:
+async def test_sessions_are_listed_only_for_their_own_principal() -> None:
     async with an_installation() as place:
         (_, first), (_, second), _ = [await place.directory.open(name) for name in ("ada", "ada", "bob")]
         assert place.directory.sessions_of("ada") == [first, second]
         assert place.directory.sessions_of("eve") == []
 
 
-async def test_a_watcher_is_notified_of_each_session_that_comes_and_goes_until_it_stops() -> None:
+async def test_a_watcher_is_notified_of_each_opened_and_closed_session_until_it_stops() -> None:
     async with an_installation() as place:
         seen: list[tuple[Session, bool]] = []
 
@@ -202,7 +202,7 @@ async def test_a_watcher_is_notified_of_each_session_that_comes_and_goes_until_i
         assert len(seen) == 2
 
 
-async def test_a_session_can_be_ended_by_its_holder_once() -> None:
+async def test_the_holder_of_a_session_can_end_it_once() -> None:
     async with an_installation() as place:
         key, session = await awake_session(place)
         assert await place.directory.end(session)
@@ -210,7 +210,7 @@ async def test_a_session_can_be_ended_by_its_holder_once() -> None:
         assert not await place.directory.end(session)
 
 
-async def test_a_session_whose_end_is_interrupted_is_ended_all_the_same() -> None:
+async def test_an_interrupted_end_of_a_session_is_completed() -> None:
     """The caller may disconnect in the meantime, and nobody could find the session to end it again."""
     async with an_installation() as place:
         told = asyncio.Event()
@@ -232,7 +232,7 @@ async def test_a_session_whose_end_is_interrupted_is_ended_all_the_same() -> Non
         assert (place.links, len(place.directory)) == (0, 0)
 
 
-async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
+async def test_an_adopted_session_is_listed_but_manages_its_own_lifetime() -> None:
     async with an_installation() as place, an_installation() as home:
         _, session = await awake_session(home)
         seen: list[Session] = []
@@ -250,7 +250,7 @@ async def test_an_adopted_session_is_listed_but_lives_its_own_life() -> None:
         assert seen.count(session) == 2
 
 
-async def test_a_session_of_a_browser_tab_is_forgotten_sooner() -> None:
+async def test_a_session_of_a_browser_tab_is_deleted_sooner() -> None:
     async with an_installation() as place:
         key, session = await awake_session(place)
         session.update_profile(is_tab=True)
@@ -272,7 +272,7 @@ async def test_a_session_that_connects_on_use_is_kept_as_long_as_any_other() -> 
 # Where there are too many.
 
 
-async def test_a_session_in_which_nothing_was_called_is_forgotten_after_minutes() -> None:
+async def test_a_session_without_calls_is_deleted_after_minutes() -> None:
     async with an_installation() as place:
         unused, _ = await place.directory.open("ada")
         used, session = await place.directory.open("ada")
@@ -285,7 +285,7 @@ async def test_a_session_in_which_nothing_was_called_is_forgotten_after_minutes(
         assert found == [False, True, True]
 
 
-async def test_looking_at_a_session_leaves_it_as_idle_as_it_was() -> None:
+async def test_viewing_a_session_does_not_reset_its_idle_time() -> None:
     async with an_installation() as place:
         key, session = await place.directory.open("ada")
         await place.clock.advance(10)
@@ -299,7 +299,7 @@ async def test_looking_at_a_session_leaves_it_as_idle_as_it_was() -> None:
         assert session.idle_seconds == 0
 
 
-async def test_a_stream_keeps_a_session_in_which_nothing_was_called() -> None:
+async def test_an_open_stream_keeps_a_session_without_calls() -> None:
     async with an_installation() as place:
         key, session = await place.directory.open("ada")
         session.open_streams += 1
@@ -319,7 +319,7 @@ async def opened_and_used(place: Installation, count: int) -> list[Session]:
     return sessions
 
 
-async def test_the_session_idle_longest_is_evicted_for_a_new_one() -> None:
+async def test_the_longest_idle_session_is_evicted_for_a_new_one() -> None:
     async with an_installation(sessions_per_principal=3) as place:
         first, second, third = await opened_and_used(place, 3)
         first.touch()
@@ -330,7 +330,7 @@ async def test_the_session_idle_longest_is_evicted_for_a_new_one() -> None:
         assert place.links == 2
 
 
-async def test_a_session_that_was_never_used_is_evicted_before_one_that_was() -> None:
+async def test_a_session_that_was_never_used_is_evicted_before_a_used_one() -> None:
     async with an_installation(sessions_per_principal=3) as place:
         first, second = await opened_and_used(place, 2)
         await place.directory.open("ada")
@@ -362,7 +362,7 @@ async def test_a_session_in_use_is_never_evicted(busy: str) -> None:
             await asyncio.wait([calling])
 
 
-async def test_when_all_have_too_many_the_largest_principal_loses_one_and_nobody_takes_anothers_place() -> None:
+async def test_at_the_overall_limit_the_largest_principal_loses_a_session_and_other_principals_keep_theirs() -> None:
     async with an_installation(sessions_per_principal=10, sessions_in_all=10) as place:
         for name, count in (("ada", 7), ("bob", 3)):
             for _ in range(count):

@@ -22,7 +22,7 @@ def names(listing: EntryList) -> list[tuple[Any, Any]]:
     return [(entry["server"], entry["name"]) for entry in listing.entries]
 
 
-async def test_the_entries_of_all_come_in_the_order_of_the_servers_with_their_name_in_front() -> None:
+async def test_the_entries_of_all_servers_are_listed_in_server_order_with_the_server_name_first() -> None:
     async with a_scene(b=ScriptedBackend(tools=["x", "y"]), a=ScriptedBackend(tools=["x"])) as scene:
         listing = await listed(scene, "b", "a")
     assert names(listing) == [("b", "x"), ("b", "y"), ("a", "x")]
@@ -30,14 +30,14 @@ async def test_the_entries_of_all_come_in_the_order_of_the_servers_with_their_na
     assert listing.errors == []
 
 
-async def test_a_backend_cannot_pass_as_another_one() -> None:
+async def test_a_backend_cannot_pose_as_another_one() -> None:
     backend = ScriptedBackend()
     backend.answers["tools/list"] = lambda _: {"tools": [{"name": "x", "server": "bank"}]}
     async with a_scene(a=backend) as scene:
         assert (await listed(scene, "a")).entries == [{"server": "a", "name": "x"}]
 
 
-async def test_a_backend_that_fails_is_named_and_hides_no_other() -> None:
+async def test_a_failing_backend_is_named_and_the_entries_of_the_others_are_listed() -> None:
     broken = ScriptedBackend()
     broken.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     async with a_scene(broken=broken, good=ScriptedBackend(tools=["x"])) as scene:
@@ -48,7 +48,7 @@ async def test_a_backend_that_fails_is_named_and_hides_no_other() -> None:
     assert "no route" in error["message"]
 
 
-async def test_a_backend_that_is_slow_to_answer_delays_and_hides_no_other() -> None:
+async def test_a_slow_backend_is_named_and_does_not_delay_the_entries_of_the_others() -> None:
     slow = ScriptedBackend()
     del slow.answers["tools/list"]
     async with a_scene(slow=slow, good=ScriptedBackend(tools=["x"])) as scene:
@@ -62,7 +62,7 @@ async def test_a_backend_that_is_slow_to_answer_delays_and_hides_no_other() -> N
         ]
 
 
-async def test_a_backend_that_is_still_connecting_is_said_to_be() -> None:
+async def test_a_backend_that_is_still_connecting_is_named() -> None:
     slow = ScriptedBackend()
     async with a_scene(good=ScriptedBackend(tools=["x"]), slow=slow) as scene:
         slow.opens = asyncio.get_running_loop().create_future()
@@ -76,7 +76,7 @@ async def test_a_backend_that_is_still_connecting_is_said_to_be() -> None:
             await reconnecting
 
 
-async def test_what_a_slow_backend_answers_later_is_there_the_next_time() -> None:
+async def test_the_late_answer_of_a_slow_backend_is_in_the_next_list() -> None:
     slow = ScriptedBackend()
     del slow.answers["tools/list"]
     async with a_scene(slow=slow, good=ScriptedBackend(tools=["x"])) as scene:
@@ -86,7 +86,7 @@ async def test_what_a_slow_backend_answers_later_is_there_the_next_time() -> Non
         assert names(await listed(scene, "slow", "good")) == [("slow", "late"), ("good", "x")]
 
 
-async def test_a_single_backend_is_waited_for() -> None:
+async def test_a_list_of_a_single_backend_waits_for_it() -> None:
     slow = ScriptedBackend()
     del slow.answers["tools/list"]
     async with a_scene(slow=slow) as scene:
@@ -99,12 +99,12 @@ async def test_a_single_backend_is_waited_for() -> None:
             assert names(await listing) == [("slow", "late")]
 
 
-async def test_no_backends_give_an_empty_list() -> None:
+async def test_without_backends_the_list_is_empty() -> None:
     async with a_scene() as scene:
         assert await listed(scene) == EntryList()
 
 
-async def test_backends_are_asked_at_the_same_time() -> None:
+async def test_a_list_asks_all_backends_concurrently() -> None:
     first, second = ScriptedBackend(), ScriptedBackend()
     del first.answers["tools/list"], second.answers["tools/list"]
     async with a_scene(first=first, second=second) as scene:
@@ -116,7 +116,7 @@ async def test_backends_are_asked_at_the_same_time() -> None:
             assert await listing == EntryList()
 
 
-async def test_a_server_removed_while_it_is_listed_is_an_error_and_hides_no_other() -> None:
+async def test_a_server_removed_during_the_list_is_an_error_and_the_others_are_listed() -> None:
     leaving = ScriptedBackend()
 
     async def never(_: JsonObject) -> JsonObject:

@@ -47,7 +47,7 @@ def kinds(session: Session) -> list[str]:
     return [str(event.type) for event in take(session.activity).events]
 
 
-async def test_ids_and_handles_say_which_replica_made_them() -> None:
+async def test_session_ids_and_handles_contain_the_replica_that_created_them() -> None:
     async with Replicas().start(2) as (_, second):
         key, _ = await second.directory.open("local")
         handle, _ = await second.directory.open_handle("local")
@@ -55,13 +55,13 @@ async def test_ids_and_handles_say_which_replica_made_them() -> None:
         assert len(key.value) == 26 + 3
 
 
-async def test_without_other_replicas_an_id_is_a_plain_one() -> None:
+async def test_with_one_replica_a_session_id_contains_no_replica() -> None:
     async with an_installation(store=MemoryStore(is_durable=True)) as place:
         key, _ = await place.directory.open("local")
         assert len(key.value) == 26
 
 
-async def test_a_request_for_the_session_of_another_goes_there_without_asking_the_store() -> None:
+async def test_a_request_for_a_session_of_another_replica_is_forwarded_without_a_store_query() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await refresh(first)
@@ -71,7 +71,7 @@ async def test_a_request_for_the_session_of_another_goes_there_without_asking_th
         assert await whose(second, key) is None
 
 
-async def test_the_holder_of_a_named_session_is_found_in_the_store_and_remembered() -> None:
+async def test_the_holder_of_a_named_session_is_found_in_the_store_and_cached() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await second.directory.find_or_open(DESK)
@@ -84,7 +84,7 @@ async def test_the_holder_of_a_named_session_is_found_in_the_store_and_remembere
         assert first.directory.find(DESK) is not None
 
 
-async def test_a_replica_that_is_gone_is_asked_no_more_and_another_takes_its_session() -> None:
+async def test_a_replica_that_left_receives_no_requests_and_another_replica_takes_over_its_session() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await refresh(first)
@@ -101,7 +101,7 @@ async def test_a_replica_that_is_gone_is_asked_no_more_and_another_takes_its_ses
         assert taken.keys == frozenset({key}), "the id stays what it was"
 
 
-async def test_what_a_lost_replica_had_is_kept_however_much_there_is_in_all() -> None:
+async def test_the_sessions_of_a_lost_replica_are_kept_regardless_of_the_session_limit() -> None:
     replicas = Replicas()
     async with replicas.start(2, sessions_in_all=2) as (first, second):
         await refresh(first)
@@ -115,7 +115,7 @@ async def test_what_a_lost_replica_had_is_kept_however_much_there_is_in_all() ->
             assert await first.directory.use(key) is not None
 
 
-async def test_of_many_replicas_that_are_lost_at_once_the_timers_are_looked_for_once(
+async def test_the_loss_of_many_replicas_at_once_causes_one_query_for_timers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     replicas = Replicas()
@@ -145,7 +145,7 @@ async def test_of_many_replicas_that_are_lost_at_once_the_timers_are_looked_for_
         assert first.directory.find(key) is not None
 
 
-async def test_of_two_that_open_a_named_session_at_once_one_has_it() -> None:
+async def test_of_two_replicas_that_open_a_named_session_at_once_one_gets_it() -> None:
     async with Replicas().start(2) as places:
         opened = [asyncio.create_task(place.directory.find_or_open(DESK)) for place in places]
         await asyncio.wait(opened)
@@ -154,7 +154,9 @@ async def test_of_two_that_open_a_named_session_at_once_one_has_it() -> None:
         assert sum(place.directory.find(DESK) is not None for place in places) == 1
 
 
-async def test_who_was_taken_over_from_lets_go_when_it_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replica_that_lost_a_session_in_a_takeover_releases_it_on_the_next_store_query(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -187,7 +189,7 @@ async def test_a_call_in_flight_fails_when_its_session_is_taken_over() -> None:
         assert error["details"] == {"server": "one", "reason": "replica", "mayHaveRun": True}
 
 
-async def test_the_next_one_tells_what_became_of_a_call_that_was_in_flight_for_a_while() -> None:
+async def test_the_new_holder_reports_the_outcome_of_a_recent_call_that_was_in_flight() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -207,7 +209,7 @@ async def test_the_next_one_tells_what_became_of_a_call_that_was_in_flight_for_a
         await asyncio.wait(calls)
 
 
-async def test_an_answered_call_is_not_reported() -> None:
+async def test_the_new_holder_does_not_report_an_answered_call() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -222,7 +224,7 @@ async def test_an_answered_call_is_not_reported() -> None:
         assert taken.tasks.all() == []
 
 
-async def test_a_replica_that_stops_hands_its_idle_sessions_over_at_once_and_the_busy_ones_when_they_are_done() -> None:
+async def test_a_stopping_replica_hands_over_idle_sessions_at_once_and_busy_sessions_when_they_finish() -> None:
     replicas = Replicas()
     busy_key = SessionKey("local", KeyKind.NAME, "busy")
     async with replicas.start(2) as (first, second):
@@ -239,7 +241,7 @@ async def test_a_replica_that_stops_hands_its_idle_sessions_over_at_once_and_the
         assert await whose(second, busy_key, may_guess=False) is None
 
 
-async def test_a_session_is_not_handed_over_before_it_is_known_whether_its_last_reply_was_written() -> None:
+async def test_a_session_is_not_handed_over_before_the_delivery_of_its_last_reply_is_known() -> None:
     """Else the next replica tells the same events again."""
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
@@ -255,7 +257,7 @@ async def test_a_session_is_not_handed_over_before_it_is_known_whether_its_last_
         assert kinds(await second.directory.find_or_open(DESK)) == []
 
 
-async def test_a_session_of_a_replica_that_has_left_without_letting_go_is_not_said_to_be_unknown(
+async def test_a_session_of_a_replica_that_left_without_a_release_is_not_reported_as_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The store may be slow to say that it can be taken, and does not know any more where its holder was."""
@@ -292,7 +294,7 @@ class SlowStore(MemoryStore):
         return super().commit_now(commits)
 
 
-async def test_a_waiter_for_the_next_commit_of_a_session_that_turns_out_lost_does_not_wait_forever() -> None:
+async def test_a_waiter_for_the_next_commit_of_a_lost_session_does_not_wait_forever() -> None:
     replicas = Replicas(SlowStore(is_durable=True))
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -313,7 +315,7 @@ async def test_a_waiter_for_the_next_commit_of_a_session_that_turns_out_lost_doe
         assert session.is_lost
 
 
-async def test_a_result_from_a_session_that_another_has_taken_tells_nothing_that_happened_there_since() -> None:
+async def test_a_result_from_a_session_that_another_replica_holds_reports_no_later_events() -> None:
     """Nobody keeps it: neither the task that ended, nor that it did."""
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
@@ -331,7 +333,7 @@ async def test_a_result_from_a_session_that_another_has_taken_tells_nothing_that
         assert session.is_lost
 
 
-async def test_a_tool_that_was_begun_when_its_session_was_found_taken_over_promises_nothing() -> None:
+async def test_a_tool_that_began_before_the_takeover_of_its_session_was_found_promises_nothing() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -372,7 +374,7 @@ class UnsteadyStore(MemoryStore):
         return await super().take(key)
 
 
-async def test_while_the_store_is_away_sessions_go_on_and_others_are_refused_without_waiting_for_it_each_time() -> None:
+async def test_during_a_store_outage_open_sessions_continue_and_others_are_refused_without_repeated_waits() -> None:
     replicas = Replicas(UnsteadyStore(is_durable=True))
     async with replicas.start(2) as (first, _):
         (store, _) = replicas.stores
@@ -390,7 +392,7 @@ async def test_while_the_store_is_away_sessions_go_on_and_others_are_refused_wit
         await first.directory.find_or_open(SessionKey("local", KeyKind.NAME, "another"))
 
 
-async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wait_for_it_again() -> None:
+async def test_after_a_store_outage_pending_changes_are_saved_at_once_and_replies_wait_for_commits_again() -> None:
     replicas = Replicas(UnsteadyStore(is_durable=True))
     timer = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "tea"}}
     async with replicas.start(2) as (first, second):
@@ -410,7 +412,7 @@ async def test_when_the_store_is_back_what_waits_is_saved_at_once_and_replies_wa
         assert len(taken.timers.all(include_inactive=True)) == 2
 
 
-async def test_a_replica_that_stops_lets_go_of_nothing_that_the_store_cannot_take() -> None:
+async def test_a_stopping_replica_does_not_release_sessions_that_the_store_cannot_accept() -> None:
     replicas = Replicas(UnsteadyStore(is_durable=True))
     async with replicas.start(2) as (first, second):
         (store, _) = replicas.stores
@@ -481,7 +483,7 @@ TIMER = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "t
 
 
 @pytest.mark.parametrize("stays_away", [False, True])
-async def test_a_reply_that_cannot_be_saved_after_its_process_stood_still_promises_nothing(stays_away: bool) -> None:
+async def test_a_reply_that_cannot_be_saved_after_its_process_was_suspended_promises_nothing(stays_away: bool) -> None:
     """Not even if the store does not answer: another may have the session."""
     replicas = Replicas(WakingStore(is_durable=True))
     async with replicas.start(2) as (first, second):
@@ -498,7 +500,7 @@ async def test_a_reply_that_cannot_be_saved_after_its_process_stood_still_promis
         store.stays_away = False
 
 
-async def test_a_process_that_stood_still_and_lost_nothing_saves_what_it_promises() -> None:
+async def test_a_process_that_was_suspended_and_lost_nothing_saves_its_promises() -> None:
     replicas = Replicas(WakingStore(is_durable=True))
     async with replicas.start(2) as (first, second):
         (store, _) = replicas.stores
@@ -526,7 +528,7 @@ async def test_a_named_session_is_not_opened_twice_because_the_other_replica_has
         assert isinstance(elsewhere, SessionElsewhere)
 
 
-async def test_with_too_much_unsaved_no_session_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_with_too_many_unsaved_changes_no_session_can_be_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_storage, "UNSAVED_RECORDS", 3)
     replicas = Replicas(UnsteadyStore(is_durable=True))
     async with replicas.start(1) as (place,):
@@ -546,7 +548,7 @@ async def test_with_too_much_unsaved_no_session_begins(monkeypatch: pytest.Monke
         await place.directory.open("local")
 
 
-async def test_closing_a_session_at_another_replica_fails_with_its_place() -> None:
+async def test_closing_a_session_of_another_replica_fails_with_the_name_of_that_replica() -> None:
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await refresh(first)

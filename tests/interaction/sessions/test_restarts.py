@@ -41,7 +41,7 @@ def kinds(session: Session) -> list[str]:
     return [str(event.type) for event in take(session.activity).events]
 
 
-async def test_a_session_is_found_by_the_same_key_after_a_kill_with_what_is_known_of_its_caller() -> None:
+async def test_after_a_kill_a_session_is_found_by_the_same_key_with_the_profile_of_its_caller() -> None:
     machine = Machine()
     async with machine.process() as place:
         key, first = await place.directory.open("local")
@@ -54,7 +54,7 @@ async def test_a_session_is_found_by_the_same_key_after_a_kill_with_what_is_know
         assert await place.directory.use(SessionKey("bob", key.kind, key.value)) is None, "it is not another's"
 
 
-async def test_backends_know_the_caller_by_the_same_id_after_a_restart() -> None:
+async def test_backends_receive_the_same_caller_id_after_a_restart() -> None:
     machine, seen = Machine(), []
     for _ in range(2):
         async with machine.process() as place:
@@ -65,7 +65,7 @@ async def test_backends_know_the_caller_by_the_same_id_after_a_restart() -> None
     assert seen == [seen[0]] * 2
 
 
-async def test_a_timer_that_fell_due_while_nobody_ran_fires_once_and_no_timer_fires_twice() -> None:
+async def test_a_timer_due_during_the_downtime_fires_once_and_no_timer_fires_twice() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -85,7 +85,7 @@ async def test_a_timer_that_fell_due_while_nobody_ran_fires_once_and_no_timer_fi
         assert [timer.message for timer in session.timers.all(include_inactive=False)] == ["later"]
 
 
-async def test_a_session_is_loaded_when_a_timer_of_it_falls_due_and_not_before() -> None:
+async def test_a_stored_session_is_loaded_only_when_its_timer_is_due() -> None:
     machine = Machine()
     async with machine.process() as place:
         await value(await place.directory.find_or_open(DESK), "set_timer", duration_ms=60_000, message="tea")
@@ -101,7 +101,7 @@ async def test_a_session_is_loaded_when_a_timer_of_it_falls_due_and_not_before()
         assert (len(place.directory), kinds(session)) == (1, ["timer_expired"])
 
 
-async def test_events_come_again_if_nobody_could_say_that_their_reply_was_written() -> None:
+async def test_events_are_repeated_if_the_delivery_of_their_reply_was_not_confirmed() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -123,7 +123,7 @@ async def test_events_come_again_if_nobody_could_say_that_their_reply_was_writte
         assert session.activity.after("0").events, "but a request for them still finds them"
 
 
-async def test_what_a_reply_tells_is_in_the_store_when_it_leaves() -> None:
+async def test_the_content_of_a_reply_is_stored_before_the_reply_is_sent() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -136,7 +136,7 @@ async def test_what_a_reply_tells_is_in_the_store_when_it_leaves() -> None:
         assert session.tasks.get(task).task_id == task
 
 
-async def test_a_call_that_changes_nothing_writes_nothing() -> None:
+async def test_a_call_without_changes_writes_nothing_to_the_store() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -154,7 +154,7 @@ async def test_a_call_that_changes_nothing_writes_nothing() -> None:
         assert commits == []
 
 
-async def test_a_working_task_has_failed_after_a_restart_and_a_finished_one_has_its_result() -> None:
+async def test_after_a_restart_a_working_task_has_failed_and_a_finished_task_has_its_result() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -180,7 +180,7 @@ async def test_a_working_task_has_failed_after_a_restart_and_a_finished_one_has_
         assert session.tasks.all() == [], "and what is kept for a while is not kept longer"
 
 
-async def test_an_open_question_expires_as_disconnected() -> None:
+async def test_after_a_restart_an_open_question_expires_as_disconnected() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -199,7 +199,7 @@ async def test_an_open_question_expires_as_disconnected() -> None:
         assert session.questions.open() == []
 
 
-async def test_subscriptions_and_log_levels_are_asked_for_again_when_the_server_reconnects() -> None:
+async def test_after_a_restart_subscriptions_and_log_levels_are_restored_when_the_server_reconnects() -> None:
     machine = Machine()
     async with machine.process() as place:
         place.backend.answers["resources/subscribe"] = lambda _: {}
@@ -214,7 +214,7 @@ async def test_subscriptions_and_log_levels_are_asked_for_again_when_the_server_
         assert ("logging/setLevel", {"level": "debug"}) in place.backend.seen
 
 
-async def test_ids_do_not_go_back_though_the_clock_was_set_back() -> None:
+async def test_ids_do_not_decrease_when_the_clock_is_set_back() -> None:
     machine = Machine()
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -225,7 +225,7 @@ async def test_ids_do_not_go_back_though_the_clock_was_set_back() -> None:
         assert (await value(session, "set_timer", duration_ms=3_600_000, message="b"))["timerId"] > before
 
 
-async def test_a_session_that_was_ended_is_gone_for_good() -> None:
+async def test_an_ended_session_does_not_return_after_a_restart() -> None:
     machine = Machine()
     async with machine.process() as place:
         key, _ = await place.directory.open_handle("local")
@@ -254,7 +254,7 @@ async def test_a_session_expires_in_the_store_as_it_would_in_memory() -> None:
         assert await place.directory.use(DESK) is None
 
 
-async def test_a_session_that_is_used_without_changes_is_kept_on() -> None:
+async def test_a_session_in_use_without_changes_does_not_expire_in_the_store() -> None:
     machine = Machine()
     async with machine.process(session_kept_seconds=3600) as place:
         for _ in range(90):
@@ -265,7 +265,7 @@ async def test_a_session_that_is_used_without_changes_is_kept_on() -> None:
         assert await place.directory.use(DESK) is not None
 
 
-async def test_an_added_server_is_there_after_a_restart_and_a_removed_one_is_not() -> None:
+async def test_an_added_server_survives_a_restart_and_a_removed_one_does_not() -> None:
     machine = Machine()
     async with machine.process(others=2) as place:
         session = await place.directory.find_or_open(DESK)
@@ -280,7 +280,7 @@ async def test_an_added_server_is_there_after_a_restart_and_a_removed_one_is_not
         assert [each.spec.name for each in stranger.connections] == ["one"]
 
 
-async def test_two_processes_share_what_was_added_and_each_keeps_its_own_sessions() -> None:
+async def test_two_processes_share_added_servers_and_each_keeps_its_own_sessions() -> None:
     machine = Machine()
     async with machine.process(dies=False) as first, machine.process(dies=False) as second:
         mine = await first.directory.find_or_open(DESK)
@@ -299,7 +299,7 @@ async def test_two_processes_share_what_was_added_and_each_keeps_its_own_session
         assert not mine.has_server("new")
 
 
-async def test_what_one_process_changes_of_a_server_leaves_the_sessions_of_the_other_what_they_asked_of_it() -> None:
+async def test_removing_and_adding_a_server_in_one_process_leaves_requests_of_the_other_one_intact() -> None:
     machine = Machine()
     async with machine.process(dies=False) as first, machine.process(dies=False) as second:
         mine = await first.directory.find_or_open(DESK)
@@ -317,7 +317,7 @@ async def test_what_one_process_changes_of_a_server_leaves_the_sessions_of_the_o
         assert [str(event.type) for event in take(theirs.activity).events] == ["server_disconnected"]
 
 
-async def test_another_process_takes_over_at_once_when_the_first_one_is_dead() -> None:
+async def test_another_process_takes_over_a_session_at_once_when_its_holder_is_dead() -> None:
     machine = Machine()
     async with machine.process(dies=False) as first:
         first_store = machine.store
@@ -330,7 +330,7 @@ async def test_another_process_takes_over_at_once_when_the_first_one_is_dead() -
             assert taken.session_id == session.session_id
 
 
-async def test_a_process_that_slept_through_a_takeover_lets_go_of_the_session_and_spoils_nothing() -> None:
+async def test_a_suspended_process_that_lost_a_session_releases_it_without_overwriting_anything() -> None:
     machine = Machine()
     async with machine.process(dies=False) as place:
         session = await place.directory.find_or_open(DESK)
@@ -350,7 +350,7 @@ async def test_a_process_that_slept_through_a_takeover_lets_go_of_the_session_an
         assert session.timers.all(include_inactive=True) == []
 
 
-async def test_a_session_that_is_back_keeps_its_lease_while_others_of_its_connections_are_asked_for(
+async def test_a_loaded_session_keeps_its_lease_while_its_other_connections_are_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After a restart, all of them come at once."""
@@ -376,7 +376,7 @@ async def test_a_session_that_is_back_keeps_its_lease_while_others_of_its_connec
         assert await asking is session
 
 
-async def test_a_clean_stop_releases_sessions_with_all_that_happened() -> None:
+async def test_a_clean_stop_releases_sessions_with_all_of_their_events() -> None:
     machine = Machine()
     async with machine.process(dies=False) as place:
         session = await place.directory.find_or_open(DESK)
@@ -405,7 +405,7 @@ class FailingStore(MemoryStore):
         return await super().take(key)
 
 
-async def test_while_nothing_can_be_written_sessions_go_on_and_everything_is_written_when_it_can_be() -> None:
+async def test_while_the_store_cannot_write_sessions_continue_and_their_changes_are_written_later() -> None:
     clock, store = FakeClock(), FailingStore(is_durable=True)
     async with an_installation(store=store, clock=clock) as place:
         session = await place.directory.find_or_open(DESK)
@@ -441,7 +441,7 @@ class RecoveringStore(MemoryStore):
         return super().commit_now(commits)
 
 
-async def test_state_counts_as_saved_only_when_all_that_a_reply_called_unsaved_is_stored() -> None:
+async def test_a_change_counts_as_saved_only_when_everything_that_a_reply_reported_unsaved_is_stored() -> None:
     """A change during the first commit that succeeds is in the next one, though its reply did not wait for either."""
     clock, store = FakeClock(), RecoveringStore(is_durable=True)
     async with an_installation(store=store, clock=clock) as place:
@@ -462,7 +462,7 @@ async def test_state_counts_as_saved_only_when_all_that_a_reply_called_unsaved_i
         store.turns = None
 
 
-async def test_a_session_that_cannot_be_read_just_now_is_not_said_to_be_gone() -> None:
+async def test_a_session_that_is_temporarily_unreadable_is_not_reported_as_unknown() -> None:
     clock, store = FakeClock(), FailingStore(is_durable=True)
     store.is_unreadable = True
     async with an_installation(store=store, clock=clock) as place:
@@ -471,7 +471,7 @@ async def test_a_session_that_cannot_be_read_just_now_is_not_said_to_be_gone() -
         assert await place.directory.find_or_open(DESK), "who names a session gets one"
 
 
-async def test_a_session_that_is_taken_up_finds_room_by_leaving_an_idle_one_to_the_store() -> None:
+async def test_loading_a_session_at_the_limit_evicts_an_idle_one_to_the_store() -> None:
     machine = Machine()
     names = [SessionKey("local", KeyKind.NAME, name) for name in "abc"]
     async with machine.process() as place:
@@ -490,7 +490,7 @@ async def test_a_session_that_is_taken_up_finds_room_by_leaving_an_idle_one_to_t
             await place.directory.use(next(name for name in names if place.directory.find(name) is None))
 
 
-async def test_a_timer_that_falls_due_while_there_is_no_room_for_its_session_fires_when_there_is() -> None:
+async def test_a_timer_due_at_the_session_limit_fires_once_its_session_can_be_loaded() -> None:
     machine = Machine()
     async with machine.process() as place:
         await value(await place.directory.find_or_open(DESK), "set_timer", duration_ms=10_000, message="tea")
@@ -507,7 +507,7 @@ async def test_a_timer_that_falls_due_while_there_is_no_room_for_its_session_fir
 
 
 @pytest.mark.parametrize("others", ["", "ac"])
-async def test_a_session_that_cannot_be_taken_up_keeps_no_other_one_from_it_and_is_tried_again_later(
+async def test_a_session_that_fails_to_load_blocks_no_other_one_and_is_retried_later(
     others: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     machine = Machine()
@@ -549,7 +549,7 @@ def counting_commits(store: MemoryStore) -> list[int]:
     return counted
 
 
-async def test_the_changes_of_all_sessions_are_one_commit() -> None:
+async def test_the_changes_of_all_sessions_are_written_in_one_commit() -> None:
     machine = Machine()
     async with machine.process() as place:
         sessions = [await place.directory.find_or_open(SessionKey("local", KeyKind.NAME, name)) for name in "abc"]
@@ -562,7 +562,7 @@ async def test_the_changes_of_all_sessions_are_one_commit() -> None:
 
 
 @pytest.mark.parametrize("keeps_its_own", [True, False])
-async def test_a_session_that_keys_of_another_principal_were_led_to_is_refused(keeps_its_own: bool) -> None:
+async def test_a_session_that_a_forged_key_maps_to_another_principal_is_refused(keeps_its_own: bool) -> None:
     """Otherwise write access to the store would suffice to use the servers of others."""
     machine, eve = Machine(), SessionKey("eve", KeyKind.NAME, "desk")
     async with machine.process() as place:

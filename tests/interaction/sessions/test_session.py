@@ -21,7 +21,7 @@ from support.sessions.session_parts import session_parts
 NONE: list[BackendSpec] = []
 
 
-async def test_opening_a_session_connects_nothing_and_waking_it_connects_all_at_once() -> None:
+async def test_opening_a_session_connects_no_servers_and_waking_it_connects_all_at_once() -> None:
     backends = {"a": ScriptedBackend(), "b": ScriptedBackend()}
     registry = ServerRegistry([scripted_spec(name) for name in backends])
     session = Session("01S", "ann", session_parts(registry, ScriptedDialer(**backends), FakeClock()))
@@ -47,7 +47,7 @@ async def test_closing_a_session_ends_its_links_and_its_calls() -> None:
     assert len(backend.cancelled) == 1
 
 
-async def test_a_server_is_added_only_once_it_is_connected() -> None:
+async def test_a_server_is_added_only_after_it_connects() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -60,7 +60,7 @@ async def test_a_server_is_added_only_once_it_is_connected() -> None:
         assert scene.session.connections == [connection]
 
 
-async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added_again() -> None:
+async def test_a_server_that_fails_to_connect_leaves_no_trace_and_can_be_added_again() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1; its stderr: no token")
     async with a_scene(specs=NONE, demo=backend) as scene:
@@ -74,7 +74,7 @@ async def test_a_server_that_cannot_be_connected_leaves_nothing_and_can_be_added
         assert (await scene.session.servers.add(scripted_spec("demo"))).is_connected
 
 
-async def test_a_session_shows_its_state() -> None:
+async def test_the_repr_of_a_session_shows_its_state() -> None:
     backend = ScriptedBackend()
     async with a_scene(is_awake=False, demo=backend) as scene:
         session = scene.session
@@ -92,7 +92,7 @@ async def test_a_session_shows_its_state() -> None:
     await asyncio.wait([question], timeout=5)
 
 
-async def test_a_cancelled_add_leaves_nothing() -> None:
+async def test_a_canceled_add_leaves_no_trace() -> None:
     backend = ScriptedBackend()
     async with a_scene(specs=NONE, demo=backend) as scene:
         backend.opens = asyncio.get_running_loop().create_future()
@@ -108,7 +108,7 @@ async def test_a_cancelled_add_leaves_nothing() -> None:
         await scene.session.servers.add(scripted_spec("demo"))
 
 
-async def test_adding_the_same_configuration_again_is_the_same_server() -> None:
+async def test_adding_the_same_configuration_again_returns_the_same_server() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         connection = await scene.session.servers.add(scripted_spec("demo"))
@@ -128,7 +128,7 @@ async def test_a_name_in_use_with_another_configuration_is_refused_and_the_serve
         assert scene.session.connection("demo").is_connected
 
 
-async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> None:
+async def test_a_removed_server_is_disconnected_and_its_buffers_are_deleted() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         backend.link.listener.handle_output("hello", "stderr")
@@ -139,7 +139,7 @@ async def test_a_removed_server_is_disconnected_and_its_buffers_are_gone() -> No
             await scene.session.servers.remove("demo")
 
 
-async def test_every_session_of_the_principal_hears_that_a_server_was_removed_including_its_own() -> None:
+async def test_every_session_of_the_principal_including_the_caller_is_notified_of_a_removed_server() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene, another_session(scene) as other:
         scene.events()
         await scene.session.servers.remove("demo")
@@ -154,7 +154,7 @@ async def test_a_connected_server_is_reported_with_its_capabilities() -> None:
         assert scene.events() == [("server_connected", {"name": "demo", "capabilities": {"tools": {}, "logging": {}}})]
 
 
-async def test_a_call_in_the_air_fails_when_its_server_is_removed() -> None:
+async def test_a_call_in_flight_fails_when_its_server_is_removed() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         call = asyncio.create_task(_disconnected(scene.session))
@@ -170,7 +170,7 @@ async def _disconnected(session: Session) -> bool:
     return True
 
 
-async def test_a_caller_who_leaves_cancels_the_backends_call() -> None:
+async def test_a_caller_that_disconnects_cancels_its_backend_call() -> None:
     backend = ScriptedBackend()
     async with a_scene(demo=backend) as scene:
         call = asyncio.create_task(scene.session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None))
@@ -197,7 +197,7 @@ async def test_a_call_waits_for_a_server_that_is_still_connecting() -> None:
             await reconnecting
 
 
-async def test_a_defect_of_ours_during_a_call_fails_it_instead_of_letting_it_wait() -> None:
+async def test_an_internal_error_during_a_call_fails_the_call() -> None:
     def broken(_: JsonObject) -> JsonObject:
         raise OverflowError("a defect")
 
@@ -208,7 +208,7 @@ async def test_a_defect_of_ours_during_a_call_fails_it_instead_of_letting_it_wai
             await scene.session.call("demo", "tools/call", {"name": "x"}, tool="x", timeout=None)
 
 
-async def test_progress_reaches_only_the_call_it_belongs_to_and_without_our_token() -> None:
+async def test_progress_reaches_only_its_own_call_and_hides_the_internal_token() -> None:
     backend = ScriptedBackend()
     heard: list[tuple[str, JsonObject]] = []
     async with a_scene(demo=backend) as scene:
@@ -237,7 +237,7 @@ async def test_progress_reaches_only_the_call_it_belongs_to_and_without_our_toke
         assert scene.session.buffers_of(None) == []
 
 
-async def test_what_one_session_adds_the_principals_other_sessions_can_use() -> None:
+async def test_a_server_that_one_session_adds_is_available_in_other_sessions_of_the_principal() -> None:
     backend = ScriptedBackend()
     async with (
         a_scene(specs=NONE, demo=backend) as scene,
@@ -264,7 +264,7 @@ async def ended_session() -> tuple[Span, "weakref.ref[Session]"]:
         return scene.session.journal.since(0)[-1], weakref.ref(scene.session)
 
 
-async def test_a_session_that_has_ended_is_not_kept_by_the_spans_that_outlive_it() -> None:
+async def test_an_ended_session_is_not_kept_in_memory_by_spans_that_outlive_it() -> None:
     """Timers and pooled connections keep the context of the request in which they began, and so its span."""
     span, session = await ended_session()
     await settle()

@@ -62,7 +62,9 @@ def how_often(backend: WebBackend, method: str) -> int:
     return sum(asked == method for asked, _ in backend.asked)
 
 
-async def test_sessions_of_a_principal_have_one_connection_and_the_last_one_out_ends_it(backend: WebBackend) -> None:
+async def test_sessions_of_a_principal_share_a_connection_that_closes_with_the_last_session(
+    backend: WebBackend,
+) -> None:
     async with sessions_of("ann", "ann", "ann", "bob", url=backend.url) as (*ann, bob):
         for scene in ann:
             result = await scene.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
@@ -78,7 +80,7 @@ async def test_sessions_of_a_principal_have_one_connection_and_the_last_one_out_
     assert not backend.sessions
 
 
-async def test_a_question_on_the_stream_of_a_call_is_put_to_the_session_of_that_call(backend: WebBackend) -> None:
+async def test_a_question_on_the_stream_of_a_call_reaches_the_session_of_that_call(backend: WebBackend) -> None:
     async with sessions_of("ann", "ann", url=backend.url) as (one, two):
         (first, _), (second, call) = await begin_call(one, backend), await begin_call(two, backend)
         call.ask("q1", "elicitation/create", **QUESTION)
@@ -93,7 +95,9 @@ async def test_a_question_on_the_stream_of_a_call_is_put_to_the_session_of_that_
         await asyncio.gather(first, second)
 
 
-async def test_a_question_without_a_call_is_put_to_the_only_session_with_one_or_refused(backend: WebBackend) -> None:
+async def test_a_question_without_a_call_reaches_the_only_session_with_a_call_or_is_refused(
+    backend: WebBackend,
+) -> None:
     async with sessions_of("ann", "ann", url=backend.url) as (one, two):
         first, _ = await begin_call(one, backend)
         await two.value("list_tools", server="one")
@@ -110,7 +114,9 @@ async def test_a_question_without_a_call_is_put_to_the_only_session_with_one_or_
         await asyncio.gather(first, second)
 
 
-async def test_changes_go_to_users_and_followers_on_any_stream(backend: WebBackend) -> None:
+async def test_change_notifications_on_any_stream_reach_users_and_subscribers_of_the_server(
+    backend: WebBackend,
+) -> None:
     async with sessions_of("ann", "ann", "bob", url=backend.url) as (one, two, other):
         await other.value("list_tools", server="one")
         await two.value("subscribe_resource", server="one", uri="a:two")
@@ -124,7 +130,9 @@ async def test_changes_go_to_users_and_followers_on_any_stream(backend: WebBacke
         assert await notified(other) == []
 
 
-async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for(backend: WebBackend) -> None:
+async def test_the_lowest_requested_log_level_is_set_and_each_session_receives_its_own_level(
+    backend: WebBackend,
+) -> None:
     async with sessions_of("ann", "ann", url=backend.url) as (one, two):
         await one.value("set_log_level", server="one", level="error")
         await two.value("set_log_level", server="one", level="debug")
@@ -139,7 +147,7 @@ async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for(back
         assert (await two.value("get_logs", server="one"))["logs"] == []  # it was another one's call
 
 
-async def test_a_server_that_forgot_the_session_is_connected_to_once_for_all(backend: WebBackend) -> None:
+async def test_a_shared_server_that_lost_its_session_is_reconnected_once_for_all_sessions(backend: WebBackend) -> None:
     async with sessions_of("ann", "ann", url=backend.url) as scenes:
         for scene in scenes:
             await scene.value("list_tools", server="one")
@@ -151,7 +159,7 @@ async def test_a_server_that_forgot_the_session_is_connected_to_once_for_all(bac
         assert how_often(backend, "initialize") == 2
 
 
-async def test_after_a_broken_connection_the_servers_session_goes_on(backend: WebBackend) -> None:
+async def test_the_session_of_a_shared_server_survives_a_broken_connection(backend: WebBackend) -> None:
     async with sessions_of("ann", "ann", url=backend.url) as (one, two):
         for scene in (one, two):
             await scene.value("list_tools", server="one")
@@ -180,7 +188,7 @@ async def log_in(scene: Scene) -> None:
     assert not (await calling).get("isError")
 
 
-async def test_the_login_is_the_principals_and_every_session_that_waits_for_it_goes_on() -> None:
+async def test_the_login_belongs_to_the_principal_and_every_waiting_session_continues() -> None:
     async with (
         serving(PersonalServer()) as server,
         sessions_of("ann", "ann", "ann", "bob", url=server.resource) as (*ann, bob),
@@ -200,7 +208,7 @@ async def test_the_login_is_the_principals_and_every_session_that_waits_for_it_g
         assert (server.asked, server.replayed) == (1, 0)
 
 
-async def test_sessions_that_connect_before_anyone_calls_all_hear_of_the_login() -> None:
+async def test_sessions_that_connect_before_the_first_call_are_all_notified_of_the_login() -> None:
     async with an_authorization_server() as server, sessions_of("ann", "ann", "ann", url=server.resource) as scenes:
         for scene in scenes:
             scene.session.wake()
@@ -211,14 +219,14 @@ async def test_sessions_that_connect_before_anyone_calls_all_hear_of_the_login()
         assert server.asked == 1
 
 
-async def test_the_server_is_notified_with_a_token_that_the_last_one_has_left() -> None:
+async def test_the_delete_request_to_a_shared_server_after_the_last_session_carries_a_token() -> None:
     async with serving(PersonalServer()) as server:
         async with sessions_of("ann", url=server.resource) as (scene,):
             await log_in(scene)
         assert server.seen[-1].method == "DELETE"
 
 
-async def test_a_login_that_a_call_needs_is_put_to_the_session_of_that_call_only() -> None:
+async def test_a_login_that_a_call_needs_is_asked_only_in_the_session_of_that_call() -> None:
     async with (
         an_authorization_server() as server,
         sessions_of("ann", "ann", url=server.resource) as (one, two),
@@ -233,7 +241,7 @@ async def test_a_login_that_a_call_needs_is_put_to_the_session_of_that_call_only
         assert not (await calling).get("isError")
 
 
-async def test_a_server_with_the_older_transport_is_shared_too() -> None:
+async def test_a_server_with_the_sse_transport_can_be_shared() -> None:
     async with (
         an_authorization_server() as server,
         sessions_of("ann", "ann", url=f"{server.url}/sse", kind="sse") as scenes,

@@ -92,7 +92,9 @@ def of_tasks(kinds: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "stopped"])
-async def test_a_task_continues_in_the_next_process_and_its_result_is_reported_once(play: Play, dies: bool) -> None:
+async def test_a_backend_task_continues_in_the_next_process_and_its_result_is_reported_once(
+    play: Play, dies: bool
+) -> None:
     async with play.machine.process(dies=dies, backend=play.backend) as place:
         name = await play.begin_task(place)
     assert play.backend.task.status == "working", "nobody cancelled it"
@@ -111,7 +113,7 @@ async def test_a_task_continues_in_the_next_process_and_its_result_is_reported_o
     assert play.backend.counted("tools/call") == 1
 
 
-async def test_a_session_at_a_backend_of_2025_11_25_is_taken_up_without_a_handshake(play: Play) -> None:
+async def test_a_session_of_a_2025_11_25_backend_is_resumed_without_a_handshake(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         await play.begin_task(place)
     async with play.machine.process(backend=play.backend) as place:
@@ -120,7 +122,7 @@ async def test_a_session_at_a_backend_of_2025_11_25_is_taken_up_without_a_handsh
     assert play.backend.dials[-1].resumption == expected
 
 
-async def test_a_call_that_still_waited_becomes_a_task(play: Play) -> None:
+async def test_a_call_that_waits_during_a_shutdown_becomes_a_task(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         waiting = await play.begin(place, timeout_ms=60_000)
         place.directory.stop_calls()
@@ -132,7 +134,7 @@ async def test_a_call_that_still_waited_becomes_a_task(play: Play) -> None:
         assert (await value(session, "get_task", task_id=name))["task"]["status"] == "completed"
 
 
-async def test_a_call_that_still_waited_at_the_kill_is_reported_as_a_task(play: Play) -> None:
+async def test_a_call_that_waits_during_a_kill_is_reported_as_a_task(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         waiting = await play.begin(place, timeout_ms=60_000)
         play.machine.store.die()
@@ -144,7 +146,7 @@ async def test_a_call_that_still_waited_at_the_kill_is_reported_as_a_task(play: 
         assert of_tasks(events(session)) == ["task_completed"]
 
 
-async def test_a_wait_for_a_result_while_emceepee_stops_ends_with_the_advice_to_ask_again(play: Play) -> None:
+async def test_a_wait_for_a_result_during_a_shutdown_ends_with_the_advice_to_ask_again(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
         session = await place.directory.find_or_open(DESK)
@@ -158,7 +160,9 @@ async def test_a_wait_for_a_result_while_emceepee_stops_ends_with_the_advice_to_
 
 
 @pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
-async def test_an_open_question_is_asked_again_and_its_answer_reaches_the_task(play: Play, how: str) -> None:
+async def test_an_open_question_is_asked_again_after_a_restart_and_its_answer_reaches_the_task(
+    play: Play, how: str
+) -> None:
     async with play.machine.process(dies=how == "killed", backend=play.backend) as place:
         await play.begin_task(place)
         play.ask()
@@ -180,7 +184,7 @@ async def test_an_open_question_is_asked_again_and_its_answer_reaches_the_task(p
         assert play.answers == [{"action": "accept", "content": ANSWER}]
 
 
-async def test_a_task_that_was_left_can_be_cancelled_by_the_next_process(play: Play) -> None:
+async def test_the_next_process_can_cancel_a_task_of_the_previous_one(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     async with play.machine.process(backend=play.backend) as place:
@@ -191,7 +195,7 @@ async def test_a_task_that_was_left_can_be_cancelled_by_the_next_process(play: P
         assert play.backend.task.status == "cancelled"
 
 
-async def test_a_task_expires_also_if_nobody_followed_it_for_a_while(play: Play) -> None:
+async def test_a_task_expires_even_after_a_period_without_polls(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     await play.machine.clock.advance(3600)
@@ -200,7 +204,7 @@ async def test_a_task_expires_also_if_nobody_followed_it_for_a_while(play: Play)
         assert (await value(session, "get_task", task_id=name))["task"]["status"] == "expired"
 
 
-async def test_a_task_that_its_server_has_forgotten_has_failed_with_the_reason(play: Play) -> None:
+async def test_a_task_that_its_server_forgot_has_failed_with_the_reason(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     play.backend.forget()
@@ -211,7 +215,7 @@ async def test_a_task_that_its_server_has_forgotten_has_failed_with_the_reason(p
         assert (task["status"], "no longer knows" in task["statusMessage"]) == ("failed", True)
 
 
-async def test_data_of_a_server_reaches_no_other_one_of_the_same_name(play: Play) -> None:
+async def test_stored_task_data_reaches_no_other_server_of_the_same_name(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         name = await play.begin_task(place)
     elsewhere = BackendSpec(name="one", target=HttpTarget(url="http://elsewhere.test/mcp"))
@@ -234,7 +238,7 @@ def without_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-async def test_without_a_key_nothing_is_kept_and_the_task_fails_as_any_other(
+async def test_without_an_encryption_key_nothing_is_stored_and_the_task_fails_like_any_other(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with without_key(monkeypatch):
@@ -246,7 +250,7 @@ async def test_without_a_key_nothing_is_kept_and_the_task_fails_as_any_other(
             assert (task["status"], "emceepee was restarted" in task["statusMessage"]) == ("failed", True)
 
 
-async def test_ids_at_the_backend_are_stored_only_encrypted(play: Play) -> None:
+async def test_task_ids_of_the_backend_are_stored_only_encrypted(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         await play.begin_task(place)
         stored = await play.machine.store.take(DESK)
@@ -257,7 +261,7 @@ async def test_ids_at_the_backend_are_stored_only_encrypted(play: Play) -> None:
         assert SECRET_SESSION.encode() not in data
 
 
-async def test_when_a_task_is_done_nothing_is_kept_of_how_to_follow_it(play: Play) -> None:
+async def test_the_polling_data_of_a_finished_task_is_deleted(play: Play) -> None:
     async with play.machine.process(backend=play.backend) as place:
         await play.begin_task(place)
         await play.deliver(place)
@@ -267,7 +271,9 @@ async def test_when_a_task_is_done_nothing_is_kept_of_how_to_follow_it(play: Pla
     assert stored.head.due_at is None
 
 
-async def test_another_process_that_takes_the_session_over_goes_on_and_the_first_cancels_nothing(play: Play) -> None:
+async def test_a_process_that_takes_the_session_over_continues_the_task_and_the_first_one_cancels_nothing(
+    play: Play,
+) -> None:
     async with play.machine.process(dies=False, backend=play.backend) as first:
         name = await play.begin_task(first)
         session = await first.directory.find_or_open(DESK)

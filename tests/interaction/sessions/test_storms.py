@@ -11,7 +11,7 @@ from support.sessions.scene import a_scene
 CHANGED = "notifications/tools/list_changed"
 
 
-async def test_a_storm_of_changed_lists_is_neither_a_log_line_nor_a_list_request_each(
+async def test_a_flood_of_list_changes_writes_few_log_lines_and_sends_few_list_requests(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     backend = ScriptedBackend()
@@ -32,7 +32,7 @@ async def test_a_storm_of_changed_lists_is_neither_a_log_line_nor_a_list_request
         assert [method for method, _ in backend.seen[asked:]] == ["tools/list"]
 
 
-async def test_the_log_counts_all_that_had_to_go(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_counts_all_dropped_messages(caplog: pytest.LogCaptureFixture) -> None:
     backend = ScriptedBackend()
     async with a_scene(one=backend) as scene:
         with caplog.at_level(logging.WARNING):

@@ -36,7 +36,7 @@ def own(result: JsonObject, key: str) -> list[JsonObject]:
 
 
 @EACH
-async def test_names_and_summaries_are_shorter_than_all_of_it(tool: str) -> None:
+async def test_names_and_summaries_are_shorter_than_full_entries(tool: str) -> None:
     key, name = LISTS[tool]
     async with a_scene(
         one=ScriptedBackend(tools=["a", "b", "c"]), two=ScriptedBackend(), three=ScriptedBackend()
@@ -50,7 +50,7 @@ async def test_names_and_summaries_are_shorter_than_all_of_it(tool: str) -> None
 
 
 @EACH
-async def test_pages_are_gone_through_by_their_cursors(tool: str) -> None:
+async def test_cursors_lead_through_all_pages_of_a_list(tool: str) -> None:
     key, _ = LISTS[tool]
     async with a_scene(
         one=ScriptedBackend(tools=["a", "b", "c"]), two=ScriptedBackend(), three=ScriptedBackend()
@@ -68,7 +68,7 @@ async def test_pages_are_gone_through_by_their_cursors(tool: str) -> None:
         assert set(seen) == whole
 
 
-async def test_a_reply_that_would_be_too_large_says_how_it_goes_on() -> None:
+async def test_a_reply_over_the_size_limit_explains_how_to_continue() -> None:
     async with a_scene(limits=Limits(list_reply_bytes=400), one=ScriptedBackend()) as scene:
         await fill(scene)
         found = await scene.value("list_timers")
@@ -76,7 +76,7 @@ async def test_a_reply_that_would_be_too_large_says_how_it_goes_on() -> None:
         assert found["remaining"] == 3 - len(found["timers"])
 
 
-async def test_notifications_and_logs_that_do_not_fit_wait_for_the_next_call() -> None:
+async def test_notifications_and_logs_over_the_size_limit_wait_for_the_next_call() -> None:
     async with a_scene(limits=Limits(list_reply_bytes=300), one=ScriptedBackend()) as scene:
         buffers = scene.session.buffers("one")
         buffers.notifications.take_all()
@@ -98,7 +98,7 @@ async def test_notifications_and_logs_that_do_not_fit_wait_for_the_next_call() -
         assert lines == [f"line {number}" for number in range(5)]
 
 
-async def test_the_arguments_are_listed_where_lists_are_long_and_taken_everywhere() -> None:
+async def test_the_arguments_for_detail_are_listed_for_long_lists_and_accepted_everywhere() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert await scene.value("list_timers", limit=1, detail="full") == {"timers": []}
         error = await scene.error("list_timers", detail="some")

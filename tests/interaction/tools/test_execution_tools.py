@@ -24,7 +24,7 @@ async def names(scene: Any, **arguments: Any) -> list[str]:
     return [f"{tool['server']}.{tool['name']}" for tool in listed["tools"]]
 
 
-async def test_tools_are_listed_as_the_backend_sent_them_with_their_server() -> None:
+async def test_tools_are_listed_unchanged_with_the_name_of_their_backend() -> None:
     odd: JsonObject = {"name": "x", "inputSchema": {"$ref": "#/a"}, "annotations": None, "_meta": {"k": [1]}, "zz": 1}
     async with a_scene(demo=backend_with(odd)) as scene:
         assert await scene.value("list_tools") == {"tools": [{"server": "demo", **odd}]}
@@ -39,7 +39,7 @@ async def test_tools_are_found_by_unanchored_patterns_on_server_and_tool() -> No
         assert await names(scene, server="nothing") == []
 
 
-async def test_schemas_that_are_too_much_to_read_at_once_become_summaries_unless_they_are_asked_for() -> None:
+async def test_schemas_over_the_size_limit_become_summaries_unless_requested() -> None:
     large: list[JsonObject] = [
         {"name": name, "description": name * 9, "inputSchema": {"x": "y" * 20_000}} for name in ("a", "b")
     ]
@@ -57,7 +57,7 @@ async def test_schemas_that_are_too_much_to_read_at_once_become_summaries_unless
         assert "summary" not in (await scene.value("list_tools"))["tools"][0]
 
 
-async def test_a_summary_is_one_short_line_a_tool() -> None:
+async def test_a_summary_has_one_short_line_per_tool() -> None:
     tools: list[JsonObject] = [
         {"name": "a", "description": "Does\n  a   thing.", "inputSchema": {}},
         {"name": "b", "title": "Bee"},
@@ -70,7 +70,7 @@ async def test_a_summary_is_one_short_line_a_tool() -> None:
     assert [set(tool) for tool in listed] == [{"server", "name", "summary"}] * 4
 
 
-async def test_a_long_list_comes_in_pages() -> None:
+async def test_a_long_tool_list_is_split_into_pages() -> None:
     async with a_scene(demo=ScriptedBackend(tools=list("abcde"))) as scene:
         first = await scene.value("list_tools", detail="names", limit=2)
         assert [tool["name"] for tool in first["tools"]] == ["a", "b"]
@@ -79,7 +79,7 @@ async def test_a_long_list_comes_in_pages() -> None:
         assert "nextCursor" not in rest
 
 
-async def test_a_bad_pattern_is_refused_with_its_position() -> None:
+async def test_an_invalid_pattern_is_rejected_with_its_position() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         error = await scene.error("list_tools", tool="a(b")
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
@@ -87,12 +87,12 @@ async def test_a_bad_pattern_is_refused_with_its_position() -> None:
         assert (await scene.error("list_tools", server="["))["details"] == {"argument": "server", "position": 0}
 
 
-async def test_a_pattern_made_to_explode_returns_at_once() -> None:
+async def test_a_pattern_with_exponential_backtracking_returns_at_once() -> None:
     async with a_scene(demo=ScriptedBackend(tools=["a" * 50_000 + "!"])) as scene, asyncio.timeout(2):
         assert await names(scene, tool="(a+)+$") == []
 
 
-async def test_one_bad_server_never_hides_the_others() -> None:
+async def test_one_failing_server_never_hides_the_others() -> None:
     bad = ScriptedBackend()
     bad.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     mute = ScriptedBackend()
@@ -116,14 +116,14 @@ LOSSLESS: list[JsonObject] = [
 
 
 @pytest.mark.parametrize("result", LOSSLESS)
-async def test_a_backends_result_comes_back_without_any_loss(result: JsonObject) -> None:
+async def test_the_result_of_a_backend_is_returned_unchanged(result: JsonObject) -> None:
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: result
     async with a_scene(demo=backend) as scene:
         assert await scene.quiet().call("execute_tool", server="demo", tool="echo") == result
 
 
-async def test_arguments_reach_the_backend_as_they_are() -> None:
+async def test_arguments_reach_the_backend_unchanged() -> None:
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: {"content": []}
     args = {"a": None, "b": {"c": [1, 2.5, "x"]}, "server": "y"}
@@ -134,7 +134,7 @@ async def test_arguments_reach_the_backend_as_they_are() -> None:
     assert calls == [{"name": "echo", "arguments": args}, {"name": "echo", "arguments": {}}]
 
 
-async def test_the_error_for_an_unknown_server_names_the_near_one() -> None:
+async def test_the_error_for_an_unknown_server_suggests_a_similar_name() -> None:
     async with a_scene(github=ScriptedBackend()) as scene:
         error = await scene.error("execute_tool", server="gihub", tool="x")
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
@@ -142,7 +142,7 @@ async def test_the_error_for_an_unknown_server_names_the_near_one() -> None:
 
 
 @pytest.mark.parametrize("by", ["error", "result"])
-async def test_the_error_for_an_unknown_tool_names_the_near_one_and_the_servers_message(by: str) -> None:
+async def test_the_error_for_an_unknown_tool_suggests_a_similar_name_and_quotes_the_server(by: str) -> None:
     answers: dict[str, JsonObject] = {
         "error": {"code": -32602, "message": "Unknown tool", "data": {"tool": "ecko"}},
         "result": {"isError": True, "content": [{"type": "text", "text": "Unknown tool"}], "own": 1},
@@ -162,14 +162,14 @@ async def test_the_error_for_an_unknown_tool_names_the_near_one_and_the_servers_
         assert "Unknown tool" in error["message"]
 
 
-async def test_a_tool_that_is_served_but_not_listed_can_be_called() -> None:
+async def test_a_tool_that_the_server_does_not_list_can_be_called() -> None:
     backend = ScriptedBackend(tools=[])
     backend.answers["tools/call"] = lambda _: {"content": []}
     async with a_scene(demo=backend) as scene:
         assert await scene.quiet().call("execute_tool", server="demo", tool="hidden") == {"content": []}
 
 
-async def test_a_known_tool_that_the_backend_refuses_says_the_backends_error() -> None:
+async def test_a_backend_error_for_a_known_tool_is_passed_on() -> None:
     def refuse(_: JsonObject) -> JsonObject:
         raise RpcError({"code": -32602, "message": "bad argument", "data": {"x": 1}})
 
@@ -181,7 +181,7 @@ async def test_a_known_tool_that_the_backend_refuses_says_the_backends_error() -
         assert error["details"]["error"] == {"code": -32602, "message": "bad argument", "data": {"x": 1}}
 
 
-async def test_a_call_to_a_lost_server_says_what_to_do() -> None:
+async def test_a_call_to_a_disconnected_server_explains_what_to_do() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         scene.backends["demo"].refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
         scene.backends["demo"].link.break_off("exited with code 1")
@@ -191,7 +191,7 @@ async def test_a_call_to_a_lost_server_says_what_to_do() -> None:
         assert result["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 
-async def test_what_is_not_allowed_is_neither_listed_nor_called() -> None:
+async def test_forbidden_tools_are_neither_listed_nor_called() -> None:
     backend = ScriptedBackend(tools=["read", "write", "read_secret"])
     backend.answers["tools/call"] = lambda _: {"content": []}
     spec = replace(scripted_spec("demo"), tools=ToolFilter(("read*",), ("*secret",)))
@@ -204,7 +204,7 @@ async def test_what_is_not_allowed_is_neither_listed_nor_called() -> None:
         assert [params["name"] for method, params in backend.seen if method == "tools/call"] == ["read"]
 
 
-async def test_a_tool_that_is_not_allowed_is_never_suggested() -> None:
+async def test_a_forbidden_tool_is_never_suggested() -> None:
     def refuse(_: JsonObject) -> JsonObject:
         raise RpcError({"code": -32602, "message": "Unknown tool"})
 
@@ -216,7 +216,7 @@ async def test_a_tool_that_is_not_allowed_is_never_suggested() -> None:
         assert "delete_all" not in error["message"]
 
 
-async def test_progress_is_passed_on_to_a_caller_who_wants_it() -> None:
+async def test_progress_is_forwarded_to_a_caller_that_requests_it() -> None:
     heard: list[JsonObject] = []
     async with a_scene(demo=ScriptedBackend()) as scene:
         backend = scene.backends["demo"]

@@ -119,7 +119,7 @@ def again(result: JsonObject, *answers: JsonObject) -> JsonObject:
 ACCEPT: JsonObject = {"action": "accept", "content": JO}
 
 
-async def test_a_question_is_the_result_and_the_call_that_comes_again_has_the_servers(client: ModernClient) -> None:
+async def test_a_question_is_the_result_and_the_resent_call_gets_the_result_of_the_server(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked(_meta={"k": 1})
     [question_id] = [question.request_id for question in client.session.questions.open()]
     form = {"mode": "form", "message": f"[{client.server}] Your name?", "requestedSchema": NAME_FORM}
@@ -135,7 +135,7 @@ async def test_a_question_is_the_result_and_the_call_that_comes_again_has_the_se
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_no_is_passed_on_as_it_is(client: ModernClient, action: str) -> None:
+async def test_a_decline_is_passed_on_to_the_server_unchanged(client: ModernClient, action: str) -> None:
     at_server, waiting, result = await client.asked()
     await client.clock.advance(READING_SECONDS)
     call = client.start(with_=again(result, {"action": action}))
@@ -144,7 +144,7 @@ async def test_a_no_is_passed_on_as_it_is(client: ModernClient, action: str) -> 
     assert (await call)["result"]["content"][0] == DONE["content"][0]
 
 
-async def test_a_link_is_asked_without_an_id(client: ModernClient) -> None:
+async def test_a_url_question_to_a_2026_07_28_caller_has_no_id(client: ModernClient) -> None:
     _, waiting, result = await client.asked(**LINK)
     [request] = result["inputRequests"].values()
     assert request["params"] == {"mode": "url", "message": f"[{client.server}] Your name?", "url": LINK["url"]}
@@ -152,7 +152,7 @@ async def test_a_link_is_asked_without_an_id(client: ModernClient) -> None:
     assert await waiting == {"action": "accept"}
 
 
-async def test_a_call_that_comes_again_twice_has_run_once(client: ModernClient) -> None:
+async def test_a_call_that_is_resent_twice_runs_once(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     calls = [client.start(with_=again(result, ACCEPT)) for _ in range(2)]
     await waiting
@@ -163,7 +163,7 @@ async def test_a_call_that_comes_again_twice_has_run_once(client: ModernClient) 
     assert client.sent == 1
 
 
-async def test_a_server_may_ask_again_and_again(client: ModernClient) -> None:
+async def test_a_server_may_ask_in_several_rounds(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     for name in ("Jo", "Al", "Cy"):
         call = client.start(with_=again(result, {"action": "accept", "content": {"name": name}}))
@@ -175,7 +175,7 @@ async def test_a_server_may_ask_again_and_again(client: ModernClient) -> None:
     assert client.sent == 1
 
 
-async def test_what_has_no_answer_is_asked_again_and_what_was_not_asked_means_nothing(client: ModernClient) -> None:
+async def test_an_unanswered_question_is_asked_again_and_unknown_answers_are_ignored(client: ModernClient) -> None:
     call = client.start()
     at_server = await client.backend.next_asked()
     waiting = [elicit(client.backend, message, origin=at_server.origin) for message in ("One?", "Two?")]
@@ -192,7 +192,7 @@ async def test_what_has_no_answer_is_asked_again_and_what_was_not_asked_means_no
     assert (await last)["result"]["content"][0] == DONE["content"][0]
 
 
-async def test_if_it_takes_long_after_the_answer_the_call_is_reported_as_a_task(client: ModernClient) -> None:
+async def test_if_the_call_is_slow_after_the_answer_it_is_reported_as_a_task(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     call = client.start(with_=again(result, ACCEPT))
     await waiting
@@ -204,7 +204,7 @@ async def test_if_it_takes_long_after_the_answer_the_call_is_reported_as_a_task(
     assert done["content"][0] == DONE["content"][0]
 
 
-async def test_a_call_that_never_comes_again_is_a_task_whose_question_tools_can_answer(client: ModernClient) -> None:
+async def test_a_call_that_is_never_resent_is_a_task_whose_question_tools_can_answer(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     [question] = (await client.value("get_elicitations"))["requests"]
     assert list(result["inputRequests"]) == [question["requestId"]]
@@ -218,7 +218,7 @@ async def test_a_call_that_never_comes_again_is_a_task_whose_question_tools_can_
     assert late["content"][0] == DONE["content"][0]
 
 
-async def test_an_answer_that_does_not_fit_leaves_the_question_to_the_tools(client: ModernClient) -> None:
+async def test_an_invalid_answer_leaves_the_question_to_the_tools(client: ModernClient) -> None:
     _, waiting, result = await client.asked()
     wrong = {"action": "accept", "content": {"name": 5}}
     told = (await client.start(with_=again(result, wrong)))["result"]
@@ -229,7 +229,7 @@ async def test_an_answer_that_does_not_fit_leaves_the_question_to_the_tools(clie
     assert len(client.session.questions.open()) == 1
 
 
-async def test_a_failure_of_the_server_is_the_calls_own(client: ModernClient) -> None:
+async def test_a_failure_of_the_server_is_the_result_of_the_call(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     call = client.start(with_=again(result, ACCEPT))
     await waiting
@@ -254,7 +254,7 @@ async def test_a_call_that_has_been_forgotten_is_not_sent_again(client: ModernCl
 
 
 @pytest.mark.parametrize("what", ["changed", "cut", "of another call", "without state", "no text", "arguments"])
-async def test_a_state_that_is_not_of_this_call_is_refused(client: ModernClient, what: str) -> None:
+async def test_a_request_state_of_another_call_is_rejected(client: ModernClient, what: str) -> None:
     _, waiting, result = await client.asked()
     given, arguments = again(result, ACCEPT), dict[str, Any]()
     state = given["requestState"]
@@ -279,7 +279,7 @@ async def test_a_state_that_is_not_of_this_call_is_refused(client: ModernClient,
     assert (waiting.done(), client.sent) == (False, sent)
 
 
-async def test_the_state_of_one_session_means_nothing_to_another() -> None:
+async def test_a_request_state_of_another_session_is_rejected() -> None:
     async with an_asgi_endpoint() as (installation, endpoint):
         callers = [
             AsgiCaller(installation, endpoint, is_modern=True, capabilities={"elicitation": BOTH}, session_name=name)
@@ -304,7 +304,7 @@ async def test_the_state_of_one_session_means_nothing_to_another() -> None:
     ("capabilities", "question"),
     [({}, {}), ({"elicitation": {}}, LINK), ({"elicitation": {"url": {}}}, {}), ({"elicitation": []}, {})],
 )
-async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
+async def test_a_question_type_that_the_caller_does_not_support_makes_the_call_a_task(
     over: Any, capabilities: JsonObject, question: JsonObject
 ) -> None:
     async with over(**capabilities) as client:
@@ -313,13 +313,13 @@ async def test_what_a_caller_does_not_take_becomes_a_task_as_ever(
         assert "proxy_task" in result["structuredContent"]
 
 
-async def test_an_operator_can_have_nobody_asked(client: ModernClient) -> None:
+async def test_an_operator_can_disable_native_questions(client: ModernClient) -> None:
     client.session.notice_options = NoticeOptions(asks_natively=False)
     _, _, result = await client.asked()
     assert "proxy_task" in result["structuredContent"]
 
 
-async def test_a_caller_that_says_that_someone_else_answers_is_not_asked(client: ModernClient) -> None:
+async def test_a_caller_that_delegates_its_questions_is_not_asked(client: ModernClient) -> None:
     call = client.start(on_question="wait")
     at_server = await client.backend.next_asked()
     elicit(client.backend, origin=at_server.origin)
@@ -328,14 +328,14 @@ async def test_a_caller_that_says_that_someone_else_answers_is_not_asked(client:
     assert "proxy_task" in (await call)["result"]["structuredContent"]
 
 
-async def test_a_completion_is_asked_for_by_tools_only(client: ModernClient) -> None:
+async def test_sampling_requests_reach_callers_only_through_tools(client: ModernClient) -> None:
     call = client.start()
     at_server = await client.backend.next_asked()
     sample(client.backend, origin=at_server.origin)
     assert "proxy_task" in (await call)["result"]["structuredContent"]
 
 
-async def test_answers_to_a_tool_that_asks_nothing_mean_nothing(client: ModernClient) -> None:
+async def test_answers_to_a_tool_that_asks_nothing_are_ignored(client: ModernClient) -> None:
     listed = await client.start("list_timers", with_={"requestState": "x", "inputResponses": {}})
     assert listed["result"]["structuredContent"]["timers"] == []
 
@@ -350,7 +350,7 @@ async def test_answers_to_a_tool_that_asks_nothing_mean_nothing(client: ModernCl
         ("get_prompt", "prompts/get", {"name": "p"}, {"messages": []}),
     ],
 )
-async def test_what_is_read_or_got_asks_in_the_same_way(
+async def test_resource_reads_and_prompt_requests_ask_in_the_same_way(
     client: ModernClient, tool: str, method: str, arguments: JsonObject, result: JsonObject
 ) -> None:
     call = client.start(tool, server=client.server, **arguments)
@@ -365,7 +365,7 @@ async def test_what_is_read_or_got_asks_in_the_same_way(
     assert sum(seen == method for seen, _ in client.backend.seen) == 1
 
 
-async def test_answers_are_passed_on_and_never_seen_again(
+async def test_answers_are_passed_on_and_never_shown_again(
     client: ModernClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -388,7 +388,7 @@ async def test_answers_are_passed_on_and_never_seen_again(
 # Lost and cancelled.
 
 
-async def test_a_call_whose_second_round_is_cut_off_goes_on_as_its_task() -> None:
+async def test_a_call_whose_second_round_is_cut_off_continues_as_its_task() -> None:
     async with an_asgi_caller(is_modern=True, elicitation=BOTH) as caller:
         client = of_http(caller)
         at_server, waiting, result = await client.asked()
@@ -407,7 +407,7 @@ async def test_a_call_whose_second_round_is_cut_off_goes_on_as_its_task() -> Non
         assert done["content"][0] == DONE["content"][0]
 
 
-async def test_cancelling_the_second_round_cancels_the_call() -> None:
+async def test_canceling_the_second_round_cancels_the_call() -> None:
     async with a_stdio_client() as client:
         await client.open("2026-07-28", elicitation=BOTH)
         await client.call("execute_tool", 1, server="demo", tool="slow")
@@ -447,7 +447,7 @@ async def test_a_dismissal_faster_than_a_person_reads_leaves_the_question_to_the
     assert (done["content"][0], client.sent) == (DONE["content"][0], 1)
 
 
-async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason_once(client: ModernClient) -> None:
+async def test_a_client_without_a_person_is_not_asked_again_and_receives_the_reason_once(client: ModernClient) -> None:
     _, _, result = await client.asked()
     [question_id] = result["inputRequests"]
     await client.start(with_=again(result, {"action": "cancel"}))
@@ -458,7 +458,7 @@ async def test_a_client_without_a_person_is_not_asked_again_and_hears_the_reason
     assert not waiting.done()
 
 
-async def test_a_person_who_declines_two_questions_at_a_persons_pace_is_heard_twice(client: ModernClient) -> None:
+async def test_a_person_who_declines_two_questions_at_human_speed_is_respected_twice(client: ModernClient) -> None:
     for _ in range(2):
         at_server, waiting, result = await client.asked()
         await client.clock.advance(1.2)
@@ -479,7 +479,7 @@ async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once
     assert await waiting == {"action": "decline"}
 
 
-async def test_an_operator_can_have_every_dismissal_count(client: ModernClient) -> None:
+async def test_an_operator_can_make_every_dismissal_count(client: ModernClient) -> None:
     """For clients whose program decides, and not a person."""
     client.session.notice_options = NoticeOptions(trusts_dismissals=True)
     for _ in range(2):
@@ -490,7 +490,7 @@ async def test_an_operator_can_have_every_dismissal_count(client: ModernClient) 
         await call
 
 
-async def test_what_is_known_of_one_client_says_nothing_of_another_in_the_same_session() -> None:
+async def test_dismissals_of_one_client_do_not_affect_another_client_in_the_same_session() -> None:
     """A person's window and a headless run of the same version: their user agents differ."""
     async with an_asgi_caller(is_modern=True, elicitation=BOTH) as caller:
         client = of_http(caller)

@@ -50,7 +50,7 @@ async def read_whole(scene: Scene, handle: str, limit: int) -> str:
         offset = part["nextOffset"]
 
 
-async def test_without_a_limit_a_result_is_as_it_came() -> None:
+async def test_without_a_limit_a_result_is_returned_unchanged() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         sent = {"content": [text(LINES)], "structuredContent": ROWS, "_meta": {"a": 1}}
         assert await called(scene, max_bytes=None, **sent) == sent
@@ -58,7 +58,9 @@ async def test_without_a_limit_a_result_is_as_it_came() -> None:
         assert len(scene.session.results) == 0
 
 
-async def test_a_large_result_is_outlined_and_searched_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_result_is_outlined_and_searched_outside_of_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     threads: dict[str, int] = {}
     for module, name in ((large_results, "Outline"), (results, "Selection")):
         original = getattr(module, name)
@@ -98,7 +100,7 @@ async def test_the_head_of_a_text_ends_where_the_next_part_begins() -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-async def test_structured_content_that_is_the_same_as_the_text_is_kept_once(indent: int | None) -> None:
+async def test_structured_content_that_equals_the_text_is_stored_once(indent: int | None) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         words = json.dumps(ROWS, indent=indent, separators=(",", ":") if indent is None else None)
         result = await called(scene, content=[text(words)], structuredContent=ROWS)
@@ -111,7 +113,7 @@ async def test_structured_content_that_is_the_same_as_the_text_is_kept_once(inde
         assert found["values"] == [{"path": "$.rows[4999]", "value": {"id": 4999, "name": "name 4999"}}]
 
 
-async def test_anything_else_is_kept_as_json_and_images_pass() -> None:
+async def test_any_other_content_is_stored_as_json_and_images_pass() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         blocks = [text("first " * 500), IMAGE, {"type": "odd", "value": [1, {"a": None}]}]
         result = await called(scene, content=blocks, structuredContent={"other": 1})
@@ -120,18 +122,18 @@ async def test_anything_else_is_kept_as_json_and_images_pass() -> None:
         assert kept == {"content": [blocks[0], blocks[2]], "structuredContent": {"other": 1}}
 
 
-async def test_an_image_alone_passes_however_large_it_is() -> None:
+async def test_an_image_is_returned_in_full_at_any_size() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert await called(scene, max_bytes=100, content=[IMAGE]) == {"content": [IMAGE]}
 
 
-async def test_the_operator_sets_a_limit_for_callers_that_say_none() -> None:
+async def test_the_operator_sets_the_limit_for_callers_that_specify_none() -> None:
     async with a_scene(limits=Limits(largest_result_bytes=5000), one=ScriptedBackend()) as scene:
         assert info(await called(scene, max_bytes=None, content=[text(LINES)]))["bytes"] == len(LINES.encode())
         assert await called(scene, max_bytes=1 << 30, content=[text(LINES)]) == {"content": [text(LINES)]}
 
 
-async def test_resources_and_results_of_tasks_have_the_limit_too() -> None:
+async def test_the_limit_applies_to_resources_and_task_results() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         reading = scene.start("read_resource", server="one", uri="file:///a", max_bytes=1000)
         asked = await scene.backends["one"].next_asked("resources/read")
@@ -147,7 +149,7 @@ async def test_resources_and_results_of_tasks_have_the_limit_too() -> None:
         assert (await scene.call("get_task_result", task_id=task))["content"][0] == text(LINES)
 
 
-async def test_prompts_have_the_limit_too_and_their_pictures_pass() -> None:
+async def test_the_limit_applies_to_prompts_and_their_images_pass() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         getting = scene.start("get_prompt", server="one", name="p", max_bytes=1000)
         asked = await scene.backends["one"].next_asked("prompts/get")
@@ -162,7 +164,7 @@ async def test_prompts_have_the_limit_too_and_their_pictures_pass() -> None:
         assert info(result)["shape"].startswith("{messages: [{role: string, content: ")
 
 
-async def test_a_script_reads_results_whole_with_any_limit_of_the_operator() -> None:
+async def test_a_script_reads_results_in_full_with_any_limit_of_the_operator() -> None:
     async with a_scene(limits=Limits(largest_result_bytes=1000), one=ScriptedBackend()) as scene:
         code = """
 said = await mcp.call_tool("one", "t")
@@ -177,7 +179,7 @@ read = await mcp.read_resource("one", "file:///a")
 
 
 @pytest.mark.parametrize("tool", ["get_task_result", "codemode_execute"])
-async def test_the_result_of_a_script_that_became_a_task_has_the_limit_too(tool: str) -> None:
+async def test_the_limit_applies_to_the_result_of_a_script_that_became_a_task(tool: str) -> None:
     limits = Limits(largest_result_bytes=1000 if tool == "codemode_execute" else 0)
     async with a_scene(limits=limits, one=ScriptedBackend()) as scene:
         code = 'x = await mcp.call_tool("one", "t")\n["row"] * 900'
@@ -196,7 +198,7 @@ async def test_the_result_of_a_script_that_became_a_task_has_the_limit_too(tool:
 # Looking into it.
 
 
-async def test_lines_are_found_with_their_numbers_and_places() -> None:
+async def test_matching_lines_are_found_with_their_numbers_and_offsets() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         handle = info(await called(scene, content=[text(LINES)]))["handle"]
         found = await scene.value("read_result", handle=handle, grep="^1999\\d: größe x*$", limit=500)
@@ -240,7 +242,7 @@ async def test_values_are_found_page_by_page_and_a_large_one_by_its_shape() -> N
         ({"offset": -1}, "offset: must be at least 0"),
     ],
 )
-async def test_what_cannot_be_read_is_refused_with_the_reason(given: JsonObject, problem: str) -> None:
+async def test_an_unreadable_part_of_a_result_is_rejected_with_the_reason(given: JsonObject, problem: str) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         handle = info(await called(scene, content=[text(LINES)]))["handle"]
         error = await scene.error("read_result", **({"handle": handle} | given))
@@ -248,7 +250,7 @@ async def test_what_cannot_be_read_is_refused_with_the_reason(given: JsonObject,
         assert problem in error["message"]
 
 
-async def test_an_offset_behind_the_end_has_nothing() -> None:
+async def test_an_offset_past_the_end_returns_nothing() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         handle = info(await called(scene, content=[text("é" * 3000)]))["handle"]
         part = await scene.value("read_result", handle=handle, offset=1 << 40)
@@ -260,7 +262,7 @@ async def test_an_offset_behind_the_end_has_nothing() -> None:
 # How long it is kept.
 
 
-async def test_the_oldest_go_first_and_the_error_says_what_is_kept() -> None:
+async def test_the_oldest_results_are_evicted_first_and_the_error_lists_the_stored_ones() -> None:
     async with a_scene(limits=Limits(results_per_session=2), one=ScriptedBackend()) as scene:
         handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(3)]
         error = await scene.error("read_result", handle=handles[0])
@@ -270,14 +272,14 @@ async def test_the_oldest_go_first_and_the_error_says_what_is_kept() -> None:
             assert await read_whole(scene, handle, 1 << 20) == LINES
 
 
-async def test_the_bytes_of_a_session_are_bounded() -> None:
+async def test_the_total_size_of_stored_results_per_session_is_bounded() -> None:
     size = len(LINES.encode())
     async with a_scene(limits=Limits(result_bytes_per_session=2 * size + 10), one=ScriptedBackend()) as scene:
         handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(4)]
         assert [scene.session.stored_result(handle) is not None for handle in handles] == [False, False, True, True]
 
 
-async def test_handles_outlive_the_process_with_durable_state() -> None:
+async def test_result_handles_survive_the_process_with_durable_state() -> None:
     machine = Machine()
     async with machine.process() as place:
         key, session = await place.directory.open("local")
@@ -300,7 +302,7 @@ async def test_handles_outlive_the_process_with_durable_state() -> None:
         assert found["structuredContent"]["lines"][0]["text"] == LINES.splitlines()[-1]
 
 
-async def test_a_handle_is_of_no_use_in_another_session() -> None:
+async def test_a_result_handle_is_invalid_in_another_session() -> None:
     machine = Machine()
     async with machine.process() as place:
         _, one = await place.directory.open("local")
@@ -316,7 +318,7 @@ DEEP = '{"a": ' + "[" * 250 + "]" * 250 + ', "b": "' + "x" * 3000 + '"}'
 WIDE = json.dumps([[]] * 4000 + [{"id": 7}])
 
 
-async def test_a_search_that_ends_early_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_result_search_that_ends_early_explains_how_to_continue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "MOST_VISITED", 3000)
     async with a_scene(one=ScriptedBackend()) as scene:
         handle = info(await called(scene, content=[text(WIDE)]))["handle"]
@@ -329,7 +331,7 @@ async def test_a_search_that_ends_early_says_what_to_do(monkeypatch: pytest.Monk
         assert few["nextOffset"] == len(few["values"]) > 1
 
 
-async def test_a_value_that_is_nested_too_deeply_is_refused_in_words() -> None:
+async def test_a_value_that_is_nested_too_deeply_is_rejected_with_a_message() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         result = info(await called(scene, content=[text(DEEP)]))
         assert result["head"]["a"] == "…"
@@ -339,7 +341,7 @@ async def test_a_value_that_is_nested_too_deeply_is_refused_in_words() -> None:
         assert part["values"] == [{"path": "$.b", "value": "x" * 3000}]
 
 
-async def test_a_result_whose_line_breaks_would_outweigh_it_is_kept_on_one_line() -> None:
+async def test_a_result_that_line_breaks_would_inflate_stays_on_one_line() -> None:
     inner: Any = [0] * 60_000
     for _ in range(150):
         inner = [inner]

@@ -17,7 +17,7 @@ async def data_of(scene: Scene, **arguments: Any) -> list[Any]:
     return [line["data"] for line in (await scene.value("get_logs", **arguments))["logs"]]
 
 
-async def test_notifications_are_given_once_in_order_of_time() -> None:
+async def test_notifications_are_returned_once_in_order_of_time() -> None:
     async with a_scene(a=ScriptedBackend(), b=ScriptedBackend()) as scene:
         scene.backends["b"].link.listener.handle_notification("custom/thing", {"x": None}, None)
         await scene.clock.advance(1)
@@ -40,7 +40,7 @@ async def test_notifications_are_given_once_in_order_of_time() -> None:
         assert await scene.value("get_notifications") == {"notifications": []}
 
 
-async def test_notifications_of_one_server_leave_those_of_another() -> None:
+async def test_reading_notifications_of_one_server_leaves_those_of_another() -> None:
     async with a_scene(a=ScriptedBackend(), b=ScriptedBackend()) as scene:
         for backend in scene.backends.values():
             backend.link.listener.handle_notification("x", {}, None)
@@ -56,7 +56,7 @@ async def test_an_unknown_server_is_an_error(tool: str) -> None:
         assert (await scene.error(tool, server="gihub"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_log_line_shows_where_it_came_from() -> None:
+async def test_a_log_line_shows_its_source() -> None:
     async with a_scene(a=ScriptedBackend()) as scene:
         logged(scene, "a", "error", {"x": None})
         scene.backends["a"].link.listener.handle_output("oops", "stderr")
@@ -70,7 +70,7 @@ async def test_a_log_line_shows_where_it_came_from() -> None:
         }
 
 
-async def test_logs_are_chosen_by_level_and_source_and_the_others_stay() -> None:
+async def test_logs_are_filtered_by_level_and_source_and_other_lines_stay() -> None:
     async with a_scene(a=ScriptedBackend()) as scene:
         for level in ("debug", "warning", "error"):
             logged(scene, "a", level, level)
@@ -84,7 +84,7 @@ async def test_logs_are_chosen_by_level_and_source_and_the_others_stay() -> None
         assert await data_of(scene) == []
 
 
-async def test_a_limit_gives_the_newest_lines_and_lost_ones_are_counted_once() -> None:
+async def test_a_limit_returns_the_newest_lines_and_dropped_ones_are_counted_once() -> None:
     async with a_scene(a=ScriptedBackend(), limits=Limits(log_lines_per_server=3)) as scene:
         for number in range(5):
             logged(scene, "a", "info", number)
@@ -95,12 +95,12 @@ async def test_a_limit_gives_the_newest_lines_and_lost_ones_are_counted_once() -
 
 
 @pytest.mark.parametrize("arguments", [{"level": "loud"}, {"limit": 0}, {"sources": ["smoke"]}])
-async def test_a_choice_that_does_not_exist_is_refused(arguments: JsonObject) -> None:
+async def test_an_invalid_filter_is_rejected(arguments: JsonObject) -> None:
     async with a_scene() as scene:
         assert (await scene.error("get_logs", **arguments))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_a_log_level_is_set_on_one_server_or_on_all_that_can() -> None:
+async def test_a_log_level_is_set_on_one_server_or_on_all_servers_that_support_it() -> None:
     mute = ScriptedBackend()
     del mute.facts.capabilities["logging"]
     async with a_scene(a=ScriptedBackend(), b=ScriptedBackend(), mute=mute) as scene:
@@ -111,6 +111,6 @@ async def test_a_log_level_is_set_on_one_server_or_on_all_that_can() -> None:
         assert (await scene.error("set_log_level", server="mute", level="info"))["code"] == "ERR_UNSUPPORTED"
 
 
-async def test_a_log_level_must_be_one_of_the_protocols() -> None:
+async def test_a_log_level_must_be_defined_by_the_protocol() -> None:
     async with a_scene(a=ScriptedBackend()) as scene:
         assert (await scene.error("set_log_level", level="loud"))["code"] == "ERR_INVALID_ARGUMENTS"

@@ -19,12 +19,12 @@ def a_backend() -> ScriptedBackend:
     return backend
 
 
-async def test_prompts_are_listed_as_the_backend_sent_them() -> None:
+async def test_prompts_are_listed_unchanged() -> None:
     async with a_scene(demo=a_backend()) as scene:
         assert await scene.value("list_prompts") == {"prompts": [{"server": "demo", **PROMPT}]}
 
 
-async def test_a_prompt_comes_back_as_the_backend_filled_it_in() -> None:
+async def test_a_prompt_is_returned_as_the_backend_rendered_it() -> None:
     backend = a_backend()
     async with a_scene(demo=backend) as scene:
         got = await scene.value("get_prompt", server="demo", name="greet", arguments={"who": "Ann"})
@@ -34,7 +34,7 @@ async def test_a_prompt_comes_back_as_the_backend_filled_it_in() -> None:
     assert asked == [{"name": "greet", "arguments": {"who": "Ann"}}, {"name": "greet"}]
 
 
-async def test_a_prompt_that_is_refused_is_the_backends_error() -> None:
+async def test_a_prompt_error_of_the_backend_is_passed_on() -> None:
     backend = a_backend()
     del backend.answers["prompts/get"]
     async with a_scene(demo=backend) as scene:
@@ -45,7 +45,7 @@ async def test_a_prompt_that_is_refused_is_the_backends_error() -> None:
         assert "prompts/get with error -32602: who is missing" in error["message"]
 
 
-async def test_a_prompts_arguments_are_texts() -> None:
+async def test_prompt_arguments_must_be_strings() -> None:
     async with a_scene(demo=a_backend()) as scene:
         error = await scene.error("get_prompt", server="demo", name="x", arguments={"n": 1})
         assert error["details"]["problems"][0]["argument"] == "arguments.n"
@@ -59,7 +59,7 @@ async def test_a_prompts_arguments_are_texts() -> None:
         ("demo://x", {"type": "ref/resource", "uri": "demo://x"}),
     ],
 )
-async def test_a_completion_is_asked_for_a_prompt_or_a_template(ref: str, sent: JsonObject) -> None:
+async def test_completions_are_requested_for_a_prompt_or_a_template(ref: str, sent: JsonObject) -> None:
     backend = a_backend()
     async with a_scene(demo=backend) as scene:
         completed = await scene.value(
@@ -80,7 +80,7 @@ async def test_an_empty_completion_has_no_values(answer: JsonObject) -> None:
         assert await scene.value("complete", server="demo", ref="x", argument="a", value="") == {"values": []}
 
 
-async def test_a_backend_without_completions_says_so() -> None:
+async def test_a_backend_without_completion_support_returns_an_error() -> None:
     backend = a_backend()
     del backend.facts.capabilities["completions"]
     async with a_scene(demo=backend) as scene:

@@ -14,7 +14,7 @@ from support.sessions.request_contexts import call_tool
 from support.sessions.scene import a_scene
 
 
-async def test_a_session_opened_by_a_call_bears_the_name_of_who_called() -> None:
+async def test_a_session_opened_by_a_call_shows_the_name_of_its_caller() -> None:
     async with an_installation() as place:
         meta = {CLIENT_INFO_META_KEY: {"name": "agent", "version": "3"}}
         request = Request(1, "tools/call", {"name": "open_session", "_meta": meta})
@@ -22,7 +22,7 @@ async def test_a_session_opened_by_a_call_bears_the_name_of_who_called() -> None
         assert [session.profile.label for session in place.directory.sessions_of("ada")] == ["agent 3"]
 
 
-async def test_a_context_shows_its_request_and_how_far_it_is() -> None:
+async def test_a_request_context_shows_its_request_and_its_progress() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         context = RequestContext(Request(7, "tools/call", None))
         assert repr(context) == "<RequestContext 7 tools/call idle>"

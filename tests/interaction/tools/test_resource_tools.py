@@ -19,7 +19,7 @@ def a_backend() -> ScriptedBackend:
     return backend
 
 
-async def test_resources_and_templates_are_listed_as_the_backend_sent_them() -> None:
+async def test_resources_and_templates_are_listed_unchanged() -> None:
     async with a_scene(a=a_backend(), b=a_backend()) as scene:
         assert await scene.value("list_resources", server="a") == {"resources": [{"server": "a", **RESOURCE}]}
         assert await scene.value("list_resource_templates") == {
@@ -28,20 +28,20 @@ async def test_resources_and_templates_are_listed_as_the_backend_sent_them() -> 
 
 
 @pytest.mark.parametrize("tool", ["list_resources", "list_resource_templates", "list_prompts"])
-async def test_the_server_of_a_list_is_a_name_and_not_a_pattern(tool: str) -> None:
+async def test_the_server_argument_of_a_resource_list_is_a_name_and_not_a_pattern(tool: str) -> None:
     async with a_scene(github=a_backend()) as scene:
         error = await scene.error(tool, server="git.*")
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_long_list_of_resources_comes_in_pages() -> None:
+async def test_a_long_list_of_resources_is_split_into_pages() -> None:
     async with a_scene(a=a_backend(), b=a_backend()) as scene:
         first = await scene.value("list_resources", limit=1)
         second = await scene.value("list_resources", limit=1, cursor=first["nextCursor"])
         assert [entry["server"] for entry in first["resources"] + second["resources"]] == ["a", "b"]
 
 
-async def test_a_backend_whose_list_fails_is_named() -> None:
+async def test_a_backend_whose_resource_list_fails_is_named() -> None:
     def refuse(_: JsonObject) -> JsonObject:
         raise RpcError({"code": -5, "message": "no"})
 
@@ -53,7 +53,7 @@ async def test_a_backend_whose_list_fails_is_named() -> None:
         assert [error["server"] for error in listed["errors"]] == ["bad"]
 
 
-async def test_a_resource_is_read_with_text_blobs_and_unknown_keys_intact() -> None:
+async def test_a_resource_is_returned_with_text_blobs_and_unknown_keys_intact() -> None:
     result: JsonObject = {
         "contents": [{"uri": "a", "text": "x"}, {"uri": "b", "blob": "AA==", "zz": None}],
         "_meta": {},
@@ -65,7 +65,7 @@ async def test_a_resource_is_read_with_text_blobs_and_unknown_keys_intact() -> N
     assert ("resources/read", {"uri": "file:///a"}) in backend.seen
 
 
-async def test_a_resource_that_is_not_there_is_the_backends_error() -> None:
+async def test_a_missing_resource_is_an_error_of_the_backend() -> None:
     async with a_scene(demo=a_backend()) as scene:
         reading = scene.start("read_resource", server="demo", uri="file:///x")
         (await scene.backends["demo"].next_asked("resources/read")).refuse(-32002, "Resource not found")
@@ -76,12 +76,12 @@ async def test_a_resource_that_is_not_there_is_the_backends_error() -> None:
         assert "-32002: Resource not found" in error["message"]
 
 
-async def test_a_resource_needs_an_address() -> None:
+async def test_reading_a_resource_requires_a_uri() -> None:
     async with a_scene(demo=a_backend()) as scene:
         assert (await scene.error("read_resource", server="demo", uri=""))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_of_one_server_a_bounded_number_of_resources_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_resource_subscriptions_per_server_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subscriptions, "SUBSCRIPTIONS_PER_SERVER", 2)
     backend = ScriptedBackend()
     backend.answers |= {"resources/subscribe": lambda _: {}, "resources/unsubscribe": lambda _: {}}

@@ -38,7 +38,7 @@ def has_search(scene: Scene) -> bool:
     return scene.session._search is not None or scene.session.shapes is not None
 
 
-async def test_a_tool_is_found_in_other_words_and_shown_as_a_signature() -> None:
+async def test_search_finds_a_tool_by_other_words_and_shows_it_as_a_signature() -> None:
     async with a_scene(github=a_backend(CREATE, DELETE), other=a_backend(DELETE)) as scene:
         assert await scene.value("codemode_search", query="report a bug", limit=1) == {
             "results": [
@@ -51,13 +51,13 @@ async def test_a_tool_is_found_in_other_words_and_shown_as_a_signature() -> None
         }
 
 
-async def test_schemas_come_on_request() -> None:
+async def test_search_returns_schemas_on_request() -> None:
     async with a_scene(github=a_backend(CREATE)) as scene:
         found = await scene.value("codemode_search", query="issue", includeSchemas=True)
         assert found["results"][0]["inputSchema"] == CREATE["inputSchema"]
 
 
-async def test_every_type_can_be_looked_for_alone_or_together() -> None:
+async def test_search_covers_all_types_of_entries_alone_or_together() -> None:
     backend = a_backend({"name": "read_notes"})
     backend.answers["resources/list"] = lambda _: {"resources": [NOTES]}
     backend.answers["resources/templates/list"] = lambda _: {"resourceTemplates": [{"uriTemplate": "notes://{day}"}]}
@@ -73,7 +73,7 @@ async def test_every_type_can_be_looked_for_alone_or_together() -> None:
         assert types == {"tool", "resource", "resourceTemplate", "prompt", "server"}
 
 
-async def test_what_a_session_may_not_call_is_not_found() -> None:
+async def test_search_hides_tools_that_the_session_may_not_call() -> None:
     spec = BackendSpec(
         name="github", target=HttpTarget(url="http://github.test/mcp"), tools=ToolFilter(denied=("delete_*",))
     )
@@ -83,7 +83,7 @@ async def test_what_a_session_may_not_call_is_not_found() -> None:
         assert await names(scene, "create issue") == ["create_issue"]
 
 
-async def test_one_server_can_be_searched_alone() -> None:
+async def test_search_can_be_limited_to_one_server() -> None:
     async with a_scene(one=a_backend(CREATE), two=a_backend(CREATE)) as scene:
         found = await scene.value("codemode_search", query="issue", server="two")
         assert [entry["server"] for entry in found["results"]] == ["two"]
@@ -91,7 +91,7 @@ async def test_one_server_can_be_searched_alone() -> None:
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_a_regular_expression_is_matched_against_names() -> None:
+async def test_search_matches_a_regular_expression_against_names() -> None:
     async with a_scene(github=a_backend(CREATE, DELETE)) as scene:
         for query in ("/^github\\.del/", "github.del.*", "branch$", "/branch|nothing/"):
             assert await names(scene, query) == ["delete_branch"], query
@@ -99,7 +99,7 @@ async def test_a_regular_expression_is_matched_against_names() -> None:
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_servers_that_change_come_and_go_are_searched_as_they_are() -> None:
+async def test_search_covers_the_current_entries_of_servers_that_change_connect_and_disconnect() -> None:
     one = a_backend(CREATE)
     async with a_scene(one=one, two=a_backend(DELETE)) as scene:
         assert await names(scene, "issue") == ["create_issue"]
@@ -114,7 +114,7 @@ async def test_servers_that_change_come_and_go_are_searched_as_they_are() -> Non
         assert index.writes - before == 2
 
 
-async def test_a_second_search_asks_no_server_again_and_writes_nothing() -> None:
+async def test_a_second_search_sends_no_requests_and_writes_nothing() -> None:
     one = a_backend(CREATE)
     async with a_scene(one=one) as scene:
         await names(scene, "issue")
@@ -123,7 +123,7 @@ async def test_a_second_search_asks_no_server_again_and_writes_nothing() -> None
         assert (scene.session.search().index.writes, len(one.seen)) == before
 
 
-async def test_what_a_lost_server_listed_is_still_found_and_the_server_is_named() -> None:
+async def test_entries_of_a_disconnected_server_are_still_found_and_the_server_is_named() -> None:
     one = a_backend(CREATE)
     async with a_scene(one=one, two=a_backend(DELETE)) as scene:
         await names(scene, "issue")
@@ -137,7 +137,7 @@ async def test_what_a_lost_server_listed_is_still_found_and_the_server_is_named(
         assert [error["server"] for error in found["errors"]] == ["one"]
 
 
-async def test_servers_that_cannot_be_asked_are_named_up_to_ten_and_the_others_counted() -> None:
+async def test_search_names_up_to_ten_unreachable_servers_and_counts_the_others() -> None:
     broken = [BackendSpec(name=f"s{n:02}", target=UnusableTarget(label="", reason="a mistake")) for n in range(13)]
     async with a_scene(specs=broken) as scene:
         found = await scene.value("codemode_search", query="issue")
@@ -145,7 +145,7 @@ async def test_servers_that_cannot_be_asked_are_named_up_to_ten_and_the_others_c
         assert "3 more servers could not be asked; list_servers says why." in found["note"]
 
 
-async def test_a_session_that_never_searches_has_no_index_and_one_that_sleeps_has_none_any_more() -> None:
+async def test_a_session_that_never_searches_has_no_search_index_and_a_sleeping_one_drops_it() -> None:
     async with a_scene(one=a_backend(CREATE)) as scene:
         await scene.value("list_tools")
         assert not has_search(scene)
@@ -156,7 +156,7 @@ async def test_a_session_that_never_searches_has_no_index_and_one_that_sleeps_ha
         assert await names(scene, "issue") == ["create_issue"]
 
 
-async def test_many_searches_at_once_make_one_index() -> None:
+async def test_concurrent_searches_build_one_index() -> None:
     many = [{"name": f"issue_{number}"} for number in range(100)]
     async with a_scene(one=a_backend(*many)) as scene:
         found = await asyncio.gather(*(scene.value("codemode_search", query="issue") for _ in range(5)))
@@ -164,7 +164,7 @@ async def test_many_searches_at_once_make_one_index() -> None:
         assert scene.session.search().index.writes == 100
 
 
-async def test_closing_during_a_search_leaves_nothing_behind() -> None:
+async def test_closing_a_session_during_a_search_leaves_no_resources_behind() -> None:
     many = [{"name": f"issue_{number}"} for number in range(1000)]
     async with a_scene(one=a_backend(*many)) as scene:
         searching = scene.start("codemode_search", query="issue")
@@ -181,7 +181,7 @@ async def test_closing_during_a_search_leaves_nothing_behind() -> None:
             search.index.search("issue", ())
 
 
-async def test_a_tools_result_is_described_by_its_shape_once_it_was_seen() -> None:
+async def test_search_shows_the_shape_of_tool_results_that_the_session_received() -> None:
     one = a_backend(CREATE)
     one.answers["tools/call"] = lambda _: {"content": [], "structuredContent": {"number": 5, "url": "x"}}
     async with a_scene(one=one) as scene:
@@ -192,7 +192,7 @@ async def test_a_tools_result_is_described_by_its_shape_once_it_was_seen() -> No
         assert found["results"][0]["signature"] == expected
 
 
-async def test_an_answer_is_bounded_and_says_how_to_get_the_rest() -> None:
+async def test_a_search_reply_is_bounded_and_explains_how_to_get_the_rest() -> None:
     many = [{"name": f"issue_{number}", "description": "word " * 100} for number in range(60)]
     async with a_scene(limits=Limits(search_bytes=2000), one=a_backend(*many)) as scene:
         found = await scene.value("codemode_search", query="issue", limit=50)
@@ -204,7 +204,7 @@ async def test_an_answer_is_bounded_and_says_how_to_get_the_rest() -> None:
         assert found["note"].startswith("55 less likely ones are not shown: raise limit (at most 50)")
 
 
-async def test_schemas_that_do_not_fit_are_left_out_before_results_are() -> None:
+async def test_a_search_reply_omits_schemas_before_it_omits_results() -> None:
     huge = CREATE | {"inputSchema": {"type": "object", "properties": {"x": {"description": "y" * 5000}}}}
     async with a_scene(limits=Limits(search_bytes=2000), one=a_backend(huge)) as scene:
         found = await scene.value("codemode_search", query="issue", includeSchemas=True)
@@ -212,7 +212,7 @@ async def test_schemas_that_do_not_fit_are_left_out_before_results_are() -> None
         assert "1 schemas had no room" in found["note"]
 
 
-async def test_entries_beyond_the_limit_are_counted() -> None:
+async def test_search_counts_the_entries_over_its_limit() -> None:
     many = [{"name": f"issue_{number}"} for number in range(10)]
     async with a_scene(limits=Limits(searched_entries=4), one=a_backend(*many), two=a_backend(CREATE)) as scene:
         found = await scene.value("codemode_search", query="issue")
@@ -220,13 +220,13 @@ async def test_entries_beyond_the_limit_are_counted() -> None:
         assert "7 entries are beyond what can be searched" in found["note"]
 
 
-async def test_nothing_found_says_what_to_try() -> None:
+async def test_an_empty_search_result_suggests_what_to_try() -> None:
     async with a_scene(one=a_backend(CREATE)) as scene:
         found = await scene.value("codemode_search", query="zzzzqqq")
         assert (found["results"], "try other words" in found["note"]) == ([], True)
 
 
-async def test_hostile_entries_break_neither_the_search_nor_the_answer() -> None:
+async def test_hostile_entries_break_neither_the_search_nor_the_reply() -> None:
     hostile: list[Any] = [
         {"name": 'a"; DROP TABLE entries; --', "description": "\x00\x1b[2J\u202e" + "poison " * 100_000},
         {"name": None, "inputSchema": 5},
@@ -241,6 +241,6 @@ async def test_hostile_entries_break_neither_the_search_nor_the_answer() -> None
         assert len(encode(found)) < Limits().search_bytes
 
 
-def test_the_tool_costs_little_of_every_conversation() -> None:
+def test_the_search_tool_uses_little_of_the_context() -> None:
     assert len(codemode_search.description.encode()) < 500
     assert len(encode({"d": codemode_search.description, "s": codemode_search.input_schema})) < 900

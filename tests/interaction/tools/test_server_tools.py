@@ -29,7 +29,7 @@ async def test_adding_a_server_connects_it_and_counts_its_tools() -> None:
         assert [server["name"] for server in await status(scene)] == ["demo"]
 
 
-async def test_a_server_that_cannot_be_connected_is_not_added_and_says_why() -> None:
+async def test_a_server_that_fails_to_connect_is_not_added_and_the_error_gives_the_reason() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.UNREACHABLE, "exited with code 1; its stderr: no such option")
     async with a_scene(specs=NONE, demo=backend) as scene:
@@ -40,7 +40,7 @@ async def test_a_server_that_cannot_be_connected_is_not_added_and_says_why() -> 
         assert await status(scene) == []
 
 
-async def test_a_server_whose_tools_cannot_be_listed_is_added_all_the_same() -> None:
+async def test_a_server_whose_tools_cannot_be_listed_is_still_added() -> None:
     backend = ScriptedBackend()
     backend.answers["tools/list"] = lambda _: {"nothing": 1}
     async with a_scene(specs=NONE, demo=backend) as scene:
@@ -58,14 +58,14 @@ async def test_a_server_whose_tools_cannot_be_listed_is_added_all_the_same() -> 
         ({"name": "demo", "url": "http://h", "token": "x"}, "no such argument"),
     ],
 )
-async def test_settings_that_do_not_fit_are_refused_before_anything_is_tried(arguments: JsonObject, word: str) -> None:
+async def test_invalid_settings_are_rejected_before_anything_is_tried(arguments: JsonObject, word: str) -> None:
     async with a_scene(specs=NONE) as scene:
         error = await scene.error("add_server", **arguments)
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
         assert word in error["message"]
 
 
-async def test_the_same_configuration_twice_is_one_server_and_another_one_is_refused() -> None:
+async def test_adding_the_same_configuration_twice_returns_one_server_and_another_configuration_is_refused() -> None:
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         await scene.value("add_server", **DEMO)
         await scene.value("add_server", **DEMO)
@@ -75,7 +75,7 @@ async def test_the_same_configuration_twice_is_one_server_and_another_one_is_ref
         assert "remove_server" in error["message"]
 
 
-async def test_what_a_server_is_for_is_shown_wherever_it_is_shown() -> None:
+async def test_the_description_of_a_server_is_shown_wherever_the_server_is_shown() -> None:
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         added = await scene.value("add_server", **DEMO, description="to try\nthings")
         [line] = await status(scene)
@@ -88,7 +88,7 @@ async def test_a_server_without_a_description_shows_none() -> None:
         assert "description" not in (await status(scene))[0]
 
 
-async def test_other_words_for_the_same_server_are_no_other_configuration() -> None:
+async def test_a_different_description_does_not_make_another_configuration() -> None:
     """The words that it was added with stay."""
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         await scene.value("add_server", **DEMO, description="first")
@@ -107,14 +107,14 @@ async def test_a_removed_server_is_gone() -> None:
 @pytest.mark.parametrize(
     ("tool", "argument"), [("remove_server", "name"), ("reconnect_server", "name"), ("get_server_status", "server")]
 )
-async def test_the_error_for_an_unknown_server_names_the_near_one(tool: str, argument: str) -> None:
+async def test_the_error_for_an_unknown_server_suggests_a_similar_name(tool: str, argument: str) -> None:
     async with a_scene(github=ScriptedBackend()) as scene:
         error = await scene.error(tool, **{argument: "gihub"})
         assert error["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
         assert "Did you mean github?" in error["message"]
 
 
-async def test_reconnecting_gives_a_fresh_line() -> None:
+async def test_reconnecting_a_server_opens_a_new_link() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         scene.backends["demo"].link.break_off("gone")
         await settle()
@@ -122,7 +122,7 @@ async def test_reconnecting_gives_a_fresh_line() -> None:
         assert len(scene.backends["demo"].links) == 2
 
 
-async def test_reconnecting_in_vain_says_why() -> None:
+async def test_a_failed_reconnect_returns_the_reason() -> None:
     async with a_scene(demo=ScriptedBackend()) as scene:
         scene.backends["demo"].refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
         error = await scene.error("reconnect_server", name="demo")
@@ -130,7 +130,7 @@ async def test_reconnecting_in_vain_says_why() -> None:
         assert "no route" in error["message"]
 
 
-async def test_the_list_shows_each_server_in_its_state() -> None:
+async def test_list_servers_shows_each_server_with_its_state() -> None:
     broken = ScriptedBackend()
     broken.refuses = LinkError(LinkFailure.UNREACHABLE, "no route")
     async with a_scene(good=ScriptedBackend(), broken=broken, lost=ScriptedBackend()) as scene:
@@ -171,7 +171,7 @@ async def test_the_list_shows_each_server_in_its_state() -> None:
         ]
 
 
-async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = ScriptedBackend()
     backend.facts.instructions = "be kind"
     monkeypatch.setattr(ScriptedLink, "process", lambda _: {"pid": 7})
@@ -187,7 +187,7 @@ async def test_a_status_shows_one_server_in_full(monkeypatch: pytest.MonkeyPatch
     assert shown["stderrTail"] == [*lines[:2], "(5 lines left out)", *lines[7:]]
 
 
-async def test_no_credential_is_shown_anywhere() -> None:
+async def test_credentials_are_not_shown_in_any_tool() -> None:
     secret: dict[str, Any] = {"url": "http://user:s3cret@demo.test/mcp?key=s3cret", "headers": {"X-Any": "s3cret"}}
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         shown = [await scene.call("add_server", name="demo", **secret), await scene.call("list_servers")]
@@ -204,7 +204,7 @@ async def test_no_credential_is_shown_anywhere() -> None:
         *("Mcp-Session-Id", "mcp-protocol-version", "Mcp-Method", "Mcp-Name", "Last-Event-ID"),
     ],
 )
-async def test_what_emceepee_itself_says_in_headers_is_not_for_a_caller_to_say(name: str) -> None:
+async def test_a_caller_cannot_set_headers_that_emceepee_sets_itself(name: str) -> None:
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         error = await scene.error("add_server", **DEMO, headers={"X-Fine": "1", name: "other.example"})
         assert (error["code"], name.strip() in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
@@ -212,14 +212,14 @@ async def test_what_emceepee_itself_says_in_headers_is_not_for_a_caller_to_say(n
         await scene.value("add_server", **DEMO, headers={"Authorization": "Bearer x", "Accept": "*/*"})
 
 
-async def test_a_root_that_cannot_be_one_is_refused_in_words() -> None:
+async def test_an_invalid_root_is_rejected_with_a_message() -> None:
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         error = await scene.error("add_server", **DEMO, roots=["a\0b"])
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
         assert "roots: must not have control characters" in error["message"]
 
 
-async def test_a_principal_adds_a_bounded_number_of_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_added_servers_per_principal_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "SERVERS_PER_PRINCIPAL", 2)
     async with a_scene(specs=NONE, a=ScriptedBackend(), b=ScriptedBackend(), c=ScriptedBackend()) as scene:
         for name in "ab":

@@ -41,7 +41,7 @@ async def test_tools_are_listed_by_the_tag_of_their_server(scene: Scene) -> None
 
 
 @pytest.mark.parametrize("query", ["find", "/find_/"])
-async def test_a_search_finds_only_what_servers_with_the_tag_offer(scene: Scene, query: str) -> None:
+async def test_a_search_with_a_tag_covers_only_servers_with_that_tag(scene: Scene, query: str) -> None:
     found = await scene.value("codemode_search", query=query, tag="work", limit=50)
     assert {entry["server"] for entry in found["results"]} == {"tracker", "mail"}
     assert len(found["results"]) == 4
@@ -52,9 +52,7 @@ async def test_a_search_finds_only_what_servers_with_the_tag_offer(scene: Scene,
 @pytest.mark.parametrize(
     ("tool", "arguments"), [("list_servers", {}), ("list_tools", {}), ("codemode_search", {"query": "find"})]
 )
-async def test_a_tag_that_no_server_has_is_refused_with_what_is_near(
-    scene: Scene, tool: str, arguments: dict[str, str]
-) -> None:
+async def test_an_unknown_tag_is_rejected_with_similar_tags(scene: Scene, tool: str, arguments: dict[str, str]) -> None:
     error = await scene.error(tool, tag="wrk", **arguments)
     assert error["code"] == "ERR_INVALID_ARGUMENTS"
     assert error["message"] == 'tag: no server has the tag "wrk". Did you mean work?'
@@ -62,13 +60,13 @@ async def test_a_tag_that_no_server_has_is_refused_with_what_is_near(
     assert "There are: home, slow, work." in other["message"]
 
 
-async def test_where_no_server_has_tags_that_is_said() -> None:
+async def test_the_error_for_a_tag_mentions_that_no_server_has_tags() -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         assert "None has tags" in (await scene.error("list_servers", tag="work"))["message"]
 
 
 @pytest.mark.parametrize("name", ["list_servers", "list_tools", "codemode_search"])
-def test_the_argument_costs_no_context(name: str) -> None:
+def test_the_tag_argument_costs_no_context(name: str) -> None:
     (tool,) = [tool for tool in TOOLS if tool.name == name]
     assert "tag" in tool.input_schema["properties"]
     assert "tag" not in tool.listing(Surface.FULL)[1]["properties"]

@@ -22,7 +22,7 @@ BAD = BackendSpec(name="bad", target=UnusableTarget(label="https://bad.test/mcp"
 OFF = BackendSpec(name="off", target=UnusableTarget(label="https://off.test/mcp", reason="disabled"), tags=("slow",))
 
 
-async def test_a_server_with_a_mistake_is_listed_with_the_reason_and_the_others_work() -> None:
+async def test_a_server_with_a_configuration_error_is_listed_with_the_reason_and_the_others_work() -> None:
     async with a_scene(specs=[scripted_spec("good"), BAD], good=ScriptedBackend()) as scene:
         good, bad = (await scene.value("list_servers"))["servers"]
         assert (good["status"], "lastError" in good) == ("connected", False)
@@ -52,7 +52,7 @@ async def test_a_server_with_a_mistake_is_listed_with_the_reason_and_the_others_
         ("subscribe_resource", {"server": "bad", "uri": "file:///a"}),
     ],
 )
-async def test_every_call_to_a_server_with_a_mistake_fails_at_once_with_the_fix(
+async def test_every_call_to_a_server_with_a_configuration_error_fails_at_once_with_the_fix(
     tool: str, arguments: dict[str, Any]
 ) -> None:
     async with a_scene(specs=[BAD], bad=ScriptedBackend()) as scene:
@@ -67,19 +67,19 @@ async def test_every_call_to_a_server_with_a_mistake_fails_at_once_with_the_fix(
         assert scene.backends["bad"].dials == []
 
 
-async def test_the_name_of_a_server_with_a_mistake_is_not_free() -> None:
+async def test_the_name_of_a_server_with_a_configuration_error_is_reserved() -> None:
     async with a_scene(specs=[BAD], bad=ScriptedBackend()) as scene:
         error = await scene.error("add_server", name="bad", url="http://bad.test/mcp")
         assert "is in use" in error["message"]
 
 
-async def test_a_session_that_sleeps_and_wakes_still_knows_why_a_server_cannot_be_used() -> None:
+async def test_a_session_that_sleeps_and_wakes_still_reports_why_a_server_is_unusable() -> None:
     async with a_scene(specs=[BAD]) as scene:
         await scene.session.sleep()
         assert (await scene.value("list_servers"))["servers"][0]["lastError"] == WHY
 
 
-async def test_a_server_that_gets_a_mistake_while_it_is_used_ends_and_comes_back_when_it_is_fixed() -> None:
+async def test_a_server_in_use_that_gets_a_configuration_error_disconnects_and_reconnects_once_fixed() -> None:
     good = scripted_spec("bad")
     async with a_scene(specs=[good, scripted_spec("other")], bad=ScriptedBackend(), other=ScriptedBackend()) as scene:
         registry = scene.parts.registry
@@ -99,7 +99,7 @@ async def test_a_server_that_gets_a_mistake_while_it_is_used_ends_and_comes_back
         assert len((await scene.value("list_tools", server="bad"))["tools"]) == 2
 
 
-async def test_several_principals_are_not_told_what_is_wrong_in_the_operators_file() -> None:
+async def test_with_several_principals_the_configuration_errors_of_the_operator_are_hidden() -> None:
     registry = ServerRegistry([BAD], operators_are_fixed=True)
     registry.set_disabled([OFF])
     session = Session("01TESTSESSION", "ada", session_parts(registry, ScriptedDialer(), FakeClock(), Limits()))
@@ -116,7 +116,7 @@ async def test_several_principals_are_not_told_what_is_wrong_in_the_operators_fi
 # Disabled.
 
 
-async def test_servers_that_are_disabled_are_listed_as_such_and_are_no_connections() -> None:
+async def test_disabled_servers_are_listed_as_disabled_and_have_no_connection() -> None:
     async with a_scene(specs=[scripted_spec("good")], good=ScriptedBackend()) as scene:
         scene.parts.registry.set_disabled([OFF])
         good, off = (await scene.value("list_servers"))["servers"]
@@ -150,7 +150,7 @@ async def test_the_name_of_a_disabled_server_is_free_and_an_added_server_is_show
         assert (server["status"], "disabled" in server) == ("connected", False)
 
 
-async def test_an_added_server_that_a_person_disabled_is_listed_and_says_how_to_enable_it() -> None:
+async def test_an_added_server_that_a_person_disabled_is_listed_with_instructions_for_enabling_it() -> None:
     async with a_scene(specs=[], own=ScriptedBackend()) as scene:
         await scene.value("add_server", name="own", url="http://own.test/mcp")
         await scene.session.servers.disable("own")

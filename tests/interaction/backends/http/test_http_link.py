@@ -34,7 +34,9 @@ MODERN = {"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType":
 # Answers.
 
 
-async def test_every_request_says_who_asks_and_what_was_agreed(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_every_request_carries_the_protocol_version_and_the_session_id(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
         call = asking(link)
         request = await peer.request()
@@ -52,7 +54,7 @@ async def test_every_request_says_who_asks_and_what_was_agreed(dialer: WatchedDi
         await closing
 
 
-async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(
+async def test_requests_of_2026_07_28_repeat_routing_information_in_headers(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     opening = dialing(dialer, server.url, mode="2026-07-28")
@@ -81,7 +83,7 @@ async def test_the_newer_era_repeats_in_headers_what_a_gateway_may_route_by(
     await link.close()
 
 
-async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(
+async def test_a_link_that_detaches_from_a_shared_session_sends_no_delete_request(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
@@ -93,7 +95,7 @@ async def test_a_link_that_leaves_its_session_to_others_ends_without_a_word(
         await asyncio.wait({call})
 
 
-async def test_a_question_is_answered_also_on_another_link_of_the_same_session(
+async def test_a_question_can_be_answered_on_another_link_of_the_same_session(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, "mcp-session-id: s1") as (link, peer):
@@ -105,9 +107,7 @@ async def test_a_question_is_answered_also_on_another_link_of_the_same_session(
         await sending
 
 
-async def test_the_links_of_another_principal_have_connections_of_their_own(
-    dialer: WatchedDialer, server: RawServer
-) -> None:
+async def test_links_of_different_principals_do_not_share_connections(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server) as (_, peer):
         spec = BackendSpec(name="x", target=HttpTarget(url=server.url, kind="http"), mode="legacy")
         opening = asyncio.ensure_future(dialer.dial(spec, ScriptedListener(), principal="another"))
@@ -118,7 +118,7 @@ async def test_the_links_of_another_principal_have_connections_of_their_own(
         await asyncio.wait({opening})
 
 
-async def test_links_share_connections_and_never_cookies(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_links_share_connections_but_never_cookies(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server, "set-cookie: seat=7; path=/") as (first, peer):
         opening = dialing(dialer, server.url)
         request = await peer.request()  # over the first link's connection
@@ -142,7 +142,7 @@ async def test_links_share_connections_and_never_cookies(dialer: WatchedDialer, 
 # What comes back.
 
 
-async def test_after_an_answer_on_a_stream_the_rest_is_let_through_and_the_connection_used_again(
+async def test_after_an_answer_on_a_stream_the_link_drains_the_stream_and_reuses_the_connection(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -156,7 +156,7 @@ async def test_after_an_answer_on_a_stream_the_rest_is_let_through_and_the_conne
         assert len(server.accepted) == 1
 
 
-async def test_a_cut_stream_is_taken_up_where_it_broke(
+async def test_a_cut_stream_is_resumed_at_its_last_event(
     dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -188,7 +188,7 @@ BREAKS: dict[str, tuple[Callable[[Peer], None], str]] = {
 
 
 @pytest.mark.parametrize(("breaks", "words"), BREAKS.values(), ids=BREAKS)
-async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
+async def test_a_broken_connection_fails_its_call_as_possibly_executed(
     breaks: Callable[[Peer], None], words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -205,7 +205,7 @@ async def test_a_connection_that_breaks_fails_the_call_which_may_have_run(
         assert await call == {}
 
 
-async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(
+async def test_a_call_over_a_broken_connection_reveals_that_the_server_is_gone(
     dialer: WatchedDialer, clock: FakeClock
 ) -> None:
     async with raw_server() as server, a_link(dialer, server) as (link, peer):
@@ -221,7 +221,7 @@ async def test_a_link_whose_server_is_gone_finds_that_out_when_a_call_breaks(
         assert reason == f"127.0.0.1:{server.port} cannot be reached: Connection refused"
 
 
-async def test_a_link_whose_server_is_still_there_has_a_new_connection_ready(
+async def test_a_link_whose_server_is_still_reachable_opens_a_new_connection(
     dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -239,7 +239,7 @@ async def test_a_link_whose_server_is_still_there_has_a_new_connection_ready(
         assert len(server.accepted) == 2
 
 
-async def test_where_nobody_listens_nothing_ran(dialer: WatchedDialer) -> None:
+async def test_a_refused_connection_proves_that_the_call_did_not_run(dialer: WatchedDialer) -> None:
     async with raw_server() as server:
         url = server.url
     error = await failure_of(dialing(dialer, url))
@@ -251,7 +251,7 @@ async def test_where_nobody_listens_nothing_ran(dialer: WatchedDialer) -> None:
     ("body", "said"),
     [(b"who are you?", "who are you?"), (b'{"error":{"code":1,"message":"no"}}', "no")],
 )
-async def test_a_server_that_wants_a_login_says_where_a_token_goes(
+async def test_a_401_reports_where_the_server_accepts_tokens(
     dialer: WatchedDialer, server: RawServer, body: bytes, said: str
 ) -> None:
     opening = dialing(dialer, server.url)
@@ -265,7 +265,7 @@ async def test_a_server_that_wants_a_login_says_where_a_token_goes(
 
 
 @pytest.mark.parametrize("in_chunks", [True, False])
-async def test_an_answer_that_is_too_large_is_named_as_such(
+async def test_an_answer_over_the_size_limit_is_reported_as_too_large(
     in_chunks: bool, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -288,7 +288,7 @@ async def test_an_answer_that_is_too_large_is_named_as_such(
     ids=["deep", "digits"],
 )
 @pytest.mark.parametrize("streams", [True, False])
-async def test_an_answer_that_cannot_be_read_is_an_error_that_says_why(
+async def test_an_unreadable_answer_is_an_error_with_the_reason(
     streams: bool, value: bytes, words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -314,7 +314,7 @@ async def test_an_answer_in_an_event_that_is_not_json_ends_its_call_while_the_st
         assert (failure.failure, str(failure)) == (LinkFailure.PROTOCOL, "the answer is not JSON")
 
 
-async def test_an_event_without_end_is_named_and_its_line_is_closed(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_an_endless_event_is_reported_and_its_connection_closed(dialer: WatchedDialer, server: RawServer) -> None:
     async with a_link(dialer, server) as (link, peer):
         call = asking(link)
         await peer.request()
@@ -351,7 +351,7 @@ async def test_a_push_stream_with_an_endless_event_is_closed_and_reopened(
         ("http:///s3cret", {}),
     ],
 )
-async def test_what_cannot_be_sent_is_refused_without_showing_it(
+async def test_a_link_refuses_a_request_that_it_cannot_encode_without_showing_its_content(
     url: str, headers: dict[str, str], dialer: WatchedDialer
 ) -> None:
     error = await failure_of(dialing(dialer, url, headers=headers))
@@ -360,7 +360,9 @@ async def test_what_cannot_be_sent_is_refused_without_showing_it(
     assert "s3cret" not in str(error)
 
 
-async def test_a_session_that_no_header_can_carry_is_refused(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_a_link_refuses_a_session_id_that_does_not_fit_into_a_header(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     opening = dialing(dialer, server.url)
     peer = await server.peer()
     await peer.request()
@@ -373,7 +375,7 @@ async def test_a_session_that_no_header_can_carry_is_refused(dialer: WatchedDial
 
 
 @pytest.mark.parametrize("stage", ["nothing", "half a head", "half a body", "half a stream"])
-async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection(
+async def test_closing_a_link_fails_its_pending_requests_and_closes_their_connections(
     stage: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -393,7 +395,7 @@ async def test_closing_a_link_fails_what_is_in_the_air_and_closes_its_connection
         await peer.gone()
 
 
-async def test_closing_a_link_fails_one_that_is_still_connecting(
+async def test_closing_a_link_fails_a_link_that_is_still_connecting(
     dialer: WatchedDialer, server: RawServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(addresses: object) -> None:
@@ -409,7 +411,7 @@ async def test_closing_a_link_fails_one_that_is_still_connecting(
         assert [(await failure_of(call)).failure for call in (busy, connecting)] == [LinkFailure.CLOSED] * 2
 
 
-async def test_a_cancelled_call_closes_its_connection_and_notifies_the_server(
+async def test_a_canceled_call_closes_its_connection_and_notifies_the_server(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -425,7 +427,7 @@ async def test_a_cancelled_call_closes_its_connection_and_notifies_the_server(
         other.answer(status="202 Accepted")
 
 
-async def test_its_repr_shows_the_host_what_is_under_way_and_how_it_ended(
+async def test_the_repr_of_a_link_shows_its_host_its_pending_requests_and_its_end(
     dialer: WatchedDialer, server: RawServer
 ) -> None:
     host = server.url.split("/")[2]

@@ -46,7 +46,7 @@ async def accept(peer: Peer, path: str) -> None:
 
 @pytest.mark.parametrize("status", [307, 308])
 @pytest.mark.parametrize("location", ["/mcp/", "{origin}/mcp/", "mcp/../mcp/"])
-async def test_a_redirect_within_the_origin_is_followed_with_everything_that_was_sent(
+async def test_a_redirect_within_the_origin_is_followed_with_headers_and_body(
     status: int, location: str, server: RawServer, dialer: Dialer
 ) -> None:
     opening = dialing(dialer, server.url, headers=HEADERS)
@@ -69,7 +69,7 @@ async def test_a_redirect_within_the_origin_is_followed_with_everything_that_was
         ("unix:///run/docker.sock:/mcp", "unix:///run/docker.sock:/mcp"),
     ],
 )
-async def test_another_origin_is_named_and_told_to_be_used_and_gets_nothing(
+async def test_a_redirect_to_another_origin_is_an_error_that_names_it_and_sends_nothing_there(
     location: str, shown: str, server: RawServer, dialer: Dialer
 ) -> None:
     opening = dialing(dialer, server.url, headers=HEADERS)
@@ -83,7 +83,7 @@ async def test_another_origin_is_named_and_told_to_be_used_and_gets_nothing(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303])
-async def test_a_redirect_that_would_change_a_request_is_not_followed(
+async def test_a_redirect_that_would_change_the_method_is_not_followed(
     status: int, server: RawServer, dialer: Dialer
 ) -> None:
     opening = dialing(dialer, server.url)
@@ -97,7 +97,7 @@ async def test_a_redirect_that_would_change_a_request_is_not_followed(
 
 
 @pytest.mark.parametrize("location", [None, "", "http://[oh"])
-async def test_a_redirect_that_leads_nowhere_says_whom_to_ask(
+async def test_a_redirect_without_a_usable_target_is_an_error_that_names_a_remedy(
     location: str | None, server: RawServer, dialer: Dialer
 ) -> None:
     opening = dialing(dialer, server.url)
@@ -107,7 +107,7 @@ async def test_a_redirect_that_leads_nowhere_says_whom_to_ask(
     assert "redirects without an address; ask the server's operator" in str(await failure_of(opening))
 
 
-async def test_redirects_are_followed_a_few_times_only(server: RawServer, dialer: Dialer) -> None:
+async def test_redirects_are_followed_only_a_few_times(server: RawServer, dialer: Dialer) -> None:
     opening = dialing(dialer, server.url)
     peer = await server.peer()
     for number in range(MOST_REDIRECTS + 1):
@@ -119,7 +119,7 @@ async def test_redirects_are_followed_a_few_times_only(server: RawServer, dialer
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_a_stream_is_read_where_its_redirect_leads_within_the_origin(
+async def test_a_push_stream_follows_a_redirect_within_the_origin(
     status: int, server: RawServer, dialer: Dialer
 ) -> None:
     listener = ScriptedListener()
@@ -152,7 +152,7 @@ def dialing_sse(dialer: Dialer, url: str) -> Any:
     return asyncio.ensure_future(dialer.dial(spec, ScriptedListener()))
 
 
-async def test_the_older_transport_follows_within_the_origin_too(server: RawServer, dialer: Dialer) -> None:
+async def test_the_sse_transport_follows_a_redirect_within_the_origin(server: RawServer, dialer: Dialer) -> None:
     opening = dialing_sse(dialer, server.url)
     stream = await server.peer()
     await stream.request()
@@ -168,7 +168,7 @@ async def test_the_older_transport_follows_within_the_origin_too(server: RawServ
     assert "redirects to http://elsewhere.example/messages" in str(await failure_of(opening))
 
 
-async def test_the_older_transport_names_another_origin(server: RawServer, dialer: Dialer) -> None:
+async def test_the_sse_transport_names_another_origin_in_its_error(server: RawServer, dialer: Dialer) -> None:
     opening = dialing_sse(dialer, server.url)
     stream = await server.peer()
     await stream.request()

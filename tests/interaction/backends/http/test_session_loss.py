@@ -41,7 +41,7 @@ async def refused(call: "asyncio.Future[Any]") -> RpcError:
 
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
-async def test_an_error_that_answers_another_request_is_not_ours(
+async def test_an_error_response_with_the_id_of_another_request_is_ignored(
     status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -54,7 +54,7 @@ async def test_an_error_that_answers_another_request_is_not_ours(
 
 
 @pytest.mark.parametrize("key", [999_999, None, "server-error", [], {}])
-async def test_a_result_that_does_not_name_our_request_is_not_accepted(
+async def test_a_result_with_the_id_of_another_request_is_rejected(
     key: Any, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -68,7 +68,7 @@ async def test_a_result_that_does_not_name_our_request_is_not_accepted(
 
 @pytest.mark.parametrize("key", [None, "server-error"])
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
-async def test_an_error_that_names_no_request_answers_the_one_it_came_on(
+async def test_an_error_response_without_an_id_answers_the_request_of_its_connection(
     status: str, key: Any, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
@@ -78,7 +78,9 @@ async def test_an_error_that_names_no_request_answers_the_one_it_came_on(
         assert str(await refused(call)) == "your session cannot do that"
 
 
-async def test_known_words_on_a_stream_are_no_lost_session(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_session_loss_wording_in_an_event_of_a_stream_is_not_a_lost_session(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
         number = number_of(await peer.request())
@@ -89,7 +91,7 @@ async def test_known_words_on_a_stream_are_no_lost_session(dialer: WatchedDialer
 
 
 @pytest.mark.parametrize("words", ["Session not found", ""])
-async def test_a_404_with_known_words_or_without_json_rpc_is_a_lost_session(
+async def test_a_404_with_session_loss_wording_or_without_json_rpc_is_a_lost_session(
     words: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
@@ -115,7 +117,9 @@ async def test_a_404_with_another_json_rpc_error_is_the_answer_to_the_call(
         assert not link.closed.done()
 
 
-async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_a_call_answered_by_a_404_with_a_json_rpc_result_is_not_sent_again(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
         call = asking(link)
         peer.answer(a_result(number_of(await peer.request())), JSON, status="404 Not Found")
@@ -123,7 +127,7 @@ async def test_a_404_with_a_json_rpc_result_is_not_sent_again(dialer: WatchedDia
         assert (error.failure, error.may_have_run) == (LinkFailure.REFUSED, True)
 
 
-async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
+async def test_a_call_whose_stream_is_cut_and_whose_session_is_lost_may_have_run(
     dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):
@@ -141,7 +145,7 @@ async def test_a_call_whose_cut_stream_finds_its_session_lost_may_have_run(
 
 
 @pytest.mark.parametrize("status", ["405 Method Not Allowed", "400 Bad Request"])
-async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_tool(
+async def test_a_cut_stream_that_cannot_be_resumed_is_not_an_answer_of_the_tool(
     status: str, dialer: WatchedDialer, server: RawServer, clock: FakeClock
 ) -> None:
     async with a_link(dialer, server) as (link, peer):
@@ -159,7 +163,7 @@ async def test_a_cut_stream_that_cannot_be_taken_up_again_is_no_answer_of_the_to
         assert "could not be taken up again: Event store not configured" in str(error)
 
 
-async def test_the_ids_of_every_link_begin_at_random(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_the_request_ids_of_each_link_begin_at_a_random_number(dialer: WatchedDialer, server: RawServer) -> None:
     numbers = []
     for _ in range(3):
         async with a_link(dialer, server) as (link, peer):
@@ -192,7 +196,7 @@ async def with_own_words(
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found"])
-async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_session(
+async def test_a_server_that_refuses_a_ping_with_session_loss_wording_has_lost_the_session(
     status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, _):
@@ -211,7 +215,7 @@ async def test_a_server_that_refuses_a_ping_in_the_same_words_has_lost_our_sessi
         (an_error("ours", "something else"), "400 Bad Request"),
     ],
 )
-async def test_a_server_that_answers_a_ping_in_any_other_way_has_not(
+async def test_a_server_that_answers_a_ping_in_any_other_way_still_has_the_session(
     ping: bytes, status: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     async with a_link(dialer, server, SESSION) as (link, peer):

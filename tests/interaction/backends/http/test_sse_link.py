@@ -54,7 +54,7 @@ async def failure_of(work: "asyncio.Future[Any]") -> LinkError:
     return raised.value
 
 
-async def test_what_is_posted_is_answered_on_the_stream(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_a_post_request_is_answered_on_the_sse_stream(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.send(STREAM + event("/messages?id=1", "endpoint"))
@@ -78,7 +78,7 @@ async def test_what_is_posted_is_answered_on_the_stream(dialer: WatchedDialer, s
 
 
 @pytest.mark.parametrize("place", ["http://elsewhere.example/messages", "https://127.0.0.1/", "http://[oh"])
-async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
+async def test_the_sse_transport_refuses_an_endpoint_of_another_origin(
     place: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
     """Our headers may hold a credential."""
@@ -91,7 +91,9 @@ async def test_an_endpoint_that_is_not_the_servers_own_is_refused(
     await stream.gone()
 
 
-async def test_what_is_no_stream_is_named(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_a_response_that_is_not_an_event_stream_is_named_in_the_error(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.answer(b"hello", "content-type: text/html")
@@ -99,14 +101,16 @@ async def test_what_is_no_stream_is_named(dialer: WatchedDialer, server: RawServ
     assert (error.failure, str(error)) == (LinkFailure.REFUSED, "HTTP 200 text/html is no event stream")
 
 
-async def test_a_stream_that_breaks_before_it_began_cannot_be_reached(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_an_sse_stream_that_breaks_before_its_endpoint_event_makes_the_server_unreachable(
+    dialer: WatchedDialer, server: RawServer
+) -> None:
     opening = dialing(dialer, server)
     (await stream_of(server)).reset()
     error = await failure_of(opening)
     assert (error.failure, error.may_have_run) == (LinkFailure.UNREACHABLE, True)
 
 
-async def test_an_event_without_end_ends_the_link(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_an_endless_sse_event_ends_the_link(dialer: WatchedDialer, server: RawServer) -> None:
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.send(STREAM + b"data: " + b"x" * (LARGEST + 1))
@@ -115,7 +119,9 @@ async def test_an_event_without_end_ends_the_link(dialer: WatchedDialer, server:
     await stream.gone()
 
 
-async def test_a_server_that_asks_without_end_and_takes_no_answer_is_not_read_on(server: RawServer) -> None:
+async def test_the_link_stops_reading_a_server_that_sends_endless_requests_and_reads_no_answers(
+    server: RawServer,
+) -> None:
     limits = Limits(line_bytes=LARGEST, requests_per_link=2)
     async with Dialer.running(FakeClock(), limits) as dialer:
         opening = dialing(dialer, server)
@@ -141,7 +147,7 @@ async def test_a_server_that_asks_without_end_and_takes_no_answer_is_not_read_on
         await link.close()
 
 
-async def test_a_flood_is_handled_in_small_turns(dialer: WatchedDialer, server: RawServer) -> None:
+async def test_a_flood_of_sse_events_is_handled_in_small_batches(dialer: WatchedDialer, server: RawServer) -> None:
     listener = ScriptedListener()
     opening = dialing(dialer, server, listener)
     stream = await stream_of(server)

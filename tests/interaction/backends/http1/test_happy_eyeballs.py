@@ -5,7 +5,7 @@ import pytest
 from emceepee.backends.http1.happy_eyeballs import open_socket
 
 
-async def test_a_real_address_is_reached() -> None:
+async def test_happy_eyeballs_reaches_a_real_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         place = listener.getsockname()
         with await open_socket([(socket.AF_INET, place)]) as sock:

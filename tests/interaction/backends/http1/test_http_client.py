@@ -47,7 +47,7 @@ async def exchanged(client: HttpClient, server: RawServer, *answer_headers: str)
 # Requests.
 
 
-async def test_a_request_says_what_it_must_and_no_more(client: HttpClient, server: RawServer) -> None:
+async def test_an_http_request_contains_only_the_required_headers(client: HttpClient, server: RawServer) -> None:
     asking = post(client, b'{"a":1}', {"mcp-method": "tools/call"})
     peer = await server.peer()
     request = await peer.request()
@@ -66,7 +66,9 @@ async def test_a_request_says_what_it_must_and_no_more(client: HttpClient, serve
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_a_request_without_a_body_has_no_length(method: str, client: HttpClient, server: RawServer) -> None:
+async def test_a_request_without_a_body_has_no_content_length(
+    method: str, client: HttpClient, server: RawServer
+) -> None:
     asking = asyncio.ensure_future(client.request(method))
     peer = await server.peer()
     request = await peer.request()
@@ -75,7 +77,7 @@ async def test_a_request_without_a_body_has_no_length(method: str, client: HttpC
     await asking
 
 
-async def test_a_header_of_one_request_takes_the_place_of_the_usual_one(client: HttpClient, server: RawServer) -> None:
+async def test_a_header_of_one_request_replaces_the_default_header(client: HttpClient, server: RawServer) -> None:
     for given in ("text/plain", None):
         asking = post(client, headers={"content-type": given} if given else None)
         peer = server.accepted[-1] if server.accepted else await server.peer()
@@ -86,7 +88,7 @@ async def test_a_header_of_one_request_takes_the_place_of_the_usual_one(client: 
         await asking
 
 
-async def test_a_header_can_be_set_changed_and_taken_away(client: HttpClient, server: RawServer) -> None:
+async def test_a_default_header_can_be_set_changed_and_removed(client: HttpClient, server: RawServer) -> None:
     for value in ("one", "two", None):
         client.set_header("mcp-session-id", value)
         asking = post(client)
@@ -96,7 +98,7 @@ async def test_a_header_can_be_set_changed_and_taken_away(client: HttpClient, se
         await asking
 
 
-async def test_framing_is_not_for_a_configuration_to_say(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_configuration_cannot_set_framing_headers(pool: ConnectionPool, server: RawServer) -> None:
     client = HttpClient(pool, server.url, {"Content-Length": "99", "Transfer-Encoding": "chunked", "Host": "own"})
     asking = post(client)
     peer = await server.peer()
@@ -107,7 +109,7 @@ async def test_framing_is_not_for_a_configuration_to_say(pool: ConnectionPool, s
     await asking
 
 
-async def test_credentials_in_the_address_are_sent_unless_the_headers_have_others(
+async def test_credentials_in_the_address_are_sent_unless_a_configured_header_replaces_them(
     pool: ConnectionPool, server: RawServer
 ) -> None:
     url = server.url.replace("http://", "http://user:pass@")
@@ -119,7 +121,7 @@ async def test_credentials_in_the_address_are_sent_unless_the_headers_have_other
         await asking
 
 
-async def test_a_header_that_http_cannot_carry_is_refused_before_anything_is_sent(
+async def test_a_header_that_http_cannot_encode_is_refused_before_anything_is_sent(
     client: HttpClient, pool: ConnectionPool, server: RawServer
 ) -> None:
     with pytest.raises(ValueError, match="the header x has"):
@@ -131,7 +133,7 @@ async def test_a_header_that_http_cannot_carry_is_refused_before_anything_is_sen
     assert server.accepted == []
 
 
-async def test_a_large_body_goes_out_whole(client: HttpClient, server: RawServer) -> None:
+async def test_a_large_request_body_is_sent_completely(client: HttpClient, server: RawServer) -> None:
     asking = post(client, bytes(8 << 20))
     peer = await server.peer()
     assert (await peer.request()).body == bytes(8 << 20)
@@ -142,15 +144,13 @@ async def test_a_large_body_goes_out_whole(client: HttpClient, server: RawServer
 # Which connection.
 
 
-async def test_connections_are_used_again(client: HttpClient, server: RawServer) -> None:
+async def test_the_http_client_reuses_connections(client: HttpClient, server: RawServer) -> None:
     for _ in range(5):
         await exchanged(client, server)
     assert len(server.accepted) == 1
 
 
-async def test_a_stream_that_was_read_to_its_end_sets_its_connection_free(
-    client: HttpClient, server: RawServer
-) -> None:
+async def test_a_stream_that_was_read_to_its_end_releases_its_connection(client: HttpClient, server: RawServer) -> None:
     asking = post(client)
     peer = await server.peer()
     await peer.request()
@@ -163,9 +163,7 @@ async def test_a_stream_that_was_read_to_its_end_sets_its_connection_free(
     assert len(server.accepted) == 1
 
 
-async def test_a_stream_that_nobody_reads_does_not_set_its_connection_free(
-    client: HttpClient, server: RawServer
-) -> None:
+async def test_an_unread_stream_does_not_release_its_connection(client: HttpClient, server: RawServer) -> None:
     asking = post(client)
     peer = await server.peer()
     await peer.request()
@@ -176,7 +174,9 @@ async def test_a_stream_that_nobody_reads_does_not_set_its_connection_free(
     assert len(server.accepted) == 2
 
 
-async def test_a_post_that_found_its_connection_closed_is_not_sent_twice(client: HttpClient, server: RawServer) -> None:
+async def test_a_post_on_a_connection_that_was_already_closed_is_not_sent_twice(
+    client: HttpClient, server: RawServer
+) -> None:
     await exchanged(client, server)
     peer = server.accepted[0]
     asking = post(client)
@@ -188,7 +188,7 @@ async def test_a_post_that_found_its_connection_closed_is_not_sent_twice(client:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-async def test_what_does_no_harm_twice_is_sent_again_if_the_idle_connection_was_closed(
+async def test_an_idempotent_request_is_sent_again_if_the_idle_connection_was_closed(
     method: str, client: HttpClient, server: RawServer
 ) -> None:
     await exchanged(client, server)
@@ -201,7 +201,7 @@ async def test_what_does_no_harm_twice_is_sent_again_if_the_idle_connection_was_
     assert (await asking).status == 200
 
 
-async def test_on_a_fresh_connection_nothing_is_sent_again(client: HttpClient, server: RawServer) -> None:
+async def test_a_request_on_a_new_connection_is_not_sent_again(client: HttpClient, server: RawServer) -> None:
     asking = asyncio.ensure_future(client.request("GET"))
     peer = await server.peer()
     await peer.request()
@@ -211,7 +211,7 @@ async def test_on_a_fresh_connection_nothing_is_sent_again(client: HttpClient, s
     assert len(server.accepted) == 1
 
 
-async def test_a_connection_that_is_known_to_be_closed_is_not_used(
+async def test_a_connection_that_is_known_to_be_closed_is_not_reused(
     client: HttpClient, pool: ConnectionPool, server: RawServer
 ) -> None:
     await exchanged(client, server)
@@ -221,14 +221,14 @@ async def test_a_connection_that_is_known_to_be_closed_is_not_used(
     assert len(server.accepted) == 2
 
 
-async def test_if_nobody_listens_nothing_was_sent(pool: ConnectionPool) -> None:
+async def test_a_refused_connection_is_reported_as_nothing_sent(pool: ConnectionPool) -> None:
     async with raw_server() as server:
         url = server.url
     with pytest.raises(NotConnected):
         await post(HttpClient(pool, url, {}))
 
 
-async def test_a_reset_during_an_answer_is_reported_as_such(client: HttpClient, server: RawServer) -> None:
+async def test_a_connection_reset_during_an_answer_is_reported_as_such(client: HttpClient, server: RawServer) -> None:
     asking = post(client)
     peer = await server.peer()
     await peer.request()
@@ -243,7 +243,7 @@ async def test_a_reset_during_an_answer_is_reported_as_such(client: HttpClient, 
 @pytest.mark.parametrize(
     "heard", [None, b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhe"]
 )
-async def test_a_request_that_is_cancelled_closes_its_connection(
+async def test_a_canceled_request_closes_its_connection(
     heard: bytes | None, client: HttpClient, pool: ConnectionPool, server: RawServer
 ) -> None:
     async def whole() -> bytes:
@@ -266,7 +266,7 @@ async def test_a_request_that_is_cancelled_closes_its_connection(
 # Another address.
 
 
-async def test_another_address_of_the_origin_has_the_same_headers_and_cookies(
+async def test_another_address_of_the_same_origin_gets_the_same_headers_and_cookies(
     client: HttpClient, server: RawServer
 ) -> None:
     client.set_header("mcp-session-id", "one")
@@ -285,7 +285,7 @@ async def test_another_address_of_the_origin_has_the_same_headers_and_cookies(
 
 
 @pytest.mark.parametrize("url", ["https://127.0.0.1:{port}/", "http://127.0.0.1:1/", "http://localhost:{port}/"])
-async def test_another_origin_is_refused(url: str, client: HttpClient, server: RawServer) -> None:
+async def test_the_http_client_refuses_another_origin(url: str, client: HttpClient, server: RawServer) -> None:
     with pytest.raises(ValueError, match="another origin"):
         client.at(url.format(port=server.port))
 
@@ -293,7 +293,7 @@ async def test_another_origin_is_refused(url: str, client: HttpClient, server: R
 # Cookies.
 
 
-async def test_cookies_are_given_back_to_who_set_them_and_no_other_link_has_them(
+async def test_cookies_are_returned_only_to_their_server_and_not_shared_with_other_links(
     client: HttpClient, pool: ConnectionPool, server: RawServer
 ) -> None:
     await exchanged(client, server, "set-cookie: a=1; Path=/", "set-cookie: b=2; Path=/other")
@@ -306,7 +306,9 @@ async def test_cookies_are_given_back_to_who_set_them_and_no_other_link_has_them
     assert len(server.accepted) == 1
 
 
-async def test_a_configured_cookie_is_sent_with_the_servers_cookies(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_configured_cookie_is_sent_with_the_cookies_of_the_server(
+    pool: ConnectionPool, server: RawServer
+) -> None:
     client = HttpClient(pool, server.url, {"Cookie": "own=1"})
     await exchanged(client, server, "set-cookie: a=1")
     asking = post(client)

@@ -59,7 +59,7 @@ async def used(connections: OriginPool, server: RawServer, *headers: str) -> tup
     return connection, peer
 
 
-async def test_the_connection_that_was_used_last_is_used_next(pool: ConnectionPool, server: RawServer) -> None:
+async def test_the_pool_reuses_the_most_recently_used_connection_first(pool: ConnectionPool, server: RawServer) -> None:
     connections = pool.of(origin(server.url))
     first, _ = await used(connections, server)
     taken = connections.take()
@@ -72,13 +72,13 @@ async def test_the_connection_that_was_used_last_is_used_next(pool: ConnectionPo
     assert [connections.take(), connections.take(), connections.take()] == [first, second, None]
 
 
-async def test_everyone_at_once_gets_a_connection_of_their_own(pool: ConnectionPool, server: RawServer) -> None:
+async def test_concurrent_requests_get_separate_connections(pool: ConnectionPool, server: RawServer) -> None:
     connections = pool.of(origin(server.url))
     opened = await asyncio.gather(*(connections.connect() for _ in range(50)))
     assert len(set(opened)) == len(pool.open) == 50
 
 
-async def test_links_to_the_same_origin_share_connections_and_others_do_not(
+async def test_links_to_the_same_origin_share_connections_and_other_links_do_not(
     pool: ConnectionPool, server: RawServer
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -87,12 +87,12 @@ async def test_links_to_the_same_origin_share_connections_and_others_do_not(
     assert pool.of(origin(server.url + "/other")).take() is connection
 
 
-async def test_an_origin_that_nobody_uses_is_forgotten(pool: ConnectionPool) -> None:
+async def test_the_pool_forgets_an_origin_without_links(pool: ConnectionPool) -> None:
     connections = weakref.ref(pool.of(HttpOrigin(False, "example.org", 80)))
     assert connections() is None
 
 
-async def test_an_idle_connection_is_closed_after_a_minute(
+async def test_the_pool_closes_a_connection_after_a_minute_without_requests(
     pool: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -108,7 +108,7 @@ async def test_an_idle_connection_is_closed_after_a_minute(
     assert not older.reader.at_eof()  # it is in use, or so the pool thinks
 
 
-async def test_a_connection_that_is_used_again_lives_on(
+async def test_reuse_resets_the_idle_timer_of_a_connection(
     pool: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -125,7 +125,7 @@ async def test_a_connection_that_is_used_again_lives_on(
     await peer.gone()
 
 
-async def test_a_connection_that_the_server_will_close_soon_by_its_own_word_is_not_used_again(
+async def test_the_pool_does_not_reuse_a_connection_past_the_keep_alive_timeout_of_its_server(
     pool: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -138,7 +138,7 @@ async def test_a_connection_that_the_server_will_close_soon_by_its_own_word_is_n
     await peer.gone()
 
 
-async def test_a_connection_that_outlived_its_time_is_not_used_even_if_the_timer_is_late(
+async def test_the_pool_does_not_reuse_an_expired_connection_even_if_its_timer_is_late(
     pool: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -148,7 +148,7 @@ async def test_a_connection_that_outlived_its_time_is_not_used_even_if_the_timer
     await peer.gone()
 
 
-async def test_one_timer_looks_after_all_idle_connections(
+async def test_one_timer_covers_all_idle_connections_of_the_pool(
     pool: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -161,7 +161,7 @@ async def test_one_timer_looks_after_all_idle_connections(
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
-async def test_a_connection_that_the_server_ended_is_not_used_again(
+async def test_the_pool_does_not_reuse_a_connection_that_the_server_closed(
     how: str, pool: ConnectionPool, server: RawServer
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -172,7 +172,7 @@ async def test_a_connection_that_the_server_ended_is_not_used_again(
 
 
 @pytest.mark.parametrize("ends", [True, False])
-async def test_what_the_loop_has_not_told_of_yet_is_noticed(
+async def test_the_pool_notices_a_closed_connection_before_the_event_loop_reports_it(
     ends: bool, pool: ConnectionPool, server: RawServer
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -187,7 +187,7 @@ async def test_what_the_loop_has_not_told_of_yet_is_noticed(
     await eventually(lambda: not pool.open)
 
 
-async def test_a_connection_that_says_something_unasked_is_not_used_again(
+async def test_the_pool_does_not_reuse_a_connection_with_unsolicited_data(
     pool: ConnectionPool, server: RawServer
 ) -> None:
     connections = pool.of(origin(server.url))
@@ -197,7 +197,7 @@ async def test_a_connection_that_says_something_unasked_is_not_used_again(
     assert connections.take() is None
 
 
-async def test_a_slow_reader_makes_the_server_wait_and_gets_everything(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_slow_reader_pauses_the_server_and_receives_everything(pool: ConnectionPool, server: RawServer) -> None:
     size = 64 << 20  # more than the sockets between us hold
     connection = await pool.of(origin(server.url)).connect()
     peer, asking = await server.peer(), sent(connection)
@@ -220,7 +220,7 @@ async def test_a_slow_reader_makes_the_server_wait_and_gets_everything(pool: Con
 # Unavailable connections.
 
 
-async def test_where_nobody_listens_there_is_no_connection(pool: ConnectionPool) -> None:
+async def test_connecting_to_a_closed_port_fails(pool: ConnectionPool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(NotConnected, match="Connection refused"):
@@ -228,14 +228,14 @@ async def test_where_nobody_listens_there_is_no_connection(pool: ConnectionPool)
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 300, "a..b"])
-async def test_a_host_that_has_no_address_cannot_be_reached(host: str, pool: ConnectionPool) -> None:
+async def test_connecting_to_a_host_without_an_address_fails(host: str, pool: ConnectionPool) -> None:
     async with asyncio.timeout(30):
         with pytest.raises(NotConnected) as failure:
             await pool.of(HttpOrigin(False, host, 80)).connect()
     assert str(failure.value)
 
 
-async def test_a_host_that_is_silent_is_given_up(
+async def test_connecting_to_a_silent_host_times_out(
     pool: ConnectionPool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def silent(addresses: list[SocketAddress]) -> socket.socket:
@@ -251,7 +251,7 @@ async def test_a_host_that_is_silent_is_given_up(
         await connecting
 
 
-async def test_a_closed_pool_gives_no_connections(clock: FakeClock, server: RawServer) -> None:
+async def test_a_closed_pool_opens_no_connections(clock: FakeClock, server: RawServer) -> None:
     async with ConnectionPool.running(clock, UNTRUSTING) as pool:
         connections = pool.of(origin(server.url))
         _, idle = await used(connections, server)
@@ -267,7 +267,7 @@ async def test_a_closed_pool_gives_no_connections(clock: FakeClock, server: RawS
 
 
 @pytest.mark.parametrize("turns", range(12))
-async def test_connecting_can_be_cancelled_anywhere_and_leaves_nothing(
+async def test_connecting_can_be_canceled_at_any_step_without_a_leak(
     turns: int, pool: ConnectionPool, server: RawServer
 ) -> None:
     connecting = asyncio.ensure_future(pool.of(origin(server.url)).connect())
@@ -282,7 +282,7 @@ async def test_connecting_can_be_cancelled_anywhere_and_leaves_nothing(
 # Who shares connections.
 
 
-async def test_owners_share_no_connections(pool: ConnectionPool, server: RawServer) -> None:
+async def test_different_owners_share_no_connections(pool: ConnectionPool, server: RawServer) -> None:
     place = origin(server.url)
     connection, _ = await used(pool.of(place, owner="alice"), server)
     assert pool.of(place, owner="bob").take() is None
@@ -321,7 +321,7 @@ async def dialled(
     return tried
 
 
-async def test_of_a_name_only_the_public_addresses_are_connected_to(
+async def test_a_host_name_with_private_and_public_addresses_is_connected_only_to_the_public_ones(
     pool: ConnectionPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = ScriptedResolver("8.8.8.8", "127.0.0.1", "10.0.0.1", "1.1.1.1")
@@ -329,7 +329,7 @@ async def test_of_a_name_only_the_public_addresses_are_connected_to(
     assert len(await dialled(pool, resolver, monkeypatch, is_public=False)) == 4
 
 
-async def test_a_name_that_leads_into_a_private_network_later_is_not_followed(
+async def test_the_pool_does_not_follow_a_host_name_that_later_resolves_to_a_private_network(
     pool: ConnectionPool, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolver = ScriptedResolver("8.8.8.8")
@@ -339,7 +339,7 @@ async def test_a_name_that_leads_into_a_private_network_later_is_not_followed(
     assert await dialled(pool, resolver, monkeypatch, is_public=True) == []
 
 
-async def test_an_address_that_is_private_is_refused_in_words(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_refused_private_address_is_named_in_the_error(pool: ConnectionPool, server: RawServer) -> None:
     with pytest.raises(NotConnected, match="private network"):
         await pool.of(origin(server.url), is_public=True).connect()
     assert server.accepted == []
@@ -355,7 +355,7 @@ async def small(clock: FakeClock) -> AsyncIterator[ConnectionPool]:
     assert (running.open, running.slots.occupied) == (set(), 0)
 
 
-async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets_it(
+async def test_a_request_beyond_the_limit_per_origin_waits_for_a_connection_and_gets_it(
     small: ConnectionPool, server: RawServer
 ) -> None:
     connections = small.of(origin(server.url))
@@ -368,7 +368,7 @@ async def test_beyond_the_limit_of_an_origin_one_waits_for_a_connection_and_gets
     assert connections.take() is None
 
 
-async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPool, server: RawServer) -> None:
+async def test_a_released_place_in_the_pool_goes_to_the_next_waiter(small: ConnectionPool, server: RawServer) -> None:
     connections = small.of(origin(server.url))
     first, second = await connections.connect(), await connections.connect()
     waiting = asyncio.ensure_future(connections.connect())
@@ -379,7 +379,7 @@ async def test_a_place_that_is_given_up_is_taken_by_the_next(small: ConnectionPo
     assert small.slots.occupied == 2
 
 
-async def test_a_caller_that_waits_in_vain_learns_the_limit(
+async def test_a_request_that_waits_too_long_for_a_connection_gets_an_error_that_names_the_limit(
     small: ConnectionPool, server: RawServer, clock: FakeClock
 ) -> None:
     connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")
@@ -392,7 +392,7 @@ async def test_a_caller_that_waits_in_vain_learns_the_limit(
 
 
 @pytest.mark.parametrize("is_idle_already", [True, False])
-async def test_when_all_places_are_taken_an_idle_connection_is_closed(
+async def test_a_full_pool_closes_an_idle_connection_for_a_new_one(
     is_idle_already: bool, small: ConnectionPool, server: RawServer
 ) -> None:
     connections, others = small.of(origin(server.url)), small.of(origin(server.url), owner="another")
@@ -411,7 +411,7 @@ async def test_when_all_places_are_taken_an_idle_connection_is_closed(
 
 
 @pytest.mark.parametrize("comes_from", ["an idle one", "one that is gone"])
-async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
+async def test_a_place_offered_to_a_canceled_waiter_goes_to_the_next_one(
     comes_from: str, small: ConnectionPool, server: RawServer
 ) -> None:
     connections = small.of(origin(server.url))
@@ -432,7 +432,7 @@ async def test_a_place_meant_for_one_who_has_just_left_is_not_lost(
         first.abort()
 
 
-async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> None:
+async def test_failed_connections_occupy_no_place_in_the_pool(small: ConnectionPool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     for _ in range(5):
@@ -441,7 +441,7 @@ async def test_connections_that_fail_take_no_place(small: ConnectionPool) -> Non
     assert small.slots.occupied == 0
 
 
-async def test_there_are_never_more_connections_than_half_of_the_descriptors(
+async def test_the_pool_uses_at_most_half_of_the_file_descriptors(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, server: RawServer
 ) -> None:
     monkeypatch.setattr(pool_module, "most_descriptors", lambda: 8)
@@ -462,7 +462,9 @@ def certificate(tmp_path: Path) -> Path:
     return self_signed(tmp_path)
 
 
-async def test_a_trusted_server_is_spoken_to_by_its_name(certificate: Path, clock: FakeClock) -> None:
+async def test_a_server_with_a_trusted_certificate_is_reached_under_its_name(
+    certificate: Path, clock: FakeClock
+) -> None:
     named: list[str | None] = []
     context = server_context(certificate)
     context.sni_callback = lambda _sock, name, _context: named.append(name)
@@ -480,13 +482,15 @@ async def test_a_trusted_server_is_spoken_to_by_its_name(certificate: Path, cloc
         assert named == ["localhost"]
 
 
-async def test_a_server_that_nobody_vouches_for_cannot_be_reached(certificate: Path, pool: ConnectionPool) -> None:
+async def test_a_server_with_an_untrusted_certificate_cannot_be_reached(
+    certificate: Path, pool: ConnectionPool
+) -> None:
     async with raw_server(server_context(certificate)) as server:
         with pytest.raises(NotConnected, match=r"its certificate is not valid: self.signed certificate.*SSL_CERT_FILE"):
             await pool.of(origin(server.url)).connect()
 
 
-async def test_a_server_with_another_name_cannot_be_reached(tmp_path: Path, clock: FakeClock) -> None:
+async def test_a_server_whose_certificate_has_another_name_cannot_be_reached(tmp_path: Path, clock: FakeClock) -> None:
     certificate = self_signed(tmp_path, names=("elsewhere",), address="127.0.0.9")
     trusting = ssl.create_default_context(cafile=str(certificate))
     async with raw_server(server_context(certificate)) as server, ConnectionPool.running(clock, trusting) as pool:
@@ -496,7 +500,7 @@ async def test_a_server_with_another_name_cannot_be_reached(tmp_path: Path, cloc
             assert "SSL_CERT_FILE" not in str(failure.value)
 
 
-async def test_a_server_that_does_not_speak_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_server_without_tls_cannot_be_reached_over_https(pool: ConnectionPool, server: RawServer) -> None:
     connecting = asyncio.ensure_future(pool.of(HttpOrigin(True, "127.0.0.1", server.port)).connect())
     peer = await server.peer()
     peer.send(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
@@ -504,7 +508,9 @@ async def test_a_server_that_does_not_speak_tls_cannot_be_reached(pool: Connecti
         await connecting
 
 
-async def test_a_server_that_hangs_up_on_tls_cannot_be_reached(pool: ConnectionPool, server: RawServer) -> None:
+async def test_a_server_that_closes_the_connection_during_the_tls_handshake_cannot_be_reached(
+    pool: ConnectionPool, server: RawServer
+) -> None:
     connecting = asyncio.ensure_future(pool.of(HttpOrigin(True, "127.0.0.1", server.port)).connect())
     (await server.peer()).close()
     with pytest.raises(NotConnected) as failure:
@@ -512,7 +518,7 @@ async def test_a_server_that_hangs_up_on_tls_cannot_be_reached(pool: ConnectionP
     assert str(failure.value)
 
 
-async def test_a_unix_socket_is_connected_to_by_its_path(pool: ConnectionPool, tmp_path: Path) -> None:
+async def test_a_unix_socket_is_reached_by_its_path(pool: ConnectionPool, tmp_path: Path) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello")
@@ -531,13 +537,13 @@ async def test_a_unix_socket_is_connected_to_by_its_path(pool: ConnectionPool, t
         await connections.connect()
 
 
-async def test_without_tls_no_origin_that_wants_it_can_be_connected_to(clock: FakeClock) -> None:
+async def test_without_tls_support_an_https_origin_cannot_be_reached(clock: FakeClock) -> None:
     async with ConnectionPool.running(clock, None) as running:
         with pytest.raises(NotConnected, match="TLS"):
             await running.of(HttpOrigin(True, "127.0.0.1", 1)).connect()
 
 
-async def test_how_long_a_connection_may_take_can_be_said(clock: FakeClock) -> None:
+async def test_the_connect_timeout_is_configurable(clock: FakeClock) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)

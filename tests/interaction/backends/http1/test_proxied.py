@@ -87,7 +87,7 @@ async def answered(
     return request.line, peer
 
 
-async def test_https_goes_through_a_tunnel_with_its_own_name_and_certificate(
+async def test_https_uses_a_proxy_tunnel_with_its_own_server_name_and_certificate(
     proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     async with pool_through(proxy.address, authority) as pool:
@@ -99,7 +99,7 @@ async def test_https_goes_through_a_tunnel_with_its_own_name_and_certificate(
     assert len(secure.accepted) == 1
 
 
-async def test_http_is_forwarded_with_its_whole_address(proxy: ForwardProxy, authority: Authority) -> None:
+async def test_an_http_request_through_a_proxy_contains_its_full_url(proxy: ForwardProxy, authority: Authority) -> None:
     async with raw_server() as server, pool_through(proxy.address, authority) as pool:
         client = client_of(pool, server)
         asking = getting(client)
@@ -113,7 +113,7 @@ async def test_http_is_forwarded_with_its_whole_address(proxy: ForwardProxy, aut
         assert len(proxy.asked) == len(server.accepted) == 1
 
 
-async def test_a_connection_to_a_proxy_that_forwards_is_used_again_only_if_it_says_so(
+async def test_a_connection_to_a_forwarding_proxy_is_reused_only_if_the_proxy_announces_keep_alive(
     proxy: ForwardProxy, authority: Authority
 ) -> None:
     """Some close after each response without a word: a call that is on its way then would be lost."""
@@ -124,7 +124,7 @@ async def test_a_connection_to_a_proxy_that_forwards_is_used_again_only_if_it_sa
         assert len(proxy.asked) == len(server.accepted) == 2
 
 
-async def test_a_stream_comes_through_as_it_is_written(
+async def test_a_stream_through_a_proxy_arrives_as_it_is_written(
     proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     async with pool_through(proxy.address, authority) as pool:
@@ -143,7 +143,9 @@ async def test_a_stream_comes_through_as_it_is_written(
 
 
 @pytest.mark.parametrize("is_tls", [True, False])
-async def test_a_proxy_that_asks_for_a_password_gets_it(is_tls: bool, secure: RawServer, authority: Authority) -> None:
+async def test_a_proxy_that_requires_a_password_receives_it(
+    is_tls: bool, secure: RawServer, authority: Authority
+) -> None:
     login = f"{USER}:{quote(PASSWORD, safe='')}@"
     async with (
         forward_proxy(password=PASSWORD) as proxy,
@@ -161,7 +163,7 @@ async def test_a_proxy_that_asks_for_a_password_gets_it(is_tls: bool, secure: Ra
 
 @pytest.mark.parametrize("is_tls", [True, False])
 @pytest.mark.parametrize(("login", "said"), [("", "wants a password"), ("ada:wr0ng@", "does not accept the password")])
-async def test_without_the_right_password_the_proxy_is_named_as_what_refuses(
+async def test_with_a_wrong_password_the_error_names_the_proxy(
     is_tls: bool, login: str, said: str, secure: RawServer, authority: Authority
 ) -> None:
     async with (
@@ -186,7 +188,7 @@ async def test_without_the_right_password_the_proxy_is_named_as_what_refuses(
         (b"", "ended the connection without an answer"),
     ],
 )
-async def test_a_proxy_that_refuses_or_talks_nonsense_is_named(
+async def test_an_error_names_the_proxy_that_refuses_or_sends_an_invalid_response(
     answer: bytes, said: str, proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     proxy.answer = answer
@@ -197,7 +199,9 @@ async def test_a_proxy_that_refuses_or_talks_nonsense_is_named(
 
 
 @pytest.mark.parametrize("is_tls", [True, False])
-async def test_a_proxy_that_is_not_there_is_named(is_tls: bool, secure: RawServer, authority: Authority) -> None:
+async def test_an_error_names_the_proxy_that_is_unreachable(
+    is_tls: bool, secure: RawServer, authority: Authority
+) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"127.0.0.1:{listener.getsockname()[1]}"
     async with raw_server() as plain, pool_through(f"http://u:s3cret@{address}", authority) as pool:
@@ -206,7 +210,7 @@ async def test_a_proxy_that_is_not_there_is_named(is_tls: bool, secure: RawServe
     assert words == f"the proxy {address}, which {variable} names, cannot be reached: Connection refused"
 
 
-async def test_a_proxy_that_is_silent_is_given_up(
+async def test_a_silent_proxy_times_out(
     proxy: ForwardProxy, secure: RawServer, authority: Authority, clock: FakeClock
 ) -> None:
     proxy.is_silent = True
@@ -218,7 +222,7 @@ async def test_a_proxy_that_is_silent_is_given_up(
             await asking
 
 
-async def test_a_proxy_may_speak_tls_itself(secure: RawServer, authority: Authority) -> None:
+async def test_a_connection_to_a_proxy_can_use_tls(secure: RawServer, authority: Authority) -> None:
     certificate = server_context(authority.issue("localhost"))
     async with (
         forward_proxy(tls=certificate) as proxy,
@@ -232,7 +236,7 @@ async def test_a_proxy_may_speak_tls_itself(secure: RawServer, authority: Author
         assert [line.partition(" ")[0] for line in proxy.lines] == ["CONNECT", "GET"]
 
 
-async def test_a_certificate_that_is_wrong_behind_a_proxy_says_that_the_proxy_may_have_put_it_there(
+async def test_the_error_for_an_untrusted_certificate_behind_a_proxy_mentions_that_the_proxy_may_have_issued_it(
     proxy: ForwardProxy, authority: Authority, tmp_path: Path
 ) -> None:
     stranger = Authority(tmp_path / "other", "somebody else")
@@ -245,7 +249,7 @@ async def test_a_certificate_that_is_wrong_behind_a_proxy_says_that_the_proxy_ma
     assert f"The proxy {proxy.address} may have put a certificate of its own there" in words
 
 
-async def test_a_server_that_hangs_up_on_tls_in_a_tunnel_cannot_be_reached(
+async def test_a_server_that_ends_tls_in_a_tunnel_cannot_be_reached(
     proxy: ForwardProxy, server: RawServer, authority: Authority
 ) -> None:
     async with pool_through(proxy.address, authority) as pool:
@@ -269,7 +273,7 @@ class Names:
 
 
 @pytest.mark.parametrize("is_tls", [True, False])
-async def test_where_addresses_are_checked_the_proxy_gets_the_address_and_the_server_its_name(
+async def test_with_address_checks_the_proxy_gets_the_checked_address_and_the_server_its_name(
     is_tls: bool, proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     async with raw_server() as plain, pool_through(proxy.address, authority) as pool:
@@ -284,7 +288,7 @@ async def test_where_addresses_are_checked_the_proxy_gets_the_address_and_the_se
         assert proxy.lines == [f"CONNECT 8.8.8.8:{server.port} HTTP/1.1"]
 
 
-async def test_an_address_in_a_private_network_is_not_asked_for(
+async def test_the_proxy_is_not_asked_for_an_address_in_a_private_network(
     proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     async with pool_through(proxy.address, authority) as pool:
@@ -296,7 +300,7 @@ async def test_an_address_in_a_private_network_is_not_asked_for(
     assert proxy.asked == []
 
 
-async def test_of_several_addresses_the_unreachable_ones_are_skipped(
+async def test_unreachable_addresses_of_a_host_are_skipped_behind_a_proxy(
     proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     proxy.answer = b"HTTP/1.1 502 Bad Gateway\r\n\r\n"
@@ -315,7 +319,7 @@ async def test_of_several_addresses_the_unreachable_ones_are_skipped(
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 3))
-async def test_connecting_through_a_proxy_can_be_cancelled_anywhere_and_leaves_nothing(
+async def test_connecting_through_a_proxy_can_be_canceled_at_any_step_without_a_leak(
     turns: int, proxy: ForwardProxy, secure: RawServer, authority: Authority
 ) -> None:
     async with pool_through(proxy.address, authority) as pool:

@@ -91,7 +91,7 @@ async def failure_of(client: HttpClient) -> str:
     return str(failure.value)
 
 
-async def test_a_server_of_a_private_ca_is_reached_with_that_ca_and_with_no_other(
+async def test_a_server_with_a_private_ca_is_reached_only_with_that_ca_configured(
     pool: ConnectionPool, authority: Authority, tmp_path: Path
 ) -> None:
     other = Authority(tmp_path / "other", "another CA")
@@ -106,7 +106,7 @@ async def test_a_server_of_a_private_ca_is_reached_with_that_ca_and_with_no_othe
         )
 
 
-async def test_a_bundle_vouches_for_every_server(authority: Authority) -> None:
+async def test_a_ca_bundle_verifies_every_server_in_it(authority: Authority) -> None:
     contexts = TlsContexts(authority.file)
     async with (
         private_server(authority) as server,
@@ -116,7 +116,7 @@ async def test_a_bundle_vouches_for_every_server(authority: Authority) -> None:
         await reach(client_of(pool, server, TlsSettings(server_name="localhost")), server)
 
 
-async def test_a_server_under_another_name_is_reached_if_that_name_is_given(
+async def test_a_server_whose_certificate_has_another_name_is_reached_if_that_name_is_configured(
     pool: ConnectionPool, authority: Authority
 ) -> None:
     ca = str(authority.file)
@@ -127,19 +127,21 @@ async def test_a_server_under_another_name_is_reached_if_that_name_is_given(
         await reach(client_of(pool, server, TlsSettings(ca=ca, server_name="tracker.test")), server)
 
 
-async def test_a_certificate_that_has_expired_is_named_as_such(pool: ConnectionPool, authority: Authority) -> None:
+async def test_an_expired_certificate_is_named_in_the_error(pool: ConnectionPool, authority: Authority) -> None:
     async with private_server(authority, days=-1) as server:
         words = await failure_of(client_of(pool, server, TlsSettings(ca=str(authority.file))))
     assert words.startswith("its certificate is not valid: certificate has expired. The server's operator has to renew")
 
 
-async def test_an_insecure_server_is_reached_with_any_certificate(pool: ConnectionPool, authority: Authority) -> None:
+async def test_with_insecure_tls_a_server_is_reached_with_any_certificate(
+    pool: ConnectionPool, authority: Authority
+) -> None:
     async with private_server(authority, "tracker.test", days=-1) as server:
         await reach(client_of(pool, server, TlsSettings(insecure=True)), server)
 
 
 @pytest.mark.parametrize("older", [False, True])
-async def test_a_client_certificate_is_shown_to_the_server_that_wants_one(
+async def test_a_client_certificate_is_sent_to_a_server_that_requests_one(
     older: bool, pool: ConnectionPool, authority: Authority
 ) -> None:
     certificate, key = split(authority.issue("a client"))
@@ -149,7 +151,7 @@ async def test_a_client_certificate_is_shown_to_the_server_that_wants_one(
 
 
 @pytest.mark.parametrize("older", [False, True])
-async def test_a_server_that_hangs_up_without_a_word_may_want_a_client_certificate(
+async def test_the_error_for_a_closed_tls_handshake_suggests_a_client_certificate(
     older: bool, pool: ConnectionPool, authority: Authority
 ) -> None:
     async with private_server(authority, older=older, wants=authority.file) as server:
@@ -157,7 +159,7 @@ async def test_a_server_that_hangs_up_without_a_word_may_want_a_client_certifica
     assert "if it wants a client certificate, or another one, give one with tls.cert and tls.key" in words
 
 
-async def test_a_server_that_says_why_it_ends_the_handshake_is_quoted(
+async def test_the_error_for_a_failed_tls_handshake_quotes_the_alert_of_the_server(
     pool: ConnectionPool, authority: Authority, tmp_path: Path
 ) -> None:
     ca = str(authority.file)
@@ -187,7 +189,7 @@ async def test_clients_with_different_certificates_share_no_connections(
         assert len(server.accepted) == 2
 
 
-async def test_a_renewed_certificate_is_shown_on_the_next_connection(
+async def test_a_renewed_client_certificate_is_used_on_the_next_connection(
     pool: ConnectionPool, authority: Authority, tmp_path: Path
 ) -> None:
     ca, file = str(authority.file), tmp_path / "ours.pem"
@@ -199,7 +201,7 @@ async def test_a_renewed_certificate_is_shown_on_the_next_connection(
         await reach(client, server)
 
 
-async def test_a_server_that_speaks_no_tls_is_named_as_such(pool: ConnectionPool) -> None:
+async def test_a_server_without_tls_is_named_in_the_error(pool: ConnectionPool) -> None:
     async with raw_server() as server:
         asking = asyncio.ensure_future(client_of(pool, server, None).request("GET"))
         (await server.peer()).send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -207,7 +209,9 @@ async def test_a_server_that_speaks_no_tls_is_named_as_such(pool: ConnectionPool
             await asking
 
 
-async def test_an_address_with_a_zone_is_reached_and_its_certificate_needs_no_zone(authority: Authority) -> None:
+async def test_an_ipv6_address_with_a_zone_is_reached_with_a_certificate_without_that_zone(
+    authority: Authority,
+) -> None:
     async with ConnectionPool.running(FakeClock(), None) as pool:
         listener = await asyncio.start_server(_answer, "::1", 0)
         port = listener.sockets[0].getsockname()[1]

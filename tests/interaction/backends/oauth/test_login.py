@@ -85,7 +85,7 @@ def terms(
     )
 
 
-async def test_a_person_logs_in(server: AuthorizationServer, sender: OAuthSender) -> None:
+async def test_a_person_completes_a_login(server: AuthorizationServer, sender: OAuthSender) -> None:
     host = Host()
     login = Login(host, sender, SystemClock())
     running = asyncio.ensure_future(login.run(terms(server)))
@@ -100,7 +100,9 @@ async def test_a_person_logs_in(server: AuthorizationServer, sender: OAuthSender
     assert login.receive(address) is not None
 
 
-async def test_a_login_that_a_kill_interrupted_goes_on(server: AuthorizationServer, sender: OAuthSender) -> None:
+async def test_a_login_interrupted_by_a_kill_continues_without_a_second_question(
+    server: AuthorizationServer, sender: OAuthSender
+) -> None:
     """While the person was away, and again before the code was redeemed: nobody is asked twice."""
     before = Host()
     running = asyncio.ensure_future(Login(before, sender, SystemClock()).run(terms(server)))
@@ -133,7 +135,7 @@ async def _caught(login: Login, start: KeptState) -> None:
         await login.run(start)
 
 
-async def test_a_code_is_entered_elsewhere(server: AuthorizationServer, sender: OAuthSender) -> None:
+async def test_a_device_code_is_entered_in_another_browser(server: AuthorizationServer, sender: OAuthSender) -> None:
     host = Host()
     login = Login(host, sender, SystemClock())
     running = asyncio.ensure_future(login.run(terms(server, OAuthSettings(grant=Grant.DEVICE_CODE))))
@@ -146,7 +148,7 @@ async def test_a_code_is_entered_elsewhere(server: AuthorizationServer, sender: 
     assert tokens.access_token in server.valid
 
 
-async def test_a_token_is_bound_to_a_key_and_a_nonce_is_taken_up(
+async def test_a_token_is_bound_to_a_dpop_key_and_the_nonce_of_the_server_is_used(
     server: AuthorizationServer, sender: OAuthSender
 ) -> None:
     server.nonce = "the-nonce"
@@ -176,7 +178,7 @@ class Nobody:
         return ExchangeUnanswered("it is down")
 
 
-async def test_a_failure_names_no_key_in_the_path_of_the_server() -> None:
+async def test_a_login_failure_does_not_show_the_api_key_in_the_path_of_the_server() -> None:
     start = LoginTerms(
         server_url="https://host.example/s/kd8f7a6b5c4e3d2f/mcp",
         settings=OAuthSettings(),
@@ -189,7 +191,7 @@ async def test_a_failure_names_no_key_in_the_path_of_the_server() -> None:
         await asyncio.wait_for(Login(Host(), Nobody(), SystemClock()).run(start), 10)
 
 
-async def test_a_private_address_is_not_asked_for_a_remote_caller(
+async def test_a_login_for_a_remote_caller_does_not_connect_to_private_addresses(
     server: AuthorizationServer, sender: OAuthSender
 ) -> None:
     public = replace(sender, reach=LoginReach(is_public=True, server_url=server.resource))

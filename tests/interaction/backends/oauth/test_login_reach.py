@@ -39,7 +39,7 @@ async def connector() -> AsyncIterator[Connector]:
 
 
 @pytest.mark.parametrize("reach", [LoginReach(server_url=HERE), LoginReach(server_url=PUBLIC, issuer=SOCKET)])
-async def test_no_login_connects_to_a_unix_socket(connector: Connector, reach: LoginReach) -> None:
+async def test_a_login_does_not_connect_to_a_unix_socket(connector: Connector, reach: LoginReach) -> None:
     with pytest.raises(NotConnected, match="http and https"):
         await reach.needs_public_address(SOCKET, connector)
 
@@ -54,13 +54,13 @@ async def test_no_login_connects_to_a_unix_socket(connector: Connector, reach: L
         (HERE, "http://127.0.0.1:9000/token", False),
     ],
 )
-async def test_a_public_server_leads_to_public_addresses_only(
+async def test_a_login_at_a_public_server_connects_only_to_public_addresses(
     connector: Connector, server: str, url: str, expected: bool
 ) -> None:
     assert await LoginReach(server_url=server).needs_public_address(url, connector) is expected
 
 
-async def test_a_server_that_cannot_be_looked_up_counts_as_public(connector: Connector) -> None:
+async def test_a_server_whose_name_does_not_resolve_counts_as_public(connector: Connector) -> None:
     assert await LoginReach(server_url="https://gone.example/mcp").needs_public_address(
         "https://login.example", connector
     )
@@ -73,7 +73,7 @@ async def test_a_configured_issuer_or_identity_provider_may_be_private(connector
     assert not await LoginReach(server_url=PUBLIC, trusted=(url,)).needs_public_address(url, connector)
 
 
-async def test_where_a_proxy_connects_its_own_reach_counts() -> None:
+async def test_behind_a_proxy_the_reach_of_the_proxy_decides_which_addresses_a_login_uses() -> None:
     resolver = Resolver(SystemClock(), look_up)
     proxies = ProxyRules.of({"https_proxy": "http://proxy.example:3128", "no_proxy": "127.0.0.1"})
     connector = Connector(resolver, None, TlsContexts(), proxies)
@@ -99,7 +99,7 @@ def listing(*patterns: str) -> Callable[[str], bool]:
         ("http://10.0.0.7/token", False, False),  # listed
     ],
 )
-async def test_a_guarded_server_leads_to_its_own_origin_to_listed_and_to_public_addresses(
+async def test_a_login_at_a_guarded_server_connects_to_its_own_origin_to_listed_and_to_public_addresses(
     connector: Connector, url: str, is_refused: bool, expected: bool
 ) -> None:
     """With --allow-url its own address may be private; whom it names for logins may not, unless that is listed."""
@@ -117,7 +117,7 @@ async def test_a_guarded_server_leads_to_its_own_origin_to_listed_and_to_public_
         assert await reach.needs_public_address(url, connector) is expected
 
 
-async def test_nothing_is_sent_to_a_refused_address(tmp_path: Path) -> None:
+async def test_a_login_sends_nothing_to_a_refused_address(tmp_path: Path) -> None:
     """The error does not depend on whether anything listens there, so a caller learns nothing."""
     connections = 0
 
@@ -141,7 +141,7 @@ async def test_nothing_is_sent_to_a_refused_address(tmp_path: Path) -> None:
     assert connections == 0
 
 
-async def test_a_redirect_is_an_answer_and_is_not_followed() -> None:
+async def test_a_redirect_is_returned_as_an_answer_and_not_followed() -> None:
     async def redirect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:1/token\r\ncontent-length: 0\r\n\r\n")

@@ -43,7 +43,7 @@ def a_token(target: HttpTarget, clock: Clock) -> TokenSet:
 
 
 @pytest.mark.parametrize(("has_token", "most"), [(False, 0), (True, 1)])
-async def test_a_call_runs_no_login_code_unless_it_carries_a_token(
+async def test_a_call_without_a_token_runs_no_login_code(
     dialer: Dialer, clock: Clock, *, has_token: bool, most: int
 ) -> None:
     frames: list[str] = []

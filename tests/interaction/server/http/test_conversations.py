@@ -67,7 +67,7 @@ def pending(result: JsonObject) -> JsonObject:
     return dict(found)
 
 
-async def test_the_question_of_another_window_is_only_counted() -> None:
+async def test_a_question_of_another_conversation_is_only_counted() -> None:
     async with two_windows() as windows:
         told = windows.reply["structuredContent"]["pending_on_server"]["elicitations_for_server"]
         assert [entry["requestId"] for entry in told] == [windows.request_id]
@@ -83,7 +83,7 @@ async def test_the_question_of_another_window_is_only_counted() -> None:
             assert "more" not in own
 
 
-async def test_await_activity_counts_it_too_and_repeats_no_event_of_it_in_full() -> None:
+async def test_await_activity_counts_questions_of_other_conversations_and_repeats_no_event_of_them_in_full() -> None:
     async with two_windows() as windows:
         waiting = windows.second.start("await_activity", last_event_id="0")
         report = (await waiting.served()).message["result"]["structuredContent"]
@@ -119,7 +119,7 @@ async def test_a_call_that_asks_sees_its_own_question_and_a_count_of_the_others(
         asking.cancel()
 
 
-async def test_a_question_of_which_nobody_knows_who_asked_it_is_shown_to_each_that_may_have() -> None:
+async def test_a_question_of_unknown_origin_is_shown_to_each_conversation_that_may_have_asked_it() -> None:
     async with two_windows() as windows:
         started = [
             (window.start("execute_tool", **SLOW), await windows.backend.next_asked())
@@ -138,7 +138,7 @@ async def test_a_question_of_which_nobody_knows_who_asked_it_is_shown_to_each_th
         asking.cancel()
 
 
-async def test_a_sampling_request_is_counted_likewise() -> None:
+async def test_sampling_requests_of_other_conversations_are_only_counted() -> None:
     async with two_windows() as windows:
         call = windows.first.start("execute_tool", **SLOW)
         asked = await windows.backend.next_asked()
@@ -149,7 +149,7 @@ async def test_a_sampling_request_is_counted_likewise() -> None:
         asking.cancel()
 
 
-async def test_the_first_window_is_recognized_over_a_new_connection() -> None:
+async def test_the_first_conversation_is_recognized_over_a_new_connection() -> None:
     async with two_windows() as windows:
         assert windows.first.line is not None
         windows.first.line.carrier = None  # closed, as after a pause
@@ -158,7 +158,7 @@ async def test_the_first_window_is_recognized_over_a_new_connection() -> None:
         assert [entry["requestId"] for entry in own["elicitations"]] == [windows.request_id]
 
 
-async def test_behind_a_proxy_the_windows_of_a_program_are_one_conversation() -> None:
+async def test_behind_a_proxy_all_windows_of_a_program_are_one_conversation() -> None:
     """Its connections are the proxy's, and tell nothing."""
     async with an_endpoint_client(tokens={"secret": "ada"}) as client:
         call = {"name": "list_timers", "arguments": {}}
@@ -173,7 +173,7 @@ async def test_behind_a_proxy_the_windows_of_a_program_are_one_conversation() ->
             assert len(session.conversations) == conversations
 
 
-async def test_in_a_session_that_was_named_every_caller_sees_every_question() -> None:
+async def test_in_a_named_session_every_caller_sees_every_question() -> None:
     async with an_asgi_endpoint() as (installation, endpoint):
         callers = [
             AsgiCaller(installation, endpoint, is_modern=True, capabilities={}, line=ClientLine(Open()))

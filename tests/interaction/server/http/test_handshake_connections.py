@@ -39,7 +39,7 @@ async def end(client: EndpointClient, connection: str) -> int:
     return (await client.ask("DELETE", mcp_session_id=connection)).status
 
 
-async def test_a_name_at_initialize_joins_the_session_of_that_name_with_an_id_of_its_own() -> None:
+async def test_initialize_with_a_session_name_joins_that_session_under_a_new_connection_id() -> None:
     async with an_endpoint_client() as client:
         first, second = await client.join("desk"), await client.join(query="session=desk")
         other, nameless = await client.join("other"), await client.join()
@@ -50,7 +50,7 @@ async def test_a_name_at_initialize_joins_the_session_of_that_name_with_an_id_of
         assert client.endpoint.directory.find(SessionKey("local", KeyKind.NAME, "desk")) in client.sessions()
 
 
-async def test_ending_a_connection_leaves_the_named_session_to_the_others_and_to_later_ones() -> None:
+async def test_ending_a_connection_leaves_its_named_session_to_other_and_later_connections() -> None:
     async with an_endpoint_client() as client:
         first, second = await client.join("desk"), await client.join("desk")
         await note(client, first)
@@ -79,7 +79,7 @@ async def test_a_closed_connection_receives_nothing_more() -> None:
         assert streams_in_memory() == 1
 
 
-async def test_ending_a_connection_ends_its_requests_and_streams_and_no_others() -> None:
+async def test_ending_a_connection_ends_only_its_own_requests_and_streams() -> None:
     async with an_endpoint_client() as client:
         leaving, staying = await client.join("desk"), await client.join("desk")
         await quiet(client, staying)
@@ -98,7 +98,7 @@ async def test_ending_a_connection_ends_its_requests_and_streams_and_no_others()
 
 
 @pytest.mark.parametrize("how", ["by its own wish", "to make room"])
-async def test_a_call_that_a_leaving_connection_waits_for_goes_on_as_a_task(how: str) -> None:
+async def test_a_call_continues_as_a_task_when_its_connection_ends(how: str) -> None:
     async with an_endpoint_client(connections_per_session=1 if how == "to make room" else 2) as client:
         leaving = await client.join("desk")
         slow = client.call("execute_tool", server="one", tool="slow")
@@ -112,7 +112,7 @@ async def test_a_call_that_a_leaving_connection_waits_for_goes_on_as_a_task(how:
         assert (task["taskId"], task["status"]) == (told["task_id"], "working")
 
 
-async def test_closing_the_session_ends_every_connection_and_answers_who_asked_for_it() -> None:
+async def test_closing_a_session_ends_every_connection_and_answers_the_closing_request() -> None:
     async with an_endpoint_client() as client:
         asking, other = await client.join("desk"), await client.join("desk")
         await quiet(client, asking)
@@ -128,7 +128,7 @@ async def test_closing_the_session_ends_every_connection_and_answers_who_asked_f
         assert await timers(client, await client.join("desk")) == []
 
 
-async def test_closing_the_session_one_is_on_is_answered_also_on_a_stream_and_in_a_batch() -> None:
+async def test_closing_the_current_session_is_answered_on_a_stream_and_in_a_batch() -> None:
     async with an_endpoint_client() as client:
         close, joined = client.call("close_session", session="desk"), await client.join("desk")
         answered = await client.ask("POST", body=close, mcp_session_id=joined, accept="text/event-stream")
@@ -142,7 +142,7 @@ async def test_closing_the_session_one_is_on_is_answered_also_on_a_stream_and_in
         assert closed["result"]["structuredContent"] == {"closed": "desk"}
 
 
-async def test_a_person_who_ends_the_session_ends_its_connections() -> None:
+async def test_ending_a_session_in_the_console_ends_its_connections() -> None:
     async with an_endpoint_client() as client:
         joined = [await client.join("desk") for _ in range(3)]
         (session,) = client.sessions()
@@ -150,7 +150,7 @@ async def test_a_person_who_ends_the_session_ends_its_connections() -> None:
         assert [await client.status(one) for one in joined] == [404] * 3
 
 
-async def test_an_abandoned_connection_is_forgotten_and_its_session_is_not() -> None:
+async def test_an_abandoned_connection_is_dropped_and_its_session_stays() -> None:
     async with an_endpoint_client() as client:
         abandoned, used = await client.join("desk"), await client.join("desk")
         await note(client, abandoned)
@@ -173,7 +173,7 @@ async def test_a_connection_that_waits_or_reads_is_not_abandoned() -> None:
         assert await ended(stream, call)
 
 
-async def test_a_connection_with_a_session_of_its_own_sleeps_with_it_and_is_kept() -> None:
+async def test_a_connection_with_its_own_session_sleeps_with_it_and_is_kept() -> None:
     async with an_endpoint_client() as client:
         nameless, _ = await client.join(), await client.join("desk")
         await timers(client, nameless)
@@ -181,7 +181,7 @@ async def test_a_connection_with_a_session_of_its_own_sleeps_with_it_and_is_kept
         assert await client.status(nameless) == 200
 
 
-async def test_a_named_session_that_is_forgotten_takes_its_connections_along() -> None:
+async def test_deleting_a_named_session_deletes_its_connections() -> None:
     async with an_endpoint_client(session_idle_seconds=A_DAY * 2) as client:
         joined = await client.join("desk")
         await client.clock.advance(A_DAY + A_SWEEP)
@@ -189,7 +189,7 @@ async def test_a_named_session_that_is_forgotten_takes_its_connections_along() -
         assert client.sessions() == []
 
 
-async def test_of_too_many_connections_the_longest_idle_one_is_dropped_but_none_in_use() -> None:
+async def test_over_the_connection_limit_the_longest_idle_connection_is_dropped_but_none_in_use() -> None:
     async with an_endpoint_client(connections_per_session=3) as client:
         busy = await client.join("desk")
         _, stream = await client.start("GET", mcp_session_id=busy, accept="text/event-stream")
@@ -217,7 +217,7 @@ async def test_if_all_connections_are_in_use_the_oldest_is_dropped(most: int) ->
 
 
 @pytest.mark.parametrize("params", [{}, {"protocolVersion": 7}, {"capabilities": []}])
-async def test_a_refused_initialize_opens_nothing_and_closes_nothing(params: dict[str, object]) -> None:
+async def test_a_rejected_initialize_opens_nothing_and_closes_nothing(params: dict[str, object]) -> None:
     async with an_endpoint_client() as client:
         bad = client.message("initialize", params)
         for name in ("", "desk"):
@@ -231,14 +231,14 @@ async def test_a_refused_initialize_opens_nothing_and_closes_nothing(params: dic
         assert await timers(client, joined) == ["mine"]
 
 
-async def test_a_name_that_is_too_long_is_refused() -> None:
+async def test_a_session_name_over_the_length_limit_is_rejected() -> None:
     async with an_endpoint_client() as client:
         refused = await client.ask("POST", body=client.message("initialize", HELLO), emceepee_session="x" * 201)
         assert (refused.status, client.sessions()) == (400, [])
         assert "201 characters, and may have 200" in refused.error["message"]
 
 
-async def test_another_principal_joins_a_session_of_its_own_and_cannot_use_the_first_ones_connection() -> None:
+async def test_another_principal_gets_a_separate_session_of_the_same_name_and_cannot_use_foreign_connections() -> None:
     async with an_endpoint_client(tokens={"one": "ada", "two": "ben"}) as client:
         ada, ben = {"authorization": "Bearer one"}, {"authorization": "Bearer two"}
         joined, _ = await client.join("desk", **ada), await client.join("desk", **ben)
@@ -247,7 +247,7 @@ async def test_another_principal_joins_a_session_of_its_own_and_cannot_use_the_f
         assert (await client.ask("DELETE", mcp_session_id=joined, **ben)).status == 404
 
 
-async def test_only_the_first_who_names_a_session_says_how_its_servers_are_connected() -> None:
+async def test_only_the_first_initialize_of_a_session_name_decides_how_its_servers_are_connected() -> None:
     async with an_endpoint_client() as client:
         await client.join("lazy", emceepee_connect="on-use")
         await client.join("lazy")

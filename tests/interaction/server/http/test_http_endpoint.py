@@ -31,7 +31,7 @@ class FakeNeighbor:
         self.log.append("closed")
 
 
-async def test_a_neighbor_serves_what_is_not_ours_and_what_it_does_not_serve_is_not_found() -> None:
+async def test_another_application_beside_the_endpoint_serves_its_own_paths_and_unknown_paths_are_not_found() -> None:
     fallback = FakeNeighbor()
     async with an_endpoint_client(fallback) as client:
         assert (await client.ask("GET", "/theirs")).body == b"welcome"
@@ -43,7 +43,7 @@ async def test_a_neighbor_serves_what_is_not_ours_and_what_it_does_not_serve_is_
 @pytest.mark.parametrize(
     ("headers", "status"), [({"host": "evil.example"}, 421), ({"origin": "https://evil.example"}, 403)]
 )
-async def test_nobody_reaches_a_neighbor_past_the_checks_of_host_and_origin(
+async def test_another_application_beside_the_endpoint_is_protected_by_the_host_and_origin_checks(
     headers: dict[str, str], status: int
 ) -> None:
     fallback = FakeNeighbor()
@@ -52,7 +52,7 @@ async def test_nobody_reaches_a_neighbor_past_the_checks_of_host_and_origin(
         assert fallback.log == []
 
 
-async def test_a_neighbor_ends_its_streams_and_closes_with_us() -> None:
+async def test_another_application_beside_the_endpoint_ends_its_streams_and_closes_with_it() -> None:
     fallback = FakeNeighbor()
     async with an_endpoint_client(fallback) as client:
         client.endpoint.drain()
@@ -61,7 +61,7 @@ async def test_a_neighbor_ends_its_streams_and_closes_with_us() -> None:
 
 
 @pytest.mark.parametrize(("said", "waits"), [("on-use", True), ("On-Use ", True), ("", False), ("at once", False)])
-async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_used(said: str, waits: bool) -> None:
+async def test_a_caller_can_request_that_servers_are_connected_on_first_use(said: str, waits: bool) -> None:
     async with an_endpoint_client() as client:
         assert (await client.ask("POST", "/mcp", HI, emceepee_connect=said)).status == 200
         assert [(session.profile.connects_on_use, session.profile.label) for session in client.sessions()] == [
@@ -69,7 +69,7 @@ async def test_a_caller_can_ask_that_servers_are_connected_only_when_they_are_us
         ]
 
 
-async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after_minutes() -> None:
+async def test_a_session_that_only_listed_tools_is_deleted_after_minutes() -> None:
     async with an_endpoint_client() as client:
         looked, called = await client.join(), await client.join()
         for method in ("ping", "tools/list", "resources/list"):
@@ -79,7 +79,7 @@ async def test_a_session_in_which_a_client_only_looked_around_is_forgotten_after
         assert [await client.status(one) for one in (looked, called)] == [404, 200]
 
 
-async def test_the_endpoint_and_its_connections_show_what_they_are_at() -> None:
+async def test_the_repr_of_the_endpoint_and_of_its_connections_shows_their_state() -> None:
     async with an_endpoint_client() as client:
         shown = "<HttpEndpoint open connections={} <StatelessEndpoint <Requests stateless-http running=0>>>"
         assert repr(client.endpoint) == shown.format(0)
@@ -97,7 +97,7 @@ async def test_the_endpoint_and_its_connections_show_what_they_are_at() -> None:
         assert repr(client.endpoint) == shown.format(1).replace("open", "draining")
 
 
-async def test_spaces_around_a_protocol_version_are_not_part_of_it() -> None:
+async def test_whitespace_around_a_protocol_version_is_ignored() -> None:
     async with an_endpoint_client() as client:
         connection = await client.join(mcp_protocol_version="2025-11-25 ")
         assert await client.status(connection, mcp_protocol_version=" 2025-11-25\t") == 200
@@ -106,7 +106,7 @@ async def test_spaces_around_a_protocol_version_are_not_part_of_it() -> None:
         assert (await client.ask("POST", body=told, mcp_protocol_version=" ")).status == 400  # as without it
 
 
-async def test_a_page_may_send_every_header_that_is_read() -> None:
+async def test_cors_allows_every_header_that_the_endpoint_reads() -> None:
     async with an_endpoint_client() as client:
         answered = await client.ask("OPTIONS", origin="http://localhost:3000")
         allowed = answered.headers["access-control-allow-headers"].split(", ")

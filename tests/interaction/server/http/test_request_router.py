@@ -93,7 +93,7 @@ async def modern(client: EndpointClient, tool: str, arguments: dict[str, Any], *
     return json.loads(answered.body)["result"]["structuredContent"]
 
 
-async def test_a_call_at_another_replica_is_served_by_the_holder() -> None:
+async def test_the_router_forwards_a_call_to_the_replica_that_holds_the_session() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         timer = await first.value(connection, "set_timer", duration_ms=60_000, message="tea")
@@ -107,7 +107,7 @@ async def test_a_call_at_another_replica_is_served_by_the_holder() -> None:
         assert await first.status(connection) == 404
 
 
-async def test_a_named_session_is_joined_where_it_is() -> None:
+async def test_the_router_joins_a_named_session_at_its_holder() -> None:
     async with two_replicas() as (wires, _, first, second):
         one, other = await second.join("desk"), await first.join("desk")
         assert other.endswith("-01"), "the replica that has the session made the id"
@@ -130,7 +130,7 @@ async def test_callers_without_a_handshake_find_their_sessions_from_every_replic
         assert (await modern(first, "close_session", {"session": "desk"})) == {"closed": "desk"}
 
 
-async def test_what_is_not_where_its_id_says_is_found_by_the_store() -> None:
+async def test_the_router_finds_a_moved_session_in_the_store() -> None:
     async with two_replicas() as (wires, replicas, first, second):
         connection = await second.join()
         await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
@@ -142,7 +142,7 @@ async def test_what_is_not_where_its_id_says_is_found_by_the_store() -> None:
         replicas.stores[1].die()
 
 
-async def test_a_request_waits_until_the_lease_of_a_dead_replica_is_over() -> None:
+async def test_a_request_waits_until_the_lease_of_a_dead_replica_expires() -> None:
     async with two_replicas() as (wires, replicas, first, second):
         connection = await second.join()
         await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
@@ -192,7 +192,7 @@ async def test_a_caller_that_loses_its_replica_learns_that_the_call_may_have_run
         assert wires.hops == [1], "it is not sent again"
 
 
-async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_listens_again() -> None:
+async def test_a_listen_request_that_is_lost_with_its_replica_ends_and_its_caller_listens_again() -> None:
     async with two_replicas() as (wires, _, first, second):
         await second.join("desk")
         wires.outcome = ForwardOutcome.LOST
@@ -204,7 +204,7 @@ async def test_a_listen_that_is_lost_with_its_replica_has_ended_and_its_caller_l
         assert message["result"] == {"resultType": "complete", "_meta": meta}
 
 
-async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_nothing_had_run() -> None:
+async def test_other_lost_requests_get_an_error_and_not_a_503_that_claims_nothing_ran() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         wires.outcome = ForwardOutcome.LOST
@@ -215,7 +215,7 @@ async def test_other_requests_that_are_lost_get_an_error_and_never_a_503_as_if_n
         assert (await first.ask("POST", body=batch, mcp_session_id=connection)).status == 502
 
 
-async def test_what_was_passed_on_is_never_passed_on_again() -> None:
+async def test_a_forwarded_request_is_not_forwarded_again() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         await second.value(connection, "list_timers")
@@ -231,7 +231,7 @@ async def test_what_was_passed_on_is_never_passed_on_again() -> None:
         assert wires.hops == []
 
 
-async def test_a_replica_that_stops_hands_requests_on_to_one_that_takes_the_session() -> None:
+async def test_a_stopping_replica_forwards_requests_to_the_replica_that_takes_over_the_session() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await second.join()
         await second.value(connection, "set_timer", duration_ms=60_000, message="tea")
@@ -242,7 +242,7 @@ async def test_a_replica_that_stops_hands_requests_on_to_one_that_takes_the_sess
         assert (len(first.sessions()), len(second.sessions())) == (1, 0)
 
 
-async def test_what_a_stopping_replica_handed_over_is_waited_for_and_nothing_new_is_handed_over_late() -> None:
+async def test_a_stopping_replica_waits_for_forwarded_requests_and_forwards_no_late_ones() -> None:
     async with two_replicas() as (wires, _, _, second):
         connection = await second.join()
         wires.held = asyncio.get_running_loop().create_future()
@@ -260,7 +260,7 @@ async def test_what_a_stopping_replica_handed_over_is_waited_for_and_nothing_new
         assert second.endpoint.is_over
 
 
-async def test_a_forwarded_request_is_not_waited_for_forever_and_its_caller_learns_why() -> None:
+async def test_a_forwarded_request_times_out_with_an_error_that_gives_the_reason() -> None:
     async with two_replicas() as (wires, _, first, second):
         connection = await first.join()
         wires.held = asyncio.get_running_loop().create_future()
@@ -278,7 +278,7 @@ async def test_a_forwarded_request_is_not_waited_for_forever_and_its_caller_lear
         assert without_help(error)["details"] == {"reason": "replica", "mayHaveRun": True}
 
 
-async def test_the_last_replica_that_stops_says_so() -> None:
+async def test_the_last_stopping_replica_answers_with_a_shutdown_error() -> None:
     async with two_replicas() as (wires, replicas, _, second):
         connection = await second.join()
         replicas.stores[0].die()
@@ -293,7 +293,9 @@ async def _nothing() -> dict[str, Any]:
     return {"type": "http.disconnect"}
 
 
-async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_replica_that_may_have_lost_its_sessions_serves_nothing_until_the_store_confirms_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """It was paused, others may have taken its sessions, and the store is unavailable by now."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with two_replicas() as (_, _, _, second):
@@ -315,7 +317,7 @@ async def test_a_replica_in_doubt_serves_nothing_before_the_store_has_answered(m
         assert answered.status == 200, "it saw the store go away: nobody can have taken it"
 
 
-async def test_a_request_for_a_session_that_moved_gets_an_error_that_says_so(
+async def test_a_request_for_a_session_that_moved_gets_an_error_that_reports_the_move(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing ends it before it has its answer."""
@@ -333,7 +335,7 @@ async def test_a_request_for_a_session_that_moved_gets_an_error_that_says_so(
         assert json.loads(answered.body)["result"]["structuredContent"]["error"]["details"]["reason"] == "replica"
 
 
-async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an_answer(
+async def test_a_request_that_runs_while_its_session_moves_to_another_replica_gets_an_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with two_replicas() as (_, _, _, second):
@@ -348,7 +350,7 @@ async def test_a_request_that_goes_on_in_a_session_that_is_anothers_ends_with_an
         assert "may have run" in json.loads(answered.body)["error"]["message"]
 
 
-async def test_a_session_that_another_replica_took_over_serves_nobody_while_its_last_requests_are_answered() -> None:
+async def test_a_session_that_another_replica_took_over_accepts_no_requests_while_its_last_ones_are_answered() -> None:
     async with two_replicas() as (_, replicas, first, second):
         connection = await second.join()
         [session] = second.sessions()

@@ -41,7 +41,7 @@ async def resume(client: EndpointClient, connection: str, last: str) -> Answered
     return answered
 
 
-async def test_the_same_session_id_continues_with_the_negotiated_version() -> None:
+async def test_a_session_id_remains_valid_after_a_restart_with_the_negotiated_version() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connection, joined = await client.join(), await client.join("desk")
@@ -58,7 +58,7 @@ async def test_the_same_session_id_continues_with_the_negotiated_version() -> No
         assert [await client.status(one) for one in (connection, joined)] == [404, 200]
 
 
-async def test_an_initialize_that_was_answered_is_known_after_a_kill_though_nothing_was_called() -> None:
+async def test_an_answered_initialize_survives_a_kill_though_nothing_was_called() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connection = await client.join()
@@ -67,7 +67,7 @@ async def test_an_initialize_that_was_answered_is_known_after_a_kill_though_noth
         assert await client.status("01NEVERTHERE") == 404
 
 
-async def test_a_connection_that_left_its_named_session_is_not_found_again() -> None:
+async def test_a_connection_that_left_its_named_session_is_not_found_again_after_a_restart() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         gone, stays = await client.join("desk"), await client.join("desk")
@@ -88,7 +88,7 @@ async def rewrite_handshake(machine: Machine, key: SessionKey, connection: str, 
     await store.close()
 
 
-async def test_a_connection_whose_handshake_is_rejected_begins_again_and_its_neighbors_continue() -> None:
+async def test_a_connection_whose_handshake_is_rejected_initializes_again_and_other_connections_continue() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         alone, joined, beside = await client.join(), await client.join("desk"), await client.join("desk")
@@ -99,7 +99,7 @@ async def test_a_connection_whose_handshake_is_rejected_begins_again_and_its_nei
         assert await client.status(await client.join()) == 200
 
 
-async def test_timers_fire_also_in_a_session_whose_connection_is_left_out() -> None:
+async def test_timers_fire_even_in_a_session_whose_connection_is_not_restored() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connections = [await client.join(), await client.join()]
@@ -112,7 +112,7 @@ async def test_timers_fire_also_in_a_session_whose_connection_is_left_out() -> N
         assert [await client.status(one) for one in connections] == [404, 200]
 
 
-async def test_a_stream_that_was_open_ends_with_an_error_that_says_why() -> None:
+async def test_an_open_stream_ends_at_a_restart_with_an_error_that_gives_the_reason() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connection = await client.join()
@@ -151,7 +151,7 @@ async def test_no_message_of_a_stream_is_written_before_it_is_stored() -> None:
         assert not session.unsaved
 
 
-async def test_what_belongs_to_no_request_is_pushed_after_a_restart_and_events_are_still_followed() -> None:
+async def test_messages_without_a_request_are_pushed_after_a_restart_and_events_resume() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         connection = await client.join()
@@ -169,7 +169,7 @@ async def test_what_belongs_to_no_request_is_pushed_after_a_restart_and_events_a
         await client.ask("DELETE", mcp_session_id=connection)
 
 
-async def test_a_connection_that_was_ended_is_gone_at_once_and_the_session_is_there_once() -> None:
+async def test_an_ended_connection_is_gone_at_once_and_its_session_exists_once() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         gone, stays = await client.join("desk"), await client.join("desk")
@@ -181,7 +181,7 @@ async def test_a_connection_that_was_ended_is_gone_at_once_and_the_session_is_th
         assert [await client.status(one) for one in (gone, stays)] == [404, 200]
 
 
-async def test_a_key_that_the_store_still_has_of_a_session_that_is_here_finds_no_second_one() -> None:
+async def test_a_stored_key_of_a_session_that_is_already_loaded_creates_no_second_session() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         stays = await client.join("desk")
@@ -200,7 +200,7 @@ SLOW = {"name": "execute_tool", "arguments": {"server": "one", "tool": "slow"}}
 
 
 @pytest.mark.parametrize("is_modern", [True, False])
-async def test_a_caller_that_takes_questions_is_asked_as_before(is_modern: bool) -> None:
+async def test_a_caller_with_elicitation_support_is_still_asked_after_a_restart(is_modern: bool) -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         caller = AsgiCaller(place, client.endpoint, is_modern=is_modern, capabilities={"elicitation": {}})
@@ -223,7 +223,7 @@ async def test_a_caller_that_takes_questions_is_asked_as_before(is_modern: bool)
         await line.served()
 
 
-async def test_a_call_that_asked_before_a_restart_does_not_run_again_when_it_comes_again() -> None:
+async def test_a_call_that_asked_before_a_restart_does_not_run_again_when_it_is_resent() -> None:
     machine = Machine()
     async with machine.process() as place, an_endpoint_of(place) as client:
         caller = AsgiCaller(place, client.endpoint, is_modern=True, capabilities={"elicitation": {}})

@@ -31,7 +31,7 @@ def is_ended_in_order(told: Answered) -> bool:
 
 
 @pytest.mark.parametrize("name", ["", "desk"])
-async def test_a_session_that_is_listened_to_does_not_sleep(name: str) -> None:
+async def test_a_session_with_a_listener_does_not_sleep(name: str) -> None:
     async with an_endpoint_client() as client:
         _, listening = await a_listener(client, emceepee_session=name)
         (session,) = client.sessions()
@@ -43,7 +43,7 @@ async def test_a_session_that_is_listened_to_does_not_sleep(name: str) -> None:
         assert session.open_streams == 0
 
 
-async def test_a_listener_is_let_go_when_its_session_ends_and_others_are_not() -> None:
+async def test_a_listener_ends_with_its_session_and_other_listeners_continue() -> None:
     async with an_endpoint_client() as client:
         told, ending = await a_listener(client, emceepee_session="ending")
         _, staying = await a_listener(client, emceepee_session="staying")
@@ -54,7 +54,7 @@ async def test_a_listener_is_let_go_when_its_session_ends_and_others_are_not() -
         assert await ended(staying)
 
 
-async def test_listeners_are_let_go_with_a_result_when_the_process_stops() -> None:
+async def test_listeners_end_with_a_result_when_the_process_stops() -> None:
     async with an_endpoint_client() as client:
         listening = [await a_listener(client, emceepee_session=name) for name in ("", "desk")]
         client.endpoint.drain()
@@ -62,7 +62,7 @@ async def test_listeners_are_let_go_with_a_result_when_the_process_stops() -> No
         assert [is_ended_in_order(told) for told, _ in listening] == [True, True]
 
 
-async def test_a_listener_is_promised_only_to_hear_that_something_happened() -> None:
+async def test_a_listener_is_promised_only_notifications_about_activity() -> None:
     async with an_endpoint_client() as client:
         discovered, _ = await client.start_modern("server/discover", {})
         assert json.loads(discovered.body)["result"]["capabilities"] == {
@@ -79,7 +79,7 @@ async def test_a_listener_is_promised_only_to_hear_that_something_happened() -> 
         assert await ended(listening)
 
 
-async def test_a_listener_without_a_session_is_refused_and_told_how_to_name_one() -> None:
+async def test_a_listener_without_a_session_is_rejected_with_instructions_for_naming_one() -> None:
     async with an_endpoint_client() as client:
         through_a_proxy = {"x_forwarded_for": "203.0.113.9"}
         answered, listening = await client.start_modern("subscriptions/listen", LISTEN, **through_a_proxy)
@@ -92,7 +92,7 @@ async def test_a_listener_without_a_session_is_refused_and_told_how_to_name_one(
         assert await ended(named)
 
 
-async def test_who_takes_no_stream_cannot_listen_and_opens_no_session() -> None:
+async def test_a_client_that_accepts_no_stream_cannot_listen_and_opens_no_session() -> None:
     async with an_endpoint_client() as client:
         answered, listening = await client.start_modern("subscriptions/listen", LISTEN, accept="application/json")
         assert await ended(listening)
@@ -101,7 +101,7 @@ async def test_who_takes_no_stream_cannot_listen_and_opens_no_session() -> None:
 
 
 @pytest.mark.parametrize(("count", "status"), [(1000, 200), (1001, 400)])
-async def test_a_listener_names_a_thousand_resources_at_most(count: int, status: int) -> None:
+async def test_a_listener_subscribes_to_at_most_a_thousand_resources(count: int, status: int) -> None:
     async with an_endpoint_client() as client:
         wishes = {"notifications": {"resourceSubscriptions": [f"file:///{number}" for number in range(count)]}}
         answered, listening = await client.start_modern("subscriptions/listen", wishes)
@@ -113,7 +113,7 @@ async def test_a_listener_names_a_thousand_resources_at_most(count: int, status:
             assert "length <= 1000 - at `$.notifications.resourceSubscriptions`" in answered.error["message"]
 
 
-async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> None:
+async def test_unnamed_callers_and_listeners_share_one_session() -> None:
     async with an_endpoint_client() as client:
         _, listening = await a_listener(client)
         called, calling = await client.start_modern("tools/call", {"name": "list_timers", "arguments": {}})
@@ -124,7 +124,7 @@ async def test_who_calls_and_who_listens_without_a_name_are_in_one_session() -> 
         assert await ended(listening)
 
 
-async def test_a_listener_shows_in_the_journal_of_its_session_until_it_leaves() -> None:
+async def test_a_listener_appears_in_the_journal_of_its_session_until_it_leaves() -> None:
     async with an_endpoint_client() as client:
         _, listening = await a_listener(client)
         (session,) = client.sessions()
@@ -136,7 +136,7 @@ async def test_a_listener_shows_in_the_journal_of_its_session_until_it_leaves() 
 
 
 @pytest.mark.parametrize("wrapped", ["=?base64?\xe9?=", "=?base64?/w==?=", "=?base64?bGlzdF90aW1lcnM?="])
-async def test_a_name_that_is_wrapped_wrongly_in_its_header_is_not_the_one_in_the_request(wrapped: str) -> None:
+async def test_a_wrongly_encoded_session_name_in_a_header_does_not_match_the_one_in_the_request(wrapped: str) -> None:
     async with an_endpoint_client() as client:
         call = client.call("list_timers")
         call["params"]["_meta"] = MODERN_META
@@ -145,7 +145,7 @@ async def test_a_name_that_is_wrapped_wrongly_in_its_header_is_not_the_one_in_th
         assert (answered.status, answered.error["code"]) == (400, -32020)
 
 
-async def test_a_call_whose_session_there_cannot_be_has_a_result_like_any_other() -> None:
+async def test_a_call_whose_session_cannot_be_opened_has_an_ordinary_result() -> None:
     async with an_endpoint_client() as client:
         call = {"name": "list_timers", "arguments": {}}
         answered, calling = await client.start_modern("tools/call", call, emceepee_session="x" * 1000)

@@ -58,7 +58,7 @@ def refusal_in(line: bytes) -> str:
     return refusal
 
 
-async def test_a_greeting_that_is_too_long_is_refused_while_it_arrives(folder: Path) -> None:
+async def test_a_greeting_over_the_size_limit_is_rejected_while_it_arrives(folder: Path) -> None:
     async with listening(folder):
         taken, line = await asyncio.to_thread(answer_to, folder, b"x" * MOST_SENT + b"\n")
     record_figure(f"of a greeting of 60 MiB a daemon takes {taken >> 10} KiB, the buffers of the system included")
@@ -70,20 +70,24 @@ async def test_a_greeting_that_is_too_long_is_refused_while_it_arrives(folder: P
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 @pytest.mark.parametrize("levels", [1000, 2500, 100_000])
-async def test_a_greeting_of_any_depth_is_refused_in_words(folder: Path, opening: bytes, levels: int) -> None:
+async def test_a_deeply_nested_greeting_is_rejected_with_an_error_message(
+    folder: Path, opening: bytes, levels: int
+) -> None:
     async with listening(folder):
         _, line = await asyncio.to_thread(answer_to, folder, opening * levels + b"\n")
         assert "emceepee --attach require" in refusal_in(line)
 
 
 @pytest.mark.parametrize("greeting", [b"GET / HTTP/1.1\r\n", b"{}\n", b"\xff\xfe\n", b"\n", b"1" * 10_000 + b"\n"])
-async def test_anything_but_a_greeting_is_refused_with_the_way_to_attach(folder: Path, greeting: bytes) -> None:
+async def test_anything_but_a_greeting_is_rejected_with_instructions_for_attaching(
+    folder: Path, greeting: bytes
+) -> None:
     async with listening(folder):
         _, line = await asyncio.to_thread(answer_to, folder, greeting)
         assert "emceepee --attach require" in refusal_in(line)
 
 
-async def test_a_greeting_that_is_not_complete_in_time_is_refused(folder: Path) -> None:
+async def test_a_greeting_that_is_incomplete_at_its_deadline_is_rejected(folder: Path) -> None:
     clock = FakeClock()
     async with listening(folder, clock):
         reader, writer = await asyncio.open_unix_connection(str(folder / SOCKET_NAME))
@@ -98,7 +102,7 @@ async def test_a_greeting_that_is_not_complete_in_time_is_refused(folder: Path) 
             writer.close()
 
 
-async def test_a_caller_that_leaves_before_its_greeting_is_complete_is_forgotten(folder: Path) -> None:
+async def test_a_caller_that_disconnects_during_its_greeting_is_forgotten(folder: Path) -> None:
     async with listening(folder) as callers:
         with connect(folder) as connection:
             connection.sendall(b"{")
@@ -157,7 +161,7 @@ def welcome(**fields: Any) -> bytes:
         welcome(refusal={}),
     ],
 )
-def test_an_answer_that_no_daemon_gives_is_reported_with_the_next_step(folder: Path, answer: bytes) -> None:
+def test_an_invalid_answer_of_a_daemon_is_reported_with_the_next_step(folder: Path, answer: bytes) -> None:
     with (
         a_daemon_that(lambda connection: connection.sendall(answer), folder),
         pytest.raises(NoDaemon, match="did not answer as emceepee's daemon does") as raised,
@@ -166,7 +170,7 @@ def test_an_answer_that_no_daemon_gives_is_reported_with_the_next_step(folder: P
     assert str(folder / SOCKET_NAME) in str(raised.value)
 
 
-def test_a_daemon_that_answers_in_drops_is_given_up_when_its_time_is_over(folder: Path) -> None:
+def test_a_daemon_that_answers_too_slowly_times_out(folder: Path) -> None:
     seconds = count()
     drops: list[bytes] = []
 
@@ -180,6 +184,6 @@ def test_a_daemon_that_answers_in_drops_is_given_up_when_its_time_is_over(folder
     assert next(seconds) < 20
 
 
-def test_a_greeting_that_is_cut_is_taken_for_a_daemon_that_ends(folder: Path) -> None:
+def test_a_truncated_greeting_means_that_the_daemon_is_stopping(folder: Path) -> None:
     with a_daemon_that(lambda connection: connection.sendall(b'{"emceepee"'), folder):
         assert reach(folder, HELLO) is None

@@ -52,7 +52,7 @@ async def greet(folder: Path) -> bytes:
         writer.close()
 
 
-async def test_the_socket_is_for_its_owner_alone_with_any_mask(folder: Path) -> None:
+async def test_the_daemon_socket_is_private_to_its_owner_with_any_umask(folder: Path) -> None:
     before = os.umask(0)
     try:
         with listening_socket(folder):
@@ -62,7 +62,7 @@ async def test_the_socket_is_for_its_owner_alone_with_any_mask(folder: Path) -> 
         os.umask(before)
 
 
-async def test_a_daemon_hears_its_own_user_and_hangs_up_on_another(
+async def test_a_daemon_serves_its_own_user_and_disconnects_any_other(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with listening(folder):
@@ -91,7 +91,7 @@ def is_logged(caplog: pytest.LogCaptureFixture, count: int) -> bool:
     return len(caplog.records) == count
 
 
-async def test_a_daemon_that_could_not_accept_a_connection_tries_again_after_a_pause(
+async def test_a_daemon_that_fails_to_accept_a_connection_retries_after_a_delay(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock = FakeClock()
@@ -131,7 +131,7 @@ def test_a_caller_waits_for_a_stopping_daemon_but_not_forever(folder: Path, monk
         assert listener.getsockname() == str(folder / SOCKET_NAME)
 
 
-def test_a_caller_says_nothing_to_a_daemon_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_sends_nothing_to_a_daemon_of_another_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(folder / SOCKET_NAME))
         listener.listen()

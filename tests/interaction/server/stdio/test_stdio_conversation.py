@@ -35,7 +35,7 @@ def a_request(key: Any, method: str = "ping", **params: Any) -> JsonObject:
 
 
 @pytest.mark.parametrize("line", [b"{oops", b"hello", b"\xff\xfe", b"[" * 100_000])
-async def test_a_line_that_is_no_json_is_a_parse_error_and_the_conversation_goes_on(
+async def test_invalid_json_on_stdin_is_a_parse_error_and_the_conversation_continues(
     client: StdioClient, line: bytes
 ) -> None:
     await client.say(line)
@@ -45,36 +45,36 @@ async def test_a_line_that_is_no_json_is_a_parse_error_and_the_conversation_goes
 
 
 @pytest.mark.parametrize("value", [5, "x", None, True, {}, {"id": 1, "method": "ping"}, {"jsonrpc": "2.0"}])
-async def test_json_that_is_no_message_is_an_invalid_request(client: StdioClient, value: Any) -> None:
+async def test_json_that_is_not_a_message_is_an_invalid_request(client: StdioClient, value: Any) -> None:
     await client.say(encode(value))
     assert (await client.next())["error"]["code"] == -32600
 
 
-async def test_a_line_too_long_is_an_invalid_request(client: StdioClient) -> None:
+async def test_a_line_over_the_size_limit_is_an_invalid_request(client: StdioClient) -> None:
     await client.say(TooLongLine(b"xxx", b"xxx"))
     assert code(await client.next()) == (None, -32600)
     await client.say(TooLongLine(b'{"jsonrpc":"2.0","id":"big","method":"ping","params":{"x', b'x"}}'))
     assert code(await client.next()) == ("big", -32600)
 
 
-async def test_an_unknown_method_is_not_found(client: StdioClient) -> None:
+async def test_an_unknown_method_is_reported_as_not_found(client: StdioClient) -> None:
     await client.ask("no/such", 5)
     assert code(await client.next()) == (5, -32601)
 
 
-async def test_an_unknown_tool_is_an_error_of_the_protocol(client: StdioClient) -> None:
+async def test_an_unknown_tool_is_a_protocol_error(client: StdioClient) -> None:
     await client.call("list_toolz", 5)
     assert code(await client.next()) == (5, -32602)
 
 
-async def test_a_tool_call_is_answered_under_its_id(client: StdioClient) -> None:
+async def test_a_tool_call_is_answered_under_its_request_id(client: StdioClient) -> None:
     await client.call("list_servers", "abc")
     answer = await client.next()
     assert answer["id"] == "abc"
     assert answer["result"]["structuredContent"]["servers"][0]["name"] == "demo"
 
 
-async def test_a_result_of_a_backend_passes_through_without_loss(client: StdioClient) -> None:
+async def test_the_result_of_a_backend_passes_through_unchanged(client: StdioClient) -> None:
     result = {"content": [{"type": "hologram", "x": None}], "structuredContent": None, "zz": {"a": [None]}}
     client.backend.answers["tools/call"] = lambda _: result
     await client.call("execute_tool", server="demo", tool="echo")
@@ -90,16 +90,14 @@ async def test_a_result_of_a_backend_passes_through_without_loss(client: StdioCl
     ],
     ids=["deep", "digits", "a raw tab"],
 )
-async def test_a_request_that_cannot_be_read_is_refused_under_its_own_id(
-    client: StdioClient, value: bytes, words: str
-) -> None:
+async def test_an_invalid_request_is_rejected_under_its_own_id(client: StdioClient, value: bytes, words: str) -> None:
     await client.conversation.receive(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"a":%b}}' % value)
     answer = await client.next()
     assert code(answer) == (7, -32700)
     assert words in answer["error"]["message"]
 
 
-async def test_answers_and_notifications_from_the_caller_are_not_answered(client: StdioClient) -> None:
+async def test_responses_and_notifications_from_the_caller_get_no_response(client: StdioClient) -> None:
     await client.say({"jsonrpc": "2.0", "id": 1, "result": {}})
     await client.say({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}})
     await client.tell("notifications/roots/list_changed")
@@ -108,7 +106,7 @@ async def test_answers_and_notifications_from_the_caller_are_not_answered(client
     assert client.heard == []
 
 
-async def test_a_slow_request_does_not_delay_another(client: StdioClient) -> None:
+async def test_a_slow_request_does_not_delay_another_request(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     await client.ask("ping", 2)
@@ -118,7 +116,7 @@ async def test_a_slow_request_does_not_delay_another(client: StdioClient) -> Non
     assert (answer["id"], backend_part(answer["result"])) == (1, {"content": []})
 
 
-async def test_a_cancelled_request_is_not_answered_and_its_backend_call_is_cancelled(client: StdioClient) -> None:
+async def test_a_canceled_request_gets_no_response_and_its_backend_call_is_canceled(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     await client.tell("notifications/cancelled", requestId=1, reason="enough")
@@ -129,7 +127,7 @@ async def test_a_cancelled_request_is_not_answered_and_its_backend_call_is_cance
     assert client.heard == []
 
 
-async def test_the_number_one_and_the_text_one_are_two_requests(client: StdioClient) -> None:
+async def test_numeric_and_text_request_ids_are_distinct(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow", args={"n": 1})
     first = await client.backend.next_asked()
     await client.call("execute_tool", "1", server="demo", tool="slow", args={"n": 2})
@@ -143,7 +141,9 @@ async def test_the_number_one_and_the_text_one_are_two_requests(client: StdioCli
     assert type(answer["id"]) is int
 
 
-async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answered(client: StdioClient) -> None:
+async def test_a_reused_request_id_can_still_be_canceled_after_the_first_request_was_answered(
+    client: StdioClient,
+) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     first = await client.backend.next_asked()
     await client.call("execute_tool", 1, server="demo", tool="slow")
@@ -157,7 +157,7 @@ async def test_an_id_used_twice_can_still_be_cancelled_after_the_first_was_answe
 
 
 @pytest.mark.parametrize("key", [99, None, [], {}, 1.5, "1"])
-async def test_cancelling_what_is_not_running_does_nothing(client: StdioClient, key: Any) -> None:
+async def test_canceling_an_unknown_request_has_no_effect(client: StdioClient, key: Any) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     await client.tell("notifications/cancelled", requestId=key)
@@ -167,7 +167,7 @@ async def test_cancelling_what_is_not_running_does_nothing(client: StdioClient, 
     assert (await client.next())["id"] == 1
 
 
-async def test_progress_is_reported_under_the_callers_own_token(client: StdioClient) -> None:
+async def test_progress_is_reported_under_the_progress_token_of_the_caller(client: StdioClient) -> None:
     params = {
         "name": "execute_tool",
         "arguments": {"server": "demo", "tool": "slow"},
@@ -187,7 +187,7 @@ async def test_progress_is_reported_under_the_callers_own_token(client: StdioCli
     assert (await client.next())["id"] == 1
 
 
-async def test_progress_is_not_told_to_a_caller_that_gave_no_token(client: StdioClient) -> None:
+async def test_progress_is_not_sent_to_a_caller_without_a_progress_token(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     client.backend.link.listener.handle_notification("notifications/progress", {"progress": 1}, asked.origin)
@@ -195,7 +195,7 @@ async def test_progress_is_not_told_to_a_caller_that_gave_no_token(client: Stdio
     assert (await client.next())["id"] == 1
 
 
-async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answered(fresh: StdioClient) -> None:
+async def test_before_the_handshake_a_tool_call_fails_but_a_ping_is_answered(fresh: StdioClient) -> None:
     await fresh.call("list_servers", 1)
     assert code(await fresh.next()) == (1, -32600)
     await fresh.ask("ping", 2)
@@ -205,13 +205,13 @@ async def test_a_tool_cannot_be_called_before_the_handshake_but_a_ping_is_answer
     assert "result" in await fresh.next()
 
 
-async def test_what_follows_the_handshake_at_once_finds_it_done(fresh: StdioClient) -> None:
+async def test_requests_sent_right_after_the_handshake_find_it_complete(fresh: StdioClient) -> None:
     await fresh.open()
     await fresh.call("list_servers", 2)
     assert "result" in await fresh.next()
 
 
-async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: StdioClient) -> None:
+async def test_a_caller_of_2026_07_28_needs_no_handshake_and_stays_in_that_era(fresh: StdioClient) -> None:
     await fresh.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
     answer = await fresh.next()
     assert answer["result"]["resultType"] == "complete"
@@ -223,7 +223,7 @@ async def test_a_modern_caller_needs_no_handshake_and_stays_modern(fresh: StdioC
     assert (await fresh.next())["error"]["code"] < 0
 
 
-async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fresh: StdioClient) -> None:
+async def test_the_session_bears_the_name_that_its_caller_sends_in_either_era(fresh: StdioClient) -> None:
     await fresh.ask("ping")
     await fresh.next()
     labels = [fresh.scene.session.profile.label]
@@ -236,24 +236,24 @@ async def test_the_session_bears_the_name_that_its_caller_gives_in_either_era(fr
     assert labels == [None, "t 1", "tests 1"]
 
 
-async def test_a_handshake_caller_stays_one(client: StdioClient) -> None:
+async def test_a_caller_of_the_handshake_era_stays_in_that_era(client: StdioClient) -> None:
     await client.ask("tools/call", 1, name="list_servers", _meta=ENVELOPE)
     assert code(await client.next()) == (1, -32600)
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
-async def test_a_batch_is_refused_in_every_version_without_batches(fresh: StdioClient, version: str) -> None:
+async def test_a_batch_is_rejected_in_every_version_without_batches(fresh: StdioClient, version: str) -> None:
     await fresh.open(version)
     await fresh.say([a_request(1)])
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_a_batch_before_the_handshake_is_refused(fresh: StdioClient) -> None:
+async def test_a_batch_before_the_handshake_is_rejected(fresh: StdioClient) -> None:
     await fresh.say([a_request(1)])
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh: StdioClient) -> None:
+async def test_a_batch_is_answered_with_a_batch_in_versions_with_batches(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     await fresh.say(
         [
@@ -272,7 +272,7 @@ async def test_a_batch_is_answered_with_a_batch_where_the_version_has_them(fresh
     ]
 
 
-async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_invalid(fresh: StdioClient) -> None:
+async def test_a_batch_of_notifications_gets_no_response_and_an_empty_batch_is_invalid(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     await fresh.say([{"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}])
     await settle()
@@ -281,7 +281,7 @@ async def test_a_batch_of_notifications_is_not_answered_and_an_empty_one_is_inva
     assert code(await fresh.next()) == (None, -32600)
 
 
-async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answered(fresh: StdioClient) -> None:
+async def test_one_request_of_a_batch_can_be_canceled_while_the_others_are_answered(fresh: StdioClient) -> None:
     await fresh.open("2025-03-26")
     slow = {"name": "execute_tool", "arguments": {"server": "demo", "tool": "slow"}}
     await fresh.say([a_request(1, "tools/call", **slow), a_request(2)])
@@ -291,7 +291,7 @@ async def test_one_request_of_a_batch_can_be_cancelled_and_the_others_are_answer
     assert len(fresh.backend.cancelled) == 1
 
 
-async def test_at_the_end_what_is_nearly_done_may_finish(client: StdioClient) -> None:
+async def test_at_the_end_of_input_requests_that_are_nearly_done_may_finish(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     finishing = asyncio.create_task(client.conversation.finish(within=5))
@@ -303,7 +303,7 @@ async def test_at_the_end_what_is_nearly_done_may_finish(client: StdioClient) ->
     assert [message["id"] for message in client.heard] == [1]
 
 
-async def test_at_the_end_nobody_waits_for_what_never_ends(client: StdioClient) -> None:
+async def test_at_the_end_of_input_the_process_does_not_wait_for_endless_requests(client: StdioClient) -> None:
     await client.call("execute_tool", 1, server="demo", tool="slow")
     asked = await client.backend.next_asked()
     async with asyncio.timeout(5):
@@ -317,7 +317,7 @@ EVENTS = {"resourceSubscriptions": ["emceepee://events"]}
 
 
 @pytest.mark.parametrize("is_stopped", [False, True])
-async def test_at_the_end_listeners_get_their_result_and_nobody_waits_for_them(
+async def test_at_the_end_of_input_listeners_get_their_result_without_delay(
     fresh: StdioClient, is_stopped: bool
 ) -> None:
     await fresh.open("2026-07-28")
@@ -333,7 +333,7 @@ async def test_at_the_end_listeners_get_their_result_and_nobody_waits_for_them(
     assert fresh.heard == [{"jsonrpc": "2.0", "id": "l", "result": {"resultType": "complete", "_meta": meta}}]
 
 
-async def test_at_the_end_a_listener_that_was_cancelled_gets_no_result(fresh: StdioClient) -> None:
+async def test_at_the_end_of_input_a_canceled_listener_gets_no_result(fresh: StdioClient) -> None:
     await fresh.open("2026-07-28")
     await fresh.ask("subscriptions/listen", "l", notifications=EVENTS)
     await fresh.next()
@@ -371,9 +371,7 @@ INITIALIZED: JsonObject = {"jsonrpc": "2.0", "method": "notifications/initialize
         ([HELLO | {"params": HELLO["params"] | {"protocolVersion": "2025-03-26"}}, [a_request(1)]], True),
     ],
 )
-async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who_is_there(
-    said: list[Any], connects: bool
-) -> None:
+async def test_servers_are_connected_at_the_first_request_beyond_the_handshake(said: list[Any], connects: bool) -> None:
     async with a_stdio_client(is_awake=False) as client:
         for message in said:
             await client.say(message)
@@ -381,7 +379,7 @@ async def test_servers_are_connected_as_soon_as_a_caller_does_more_than_look_who
         assert len(client.backend.links) == connects
 
 
-async def test_a_conversation_shows_its_era_and_what_runs(fresh: StdioClient) -> None:
+async def test_the_repr_of_a_conversation_shows_its_era_and_its_running_requests(fresh: StdioClient) -> None:
     assert repr(fresh.conversation) == "<Conversation no era yet <Requests stdio running=0>>"
     await fresh.open()
     await fresh.call("execute_tool", server="demo", tool="slow")
@@ -390,7 +388,7 @@ async def test_a_conversation_shows_its_era_and_what_runs(fresh: StdioClient) ->
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
-async def test_a_probe_that_a_client_gave_up_before_it_was_served_decides_no_era(
+async def test_a_probe_that_a_client_canceled_before_it_was_served_decides_no_era(
     fresh: StdioClient, is_cancelled: bool
 ) -> None:
     fresh.meta = ENVELOPE
@@ -403,7 +401,7 @@ async def test_a_probe_that_a_client_gave_up_before_it_was_served_decides_no_era
     assert answered == ({"hello": True} if is_cancelled else {"probe": False, "hello": True})
 
 
-async def test_a_client_that_gave_up_a_probe_while_the_answer_was_on_its_way_may_initialize(fresh: StdioClient) -> None:
+async def test_a_client_that_canceled_a_probe_while_the_answer_was_in_flight_may_initialize(fresh: StdioClient) -> None:
     await fresh.say(DISCOVER)
     await settle()
     await fresh.say(HELLO | {"id": "hello again"})
@@ -413,7 +411,7 @@ async def test_a_client_that_gave_up_a_probe_while_the_answer_was_on_its_way_may
     assert [message["id"] for message in fresh.heard if "result" in message] == ["hello", "hello again", "call"]
 
 
-async def test_a_client_that_has_made_a_request_of_2026_07_28_may_not_initialize(fresh: StdioClient) -> None:
+async def test_a_client_that_has_sent_a_request_of_2026_07_28_may_not_initialize(fresh: StdioClient) -> None:
     for message in (DISCOVER, a_request(1, "tools/list", _meta=ENVELOPE), HELLO | {"id": "hello again"}):
         await fresh.say(message)
         await settle()
@@ -430,16 +428,14 @@ REFUSED = [
 
 @pytest.mark.parametrize("opening", [HELLO, a_request("hello", "tools/list", _meta=ENVELOPE)])
 @pytest.mark.parametrize("refused", REFUSED)
-async def test_a_request_that_is_refused_decides_no_era(
-    fresh: StdioClient, refused: JsonObject, opening: JsonObject
-) -> None:
+async def test_a_rejected_request_decides_no_era(fresh: StdioClient, refused: JsonObject, opening: JsonObject) -> None:
     for message in (refused, opening):
         await fresh.say(message)
         await settle()
     assert [(message["id"], "result" in message) for message in fresh.heard] == [("refused", False), ("hello", True)]
 
 
-async def test_a_refused_request_between_a_probe_and_the_handshake_changes_nothing(fresh: StdioClient) -> None:
+async def test_a_rejected_request_between_a_probe_and_the_handshake_has_no_effect(fresh: StdioClient) -> None:
     for message in (DISCOVER | {"id": "probe"}, a_request("refused", "tools/list", _meta=UNKNOWN_VERSION), HELLO):
         await fresh.say(message)
         await settle()

@@ -69,7 +69,7 @@ def told_to_the_console(scene: Scene) -> Callable[[str], bool]:
 
 
 @pytest.mark.parametrize("methods", [None, ["plain"], []])
-async def test_without_pkce_a_login_is_refused_in_a_clear_sentence(
+async def test_a_login_without_pkce_support_is_refused_with_a_clear_error(
     methods: list[str] | None, scene: Scene, server: AuthorizationServer
 ) -> None:
     server.challenge_methods = methods
@@ -84,7 +84,7 @@ async def test_without_pkce_a_login_is_refused_in_a_clear_sentence(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_503_at_a_refresh_costs_no_login_and_is_shown_until_it_is_over(
+async def test_a_503_at_a_token_refresh_keeps_the_login_and_is_shown_until_it_is_over(
     scene: Scene, server: AuthorizationServer, other: WebBackend
 ) -> None:
     await log_in(scene, server)
@@ -110,7 +110,7 @@ async def test_503_at_a_refresh_costs_no_login_and_is_shown_until_it_is_over(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_trouble_is_over_for_a_session_when_another_has_renewed_the_login(
+async def test_a_token_renewed_by_another_session_ends_the_outage_for_this_one(
     parts: SessionParts, scene: Scene, server: AuthorizationServer
 ) -> None:
     await log_in(scene, server)
@@ -126,7 +126,9 @@ async def test_trouble_is_over_for_a_session_when_another_has_renewed_the_login(
 
 
 @pytest.mark.parametrize("status", [503, 500])
-async def test_a_broken_one_at_a_login_is_named(status: int, scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_broken_authorization_server_is_named_in_the_login_error(
+    status: int, scene: Scene, server: AuthorizationServer
+) -> None:
     server.broken = status
     error = (await add(scene, server))["structuredContent"]["error"]
     assert "it wants a login, and that failed" in error["message"]
@@ -139,7 +141,7 @@ async def test_a_broken_one_at_a_login_is_named(status: int, scene: Scene, serve
 # Who is slow.
 
 
-async def test_a_slow_one_at_a_refresh_delays_the_calls_that_need_it_and_no_others(
+async def test_a_slow_token_refresh_delays_only_the_calls_that_need_it(
     scene: Scene, server: AuthorizationServer, other: WebBackend
 ) -> None:
     await log_in(scene, server)
@@ -161,7 +163,7 @@ async def test_a_slow_one_at_a_refresh_delays_the_calls_that_need_it_and_no_othe
     assert "lastError" not in await listed(scene)
 
 
-async def test_a_slow_one_delays_nobody_while_the_token_is_good(
+async def test_a_slow_authorization_server_delays_no_call_while_the_token_is_valid(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is renewed in the background when it is due: here at once."""
@@ -178,7 +180,7 @@ async def test_a_slow_one_delays_nobody_while_the_token_is_good(
     server.go_on.set()
 
 
-async def test_a_slow_one_at_a_login_is_shown_and_delays_no_other_server_and_no_other_session(
+async def test_a_slow_login_is_shown_and_delays_no_other_server_or_session(
     server: AuthorizationServer, other: WebBackend
 ) -> None:
     specs = [
@@ -205,7 +207,7 @@ async def test_a_slow_one_at_a_login_is_shown_and_delays_no_other_server_and_no_
         assert found["authorizationUrl"].startswith(server.url)
 
 
-async def test_one_that_never_says_how_to_log_in_is_named(
+async def test_a_silent_authorization_server_is_named_in_the_error(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authorizer, "TURN_SECONDS", 0.2)

@@ -54,7 +54,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("trouble", "words"), REFUSED, ids=[words for _, words in REFUSED])
-async def test_the_page_says_why_there_is_no_login(
+async def test_the_callback_page_shows_why_a_login_failed(
     scene: Scene, server: AuthorizationServer, trouble: dict[str, Any], words: str
 ) -> None:
     for name, value in trouble.items():
@@ -67,7 +67,7 @@ async def test_the_page_says_why_there_is_no_login(
     await eventually(lambda: scene.status("tracker") == "error")
 
 
-async def test_the_page_says_that_there_is_a_login_once_there_are_tokens(
+async def test_the_callback_page_shows_success_once_the_tokens_are_stored(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     url = await login_url(scene, server)
@@ -80,7 +80,7 @@ async def test_the_page_says_that_there_is_a_login_once_there_are_tokens(
     assert (page.status, page.title) == (200, "Logged in")
 
 
-async def test_a_page_that_is_loaded_twice_says_the_same_twice(scene: Scene, server: AuthorizationServer) -> None:
+async def test_reloading_the_callback_page_shows_the_same_outcome(scene: Scene, server: AuthorizationServer) -> None:
     ended = await browse(await login_url(scene, server), comes_back=False)
     server.held.set()
     loading = [asyncio.create_task(page_of(ended)) for _ in range(2)]
@@ -90,7 +90,7 @@ async def test_a_page_that_is_loaded_twice_says_the_same_twice(scene: Scene, ser
     assert len(server.forms) == 1
 
 
-async def test_a_page_does_not_wait_forever_for_the_authorization_server(
+async def test_the_callback_page_does_not_wait_forever_for_the_authorization_server(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server_logins, "OUTCOME_SECONDS", 0.05)
@@ -102,7 +102,7 @@ async def test_a_page_does_not_wait_forever_for_the_authorization_server(
     await eventually(lambda: scene.status("tracker") == "connected")
 
 
-async def test_a_page_that_is_being_shown_outlives_the_process_that_shows_it(server: AuthorizationServer) -> None:
+async def test_the_callback_page_is_delivered_though_its_process_is_about_to_exit(server: AuthorizationServer) -> None:
     """`emceepee auth login` ends as soon as there are tokens."""
     async with session_parts(Config(), SystemClock()) as parts:
         async with a_login_scene(parts) as scene:
@@ -114,7 +114,7 @@ async def test_a_page_that_is_being_shown_outlives_the_process_that_shows_it(ser
     assert "emceepee is stopping" in (await asyncio.wait_for(loading, 10)).text
 
 
-async def test_an_answer_to_a_login_whose_link_was_lost_is_refused(server: AuthorizationServer) -> None:
+async def test_an_answer_to_a_login_whose_state_was_lost_is_rejected(server: AuthorizationServer) -> None:
     config, callback = Config(http=SHARED), FixedCallback("http://127.0.0.1:1/callback")
     async with session_parts(config, SystemClock(), callback=callback) as parts, a_login_scene(parts) as scene:
         assert parts.logins is not None
@@ -137,7 +137,7 @@ async def two_processes() -> AsyncIterator[tuple[SessionParts, SessionParts]]:
 
 
 @pytest.mark.parametrize(("refuses", "title"), [(False, "Logged in"), (True, "Not logged in")])
-async def test_another_process_that_gets_the_browser_says_how_the_login_ended(
+async def test_a_callback_at_another_process_shows_the_outcome_of_the_login(
     server: AuthorizationServer, refuses: bool, title: str
 ) -> None:
     server.refuses_codes = refuses
@@ -149,7 +149,7 @@ async def test_another_process_that_gets_the_browser_says_how_the_login_ended(
         assert ("invalid_grant" in outcome.words) is refuses
 
 
-async def test_a_useless_answer_at_another_process_does_not_keep_the_browser_waiting(
+async def test_an_invalid_callback_at_another_process_is_answered_at_once(
     server: AuthorizationServer,
 ) -> None:
     server.answer_changes = {"code": None}
@@ -161,7 +161,7 @@ async def test_a_useless_answer_at_another_process_does_not_keep_the_browser_wai
         assert scene.status("tracker") == "authorizing"
 
 
-async def test_a_browser_that_returns_to_another_process_sees_that_its_answer_is_stored(
+async def test_a_callback_after_its_process_died_reports_that_the_answer_is_stored(
     server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The process that began the login is gone, and nobody has used the server since."""

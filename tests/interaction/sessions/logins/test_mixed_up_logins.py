@@ -42,7 +42,7 @@ async def page_of(url: str) -> str:
 
 
 @pytest.mark.parametrize("oauth", [{}, {"client_id": "registered-by-hand"}])
-async def test_a_code_of_another_authorization_server_is_not_given_away(
+async def test_a_code_of_another_authorization_server_is_not_sent_to_the_hostile_one(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer, oauth: dict[str, object]
 ) -> None:
     """Its own page sends the browser on, with the client that emceepee has at the honest one."""
@@ -68,7 +68,7 @@ async def test_a_redirect_address_of_one_authorization_server_is_refused_by_anot
     assert (honest.asked, hostile.forms) == (asked, [])
 
 
-async def test_the_question_names_who_gets_the_login(
+async def test_the_login_question_names_the_server_that_gets_access(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer
 ) -> None:
     """Nothing distinguishes this from a person who agrees to a new client there."""

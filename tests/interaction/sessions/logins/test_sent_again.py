@@ -73,7 +73,7 @@ ERROR = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32001, "message": "unauth
         plain(504),
     ],
 )
-async def test_what_no_new_token_answers_is_not_sent_again(
+async def test_a_call_is_not_resent_without_a_new_token(
     answer: Answer, scene: Scene, server: AuthorizationServer
 ) -> None:
     server.verdict = lambda _: answer(server)
@@ -83,7 +83,7 @@ async def test_what_no_new_token_answers_is_not_sent_again(
     assert (refreshes(server), server.asked) == (0, 1)
 
 
-async def test_a_401_is_answered_with_one_refresh_and_the_call_once_more(
+async def test_a_401_causes_one_token_refresh_and_one_retry_of_the_call(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     server.valid.clear()
@@ -92,7 +92,7 @@ async def test_a_401_is_answered_with_one_refresh_and_the_call_once_more(
     assert (refreshes(server), len(server.calls), server.asked) == (1, 1, 1)
 
 
-async def test_a_server_that_refuses_every_token_gets_each_once_and_not_forever(
+async def test_a_server_that_refuses_every_token_receives_each_token_once(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     server.verdict = lambda _: server.not_let_in(401, "")
@@ -102,7 +102,7 @@ async def test_a_server_that_refuses_every_token_gets_each_once_and_not_forever(
     assert (refreshes(server), server.asked) == (MOST_ATTEMPTS - 1, 1)
 
 
-async def test_a_401_without_a_new_token_is_not_sent_again(scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_401_without_a_new_token_causes_no_retry(scene: Scene, server: AuthorizationServer) -> None:
     server.valid.clear()
     server.status = 503
     reply = await call(scene)
@@ -110,7 +110,7 @@ async def test_a_401_without_a_new_token_is_not_sent_again(scene: Scene, server:
     assert (len(server.arrived), server.asked) == (1, 1)
 
 
-async def test_a_step_up_sends_the_call_once_more_with_the_token_of_that_login(
+async def test_a_step_up_login_resends_the_call_once_with_the_new_token(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     server.needed["echo"] = "all"
@@ -123,7 +123,7 @@ async def test_a_step_up_sends_the_call_once_more_with_the_token_of_that_login(
     assert len(server.calls) == 1
 
 
-async def test_a_server_that_wants_more_and_more_is_not_logged_in_to_forever(
+async def test_a_server_that_demands_ever_more_scopes_does_not_cause_endless_logins(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     def wants_another(token: str) -> web.Response:
@@ -144,7 +144,7 @@ async def test_a_server_that_wants_more_and_more_is_not_logged_in_to_forever(
     assert server.calls == []
 
 
-async def test_a_call_whose_line_is_cut_is_not_sent_again(scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_call_on_a_broken_connection_is_not_resent(scene: Scene, server: AuthorizationServer) -> None:
     """It may have run."""
 
     class Cut(web.Response):

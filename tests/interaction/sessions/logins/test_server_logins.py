@@ -51,7 +51,7 @@ async def log_in(scene: Scene, server: AuthorizationServer, **oauth: object) -> 
     await eventually(has_status(scene, "connected"))
 
 
-async def test_adding_a_server_that_wants_a_login_answers_at_once_and_keeps_it(
+async def test_adding_a_server_that_needs_a_login_returns_at_once_and_keeps_the_server(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     added = await add(scene, server)
@@ -70,7 +70,9 @@ async def test_adding_a_server_that_wants_a_login_answers_at_once_and_keeps_it(
     assert "authorizationUrl" not in (await scene.value("list_servers"))["servers"][0]
 
 
-async def test_a_login_that_no_browser_can_bring_back_is_finished_by_pasting(server: AuthorizationServer) -> None:
+async def test_a_login_without_a_reachable_callback_is_finished_by_pasting_the_code(
+    server: AuthorizationServer,
+) -> None:
     callback = FixedCallback("http://127.0.0.1:1/oauth/callback", "Only pasting helps.")
     async with session_parts(Config(), SystemClock(), None, callback) as parts, a_login_scene(parts) as scene:
         added = await add(scene, server)
@@ -81,7 +83,7 @@ async def test_a_login_that_no_browser_can_bring_back_is_finished_by_pasting(ser
         assert done["server"]["status"] == "connected"
 
 
-async def test_a_pasted_address_finishes_a_login(scene: Scene, server: AuthorizationServer) -> None:
+async def test_pasting_the_callback_address_finishes_a_login(scene: Scene, server: AuthorizationServer) -> None:
     added = await add(scene, server)
     wrong = await scene.error("finish_authorization", server="tracker", redirect_url="http://x/?code=1&state=2")
     assert "another login" in wrong["message"]
@@ -92,7 +94,7 @@ async def test_a_pasted_address_finishes_a_login(scene: Scene, server: Authoriza
     assert "No login" in late["message"]
 
 
-async def test_a_call_that_needs_a_login_is_promoted_and_goes_on_after_it(
+async def test_a_call_that_needs_a_login_becomes_a_task_and_continues_after_the_login(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     added = await add(scene, server)
@@ -105,7 +107,7 @@ async def test_a_call_that_needs_a_login_is_promoted_and_goes_on_after_it(
     assert len(server.calls) == 1
 
 
-async def test_a_declined_login_ends_what_waits_for_it(scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_declined_login_fails_the_waiting_calls(scene: Scene, server: AuthorizationServer) -> None:
     await add(scene, server)
     reply = await echo(scene)
     (question,) = await asked(scene)
@@ -118,7 +120,7 @@ async def test_a_declined_login_ends_what_waits_for_it(scene: Scene, server: Aut
     assert again["server"]["status"] == "authorizing"
 
 
-async def test_a_login_that_is_wanted_while_a_declined_one_ends_is_a_new_one(
+async def test_a_login_that_starts_while_a_declined_one_ends_is_a_new_login(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The state of the declined login is deleted first, which may take some turns."""
@@ -148,7 +150,7 @@ async def test_a_login_that_is_wanted_while_a_declined_one_ends_is_a_new_one(
     assert (await scene.call("get_task_result", task_id=task))["content"][0]["text"] == "echo"
 
 
-async def test_who_accepts_the_question_has_only_opened_the_page(scene: Scene, server: AuthorizationServer) -> None:
+async def test_accepting_the_login_question_only_opens_the_page(scene: Scene, server: AuthorizationServer) -> None:
     added = await add(scene, server)
     (question,) = await asked(scene)
     await scene.value("respond_to_elicitation", request_id=question["requestId"], action="accept")
@@ -157,7 +159,7 @@ async def test_who_accepts_the_question_has_only_opened_the_page(scene: Scene, s
     await eventually(has_status(scene, "connected"))
 
 
-async def test_a_token_that_is_refused_is_renewed_and_the_call_sent_again_once(
+async def test_a_refused_token_is_renewed_and_the_call_is_sent_again_once(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     await log_in(scene, server)
@@ -168,7 +170,9 @@ async def test_a_token_that_is_refused_is_renewed_and_the_call_sent_again_once(
     assert [form.fields["grant_type"] for form in server.forms][-1] == "refresh_token"
 
 
-async def test_an_expired_token_is_renewed_before_it_is_refused(scene: Scene, server: AuthorizationServer) -> None:
+async def test_an_expired_token_is_renewed_before_the_server_refuses_it(
+    scene: Scene, server: AuthorizationServer
+) -> None:
     server.lives = 0
     await log_in(scene, server)
     server.refusals, server.lives = 0, 3600
@@ -176,7 +180,9 @@ async def test_an_expired_token_is_renewed_before_it_is_refused(scene: Scene, se
     assert server.refusals == 0
 
 
-async def test_an_authorization_server_in_trouble_costs_no_login(scene: Scene, server: AuthorizationServer) -> None:
+async def test_an_outage_of_the_authorization_server_does_not_discard_the_login(
+    scene: Scene, server: AuthorizationServer
+) -> None:
     await log_in(scene, server)
     server.valid.clear()
     server.status = 503
@@ -186,7 +192,7 @@ async def test_an_authorization_server_in_trouble_costs_no_login(scene: Scene, s
     assert server.calls == []
 
 
-async def test_more_scopes_are_requested_during_a_call(scene: Scene, server: AuthorizationServer) -> None:
+async def test_additional_scopes_are_requested_during_a_call(scene: Scene, server: AuthorizationServer) -> None:
     server.needed["write"] = "all"
     await log_in(scene, server, scopes="some")
     reply = await echo(scene, "write")
@@ -198,16 +204,14 @@ async def test_more_scopes_are_requested_during_a_call(scene: Scene, server: Aut
     assert [name for _, name in server.calls] == ["write"]
 
 
-async def test_a_server_with_a_configured_token_is_never_logged_in_to(
-    scene: Scene, server: AuthorizationServer
-) -> None:
+async def test_a_server_with_a_configured_token_never_starts_a_login(scene: Scene, server: AuthorizationServer) -> None:
     headers = {"Authorization": "Bearer wrong"}
     error = await scene.error("add_server", name="tracker", url=server.resource, headers=headers)
     assert "wants a login" in error["message"]
     assert server.registrations == []
 
 
-async def test_a_code_is_shown_where_the_browser_is_on_another_machine(
+async def test_a_device_code_is_shown_where_the_browser_is_on_another_machine(
     scene: Scene, server: AuthorizationServer
 ) -> None:
     added = await add(scene, server, grant="device_code")
@@ -218,14 +222,14 @@ async def test_a_code_is_shown_where_the_browser_is_on_another_machine(
     await eventually(has_status(scene, "connected"), within=10)
 
 
-async def test_an_account_of_our_own_asks_nobody(scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_login_with_client_credentials_asks_no_question(scene: Scene, server: AuthorizationServer) -> None:
     added = await add(scene, server, grant="client_credentials", client_id="me")
     assert added["status"] == "connected"
     server.valid.clear()
     assert (await echo(scene))["content"][0]["text"] == "echo"
 
 
-async def test_removing_a_server_gives_its_tokens_back(scene: Scene, server: AuthorizationServer) -> None:
+async def test_removing_a_server_revokes_its_tokens(scene: Scene, server: AuthorizationServer) -> None:
     await log_in(scene, server)
     await scene.value("remove_server", name="tracker")
     await eventually(lambda: len(server.revoked) == 2)
@@ -278,7 +282,7 @@ async def test_the_sessions_of_a_principal_share_a_login(parts: SessionParts, se
         assert len(server.registrations) == 1
 
 
-async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_before(
+async def test_a_login_continues_after_a_restart_with_the_address_that_the_person_opened(
     server: AuthorizationServer,
 ) -> None:
     store: Store = DurableStore()
@@ -296,7 +300,7 @@ async def test_a_login_goes_on_after_a_restart_with_the_address_that_was_opened_
     assert len(server.registrations) == 1
 
 
-async def test_a_browser_may_come_back_to_another_process(server: AuthorizationServer) -> None:
+async def test_a_browser_may_return_to_another_process(server: AuthorizationServer) -> None:
     store: Store = DurableStore()
     async with (
         session_parts(Config(), SystemClock(), store) as here,
@@ -314,7 +318,7 @@ async def test_a_browser_may_come_back_to_another_process(server: AuthorizationS
         assert [secret.name for secret in await store.secrets_of("")] == [CHANGES]  # and nothing of the login
 
 
-async def test_the_older_transport_is_logged_in_to_as_well(scene: Scene, server: AuthorizationServer) -> None:
+async def test_a_login_works_over_the_sse_transport(scene: Scene, server: AuthorizationServer) -> None:
     added = await scene.value("add_server", name="tracker", url=f"{server.url}/sse", type="sse")
     await browse(added["server"]["authorizationUrl"])
     await eventually(has_status(scene, "connected"))
@@ -368,7 +372,7 @@ def start(scene: Scene, caller: AskedCaller, tool: str, /, **arguments: object) 
     return scene.start(tool, caller=context, **arguments)
 
 
-async def test_a_caller_that_adds_a_server_is_asked_to_log_in_and_its_calls_wait_for_that(
+async def test_a_caller_that_adds_a_server_is_asked_to_log_in_and_its_calls_wait(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     await start(scene, asked_caller, "add_server", name="tracker", url=server.resource)
@@ -383,7 +387,7 @@ async def test_a_caller_that_adds_a_server_is_asked_to_log_in_and_its_calls_wait
     assert asked_caller.completed == [question.request_id]
 
 
-async def test_a_login_that_ends_in_the_browser_alone_withdraws_the_request(
+async def test_a_login_that_ends_in_the_browser_withdraws_the_question(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     await start(scene, asked_caller, "add_server", name="tracker", url=server.resource)
@@ -393,7 +397,7 @@ async def test_a_login_that_ends_in_the_browser_alone_withdraws_the_request(
     assert asked_caller.completed == asked_caller.withdrawn == [question.request_id]
 
 
-async def test_nobody_is_asked_to_log_in_before_a_call_needs_it(
+async def test_no_login_starts_before_a_call_needs_it(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     """A session that connects ten servers must not open ten pages."""
@@ -406,7 +410,7 @@ async def test_nobody_is_asked_to_log_in_before_a_call_needs_it(
     assert scene.session.tasks.all() == []
 
 
-async def test_a_caller_that_takes_no_links_has_its_call_become_a_task(
+async def test_the_call_of_a_client_without_url_elicitation_becomes_a_task(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     asked_caller.takes = False
@@ -417,7 +421,7 @@ async def test_a_caller_that_takes_no_links_has_its_call_become_a_task(
     assert done["content"][0]["text"] == "echo"
 
 
-async def test_a_caller_that_could_not_ask_is_asked_again_by_the_next_call(
+async def test_a_caller_that_could_not_be_asked_is_asked_again_on_the_next_call(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     await add(scene, server)
@@ -428,7 +432,7 @@ async def test_a_caller_that_could_not_ask_is_asked_again_by_the_next_call(
         task_id(await call)
 
 
-async def test_a_person_who_declines_ends_the_login_and_the_call(
+async def test_a_declined_login_question_ends_the_login_and_the_call(
     scene: Scene, server: AuthorizationServer, asked_caller: AskedCaller
 ) -> None:
     await add(scene, server)
