@@ -32,7 +32,7 @@ WAIT = LimitedBy(most="longest_call_seconds", least=100, description="Longest wa
 
 
 class AwaitActivity(Params):
-    """How long to wait."""
+    """Parameters: the longest wait, and the event from which to repeat."""
 
     timeout_ms: Annotated[int, WAIT] = WAIT.field(30_000)
     last_event_id: str | None = Field(None, description="Repeat what came after this lastEventId")
@@ -69,7 +69,7 @@ class PendingServer(TypedDict):
 
 
 class PendingClient(TypedDict):
-    """The questions that wait on the caller."""
+    """The questions that wait for the caller."""
 
     elicitations: list[PendingQuestion]
     sampling_requests: list[PendingQuestion]
@@ -77,11 +77,11 @@ class PendingClient(TypedDict):
 
 
 class ActivityReport(TypedDict):
-    """`triggers` says why it returned: `immediate` (there were undelivered events), `event` with `server` and
-    `eventType`, `server_disconnected` with `server`, or `timeout`. `events` are as in [events](events.md).
-    `pending_server` names the working tasks of each server, `pending_client` the questions that wait on you.
-    `more` events did not fit: the next call returns them.
-    `cursorLost` says that `last_event_id` is not known (any more) and all events kept were returned."""
+    """`triggers` are the reasons why the call returned: `immediate` (there were undelivered events), `event` with
+    `server` and `eventType`, `server_disconnected` with `server`, or `timeout`. `events` are as in [events](events.md).
+    `pending_server` has the working tasks of each server, and `pending_client` the questions that wait for you.
+    `more` events did not fit: the next call returns them. `cursorLost` means that `last_event_id` is unknown or no
+    longer stored, so all stored events were returned."""
 
     triggers: list[Trigger]
     events: list[ServerEvents]
@@ -124,8 +124,8 @@ async def await_activity(params: AwaitActivity, session: Session, caller: Reques
         triggers = list({encode(trigger): trigger for trigger in map(_trigger, wake.events)}.values())
     except TimeoutError:
         triggers = []
-    triggers = triggers or [{"type": "timeout"}]  # also if the process stops
-    # Nobody would read the reply of a caller that has hung up: its events stay for the next one.
+    triggers = triggers or [{"type": "timeout"}]  # including when the process stops
+    # A disconnected caller does not read its reply, so its events stay for the next reply.
     return _report(triggers, NO_EVENTS if caller.is_gone else activity.undelivered(), session, caller)
 
 
@@ -138,7 +138,7 @@ def _trigger(event: Event) -> JsonObject:
 def _report(
     triggers: list[JsonObject], found: Delivery, session: Session, caller: RequestContext, *, whole: bool = False
 ) -> ActivityReport:
-    """Return the events and mark them as delivered, as many as fit, once the reply is read; `whole`: cut no event."""
+    """Return as many events as fit, which count as delivered once the reply is read. With `whole`, cut no event."""
     own, others = split_questions(session, session.questions.open(), caller.conversation)
     unread = session.questions.take_unread_dismissals(own)
     report: JsonObject = {
@@ -160,7 +160,7 @@ def _report(
     report["events"] = [{"server": server, "events": events} for server, events in _grouped(digest.entries)]
     if new := new_questions(found, digest):
         report["pending_client"] = pending_client(own, others=others, detailed=new, unread=unread)
-    if digest.count < len(found.events):  # a caller that pages from it must not miss the rest
+    if digest.count < len(found.events):  # a caller that continues from it must not miss the rest
         report["lastEventId"] = found.events[digest.count - 1].event_id
     if found.cursor_lost:
         report["cursorLost"] = True
@@ -168,7 +168,7 @@ def _report(
 
 
 def _grouped(events: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
-    """By server, servers in the order in which they first speak; within one, the order of events is kept."""
+    """Group events by server, in the order of each server's first event. Within a group, the order stays the same."""
     order = list(dict.fromkeys(event["server"] for event in events))
     ordered = sorted(events, key=lambda event: order.index(event["server"]))
     return [(server, list(group)) for server, group in groupby(ordered, key=lambda event: str(event["server"]))]

@@ -25,7 +25,7 @@ LONGEST_SECONDS = 300
 
 
 class Execute(Params):
-    """A script, or one that goes on."""
+    """Parameters: a new script, or the task of a running one."""
 
     code: str | None = Field(None, min_length=1, description="Python")
     timeout: float | None = Field(None, ge=1, le=LONGEST_SECONDS, description="Seconds until it becomes a task")
@@ -39,7 +39,7 @@ class Execute(Params):
 
 
 class ScriptError(TypedDict):
-    """The exception that ended it, or why it was not run. `line` is that of the script."""
+    """The exception that ended the script, or the reason why it did not run. `line` is a line of the script."""
 
     name: str
     message: str
@@ -54,7 +54,7 @@ class ScriptStats(TypedDict):
 
 
 class Executed(TypedDict):
-    """The outcome of a script. `result` is as JSON."""
+    """The outcome of a script. `result` is its value as JSON."""
 
     success: bool
     result: NotRequired[JsonValue]
@@ -68,14 +68,14 @@ ScriptResult = Annotated[
     Described(
         "`{success, result?, error?: {name, message, line?}, logs, stats: {durationMs, mcpCalls}}`. `result` is the "
         "value of the last expression, as JSON, and `logs` are the lines that the script printed and logged. A script "
-        "that [becomes a task](#a-call-that-becomes-a-task) is answered with that. See "
+        "that [becomes a task](#a-call-that-becomes-a-task) returns that task instead. See "
         "[run scripts](../how-to/run-scripts.md)."
     ),
 ]
 
 
 def _is_private(arguments: JsonObject) -> bool:
-    """Whether the source may contain an answer. A misspelt argument name makes no difference."""
+    """Return whether the source may contain an answer, even under a misspelled argument name."""
     return any(
         not isinstance(value, str | float | int | None) or (isinstance(value, str) and gives_answers(value))
         for value in arguments.values()
@@ -122,7 +122,7 @@ async def _wait_for(
 
 
 def _describe(task: Task, session: Session) -> OwnResult[Promotion]:
-    """With what the servers ask that its calls are made to."""
+    """Describe the script's task, with the open questions of the servers that it calls."""
     call = session.calls.find_task(task.task_id)
     script = call.connection if call is not None and isinstance(call.connection, Script) else None
     asked = [] if script is None else [item for item in session.questions.open() if script.calls.may_have_asked(item)]

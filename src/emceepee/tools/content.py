@@ -1,4 +1,4 @@
-"""A backend's resource or prompt as the content of a reply."""
+"""Converts a backend's resource or prompt to the content of a reply."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,8 +8,8 @@ from emceepee.wire.codec import encode_text
 from emceepee.wire.json_types import JsonObject
 
 CallResult = BackendResult | InputRequired | OwnResult[Mapping[str, Any]]
-REPEATED_TEXT = 4096  # characters; a longer text stands in the first block only, and is not paid for twice
-LARGE_RESULT = "large_result"  # under which a reply has the handle of what it left out
+REPEATED_TEXT = 4096  # characters; only the first block contains a longer text, because repeating it costs context
+LARGE_RESULT = "large_result"  # the key in a reply for the handle of an omitted result
 MEDIA = ("image", "audio")
 
 
@@ -18,7 +18,7 @@ def text_block(text: str) -> JsonObject:
 
 
 def result_of(method: str, result: JsonObject, mentions: Mentions = NO_MENTIONS) -> CallResult:
-    """Return a backend's answer to this method as the tools show it."""
+    """Return a backend's answer to this method in the form that the tools return."""
     match method:
         case "resources/read":
             return OwnResult(resource_content(result), result, mentions)
@@ -32,13 +32,13 @@ def result_of(method: str, result: JsonObject, mentions: Mentions = NO_MENTIONS)
 
 
 def resource_content(result: JsonObject) -> list[JsonObject]:
-    """The result as JSON with blobs replaced by their size, then each part as the block that a client can show."""
+    """Return the result as JSON with blobs replaced by their size, then each part as a block that a client can show."""
     blocks = [block for part in _objects(result.get("contents")) for block in _part_blocks(part)]
     return [_as_json(result, "contents", _without_blob), *blocks]
 
 
 def prompt_content(result: JsonObject) -> list[JsonObject]:
-    """The prompt as JSON with blobs replaced by their size, then what its messages hold as blocks."""
+    """Return the prompt as JSON with blobs replaced by their size, then the content of its messages as blocks."""
     blocks = [block for message in _objects(result.get("messages")) for block in _blocks_of(message)]
     return [_as_json(result, "messages", _message_without_blobs), *(item for item in blocks if not _is_long_text(item))]
 

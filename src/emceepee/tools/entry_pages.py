@@ -1,4 +1,4 @@
-"""Long lists: how much of each entry is shown, in pages that fit, with a cursor that only emceepee needs to understand.
+"""Paging of long lists: the detail of each entry, pages within a size limit, and an opaque cursor.
 
 A list that fits is returned whole, in its own order. Pages are sorted by the key of their entries, and a cursor names
 the last entry of its page. So no entry is skipped or repeated while others are added and removed.
@@ -20,19 +20,19 @@ from emceepee.wire.json_types import JsonObject
 
 SUMMARY_LENGTH = 120
 Detail = Literal["names", "summary", "full"]
-PAGING = ("detail", "limit", "cursor")  # arguments that every list takes; listed where lists are long
-Place = tuple[str, str, int]  # of an entry: its server, its name, and which one of that name it is
+PAGING = ("detail", "limit", "cursor")  # arguments that every list accepts; only tools with long lists show them
+Place = tuple[str, str, int]  # of an entry: its server, its name, and its number among equal names
 
 
 class Paged(Params):
-    """For tools whose lists can be long."""
+    """Parameters of tools whose lists can be long."""
 
     limit: int | None = Field(None, ge=1, description="Per page")
     cursor: str | None = Field(None, description="nextCursor")
     _room: int | None = PrivateAttr(None)
 
     def allow(self, room: int) -> None:
-        """Raise the size limit of a page: no model reads what a script lists."""
+        """Raise the size limit of a page, for lists that a script reads instead of a model."""
         self._room = room
 
     def room_or(self, room: int) -> int:
@@ -49,14 +49,14 @@ ListedEntry = Annotated[JsonObject, Described("{server, …as the server sent it
 
 
 class ListingError(TypedDict):
-    """A server that could not be asked."""
+    """A server that could not return its list."""
 
     server: str
     message: str
 
 
 class Rest(TypedDict):
-    """How a list goes on: `remaining` entries are left out, `note` says why if nobody asked for a page."""
+    """The rest of a list: `remaining` entries are left out. `note` gives the reason if the caller requested no page."""
 
     nextCursor: NotRequired[str]
     remaining: NotRequired[int]
@@ -64,19 +64,19 @@ class Rest(TypedDict):
 
 
 class Page(Rest):
-    """The fields of every list over servers besides its entries."""
+    """The fields, besides the entries, of every list over several servers."""
 
     errors: NotRequired[list[ListingError]]
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The entries of one list: what they are called, told apart by, and what is shown of one if not all is."""
+    """The kind of entries in one list: their names, keys, and summaries."""
 
-    tool: str  # that lists them
-    key: str  # under which it does
-    name: str  # the key that names an entry, besides its server
-    summary: Callable[[JsonObject], JsonObject]  # without what names it
+    tool: str  # the tool that lists them
+    key: str  # the key of the list in the tool's reply
+    name: str  # the key of an entry's name, which identifies it within its server
+    summary: Callable[[JsonObject], JsonObject]  # returns the summary of an entry, without its name
 
     def place(self, entry: JsonObject) -> tuple[str, str]:
         return str(entry.get("server") or ""), str(entry.get(self.name))
@@ -89,12 +89,12 @@ class Entries:
 
 
 def described(entry: JsonObject) -> JsonObject:
-    """The summary of what a server lists."""
+    """Return the summary of an entry that a server lists."""
     return {"summary": short(str(entry.get("description") or entry.get("title") or ""))}
 
 
 def fields(*names: str) -> Callable[[JsonObject], JsonObject]:
-    """The summary of a record: these keys, with long texts cut."""
+    """Return a function that summarizes a record: these keys, with long texts cut."""
 
     def summarize(entry: JsonObject) -> JsonObject:
         found = {name: entry[name] for name in names if name in entry}
@@ -111,7 +111,7 @@ def short(text: str) -> str:
 def page(
     entries: Sequence[JsonObject], params: Paged, kind: Entries, *, room: int, detail: Detail | None = None
 ) -> JsonObject:
-    """As many entries as are asked for and fit into `room` bytes, and how to get the others."""
+    """Return the requested entries that fit into `room` bytes, and a cursor for the others."""
     key, room = kind.key, params.room_or(room)
     detail = detail or (params.detail if isinstance(params, Detailed) else "full")
     if params.cursor is None and params.limit is None:
@@ -144,7 +144,7 @@ def _in_order(entries: Iterable[JsonObject], kind: Entries) -> list[tuple[Place,
 
 
 def fitting(entries: Iterable[JsonObject], room: int) -> list[JsonObject]:
-    """As many of the first as fit, and at least one."""
+    """Return as many entries as fit, in order, and at least one."""
     shown: list[JsonObject] = []
     for entry in entries:
         room -= len(encode(entry)) + 1

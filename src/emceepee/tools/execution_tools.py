@@ -51,7 +51,7 @@ TASK_TTL = LimitedBy(
 
 
 class ListTools(Paged):
-    """Which tools, and how much of each."""
+    """Parameters: the selected tools, and how much to show of each."""
 
     server: str = Field(".*", description="Regex")
     tool: str = Field(".*", description="Regex")
@@ -60,19 +60,19 @@ class ListTools(Paged):
 
 
 class Timed(Params):
-    """For calls to a backend."""
+    """Timeouts of calls to a backend."""
 
     timeout_ms: Annotated[int | None, TIMEOUT] = TIMEOUT.field(None)
 
 
 class Bounded(Params):
-    """For results that may be large."""
+    """Size limit of results that may be large."""
 
     max_bytes: int | None = Field(None, ge=1, description="Longer: head and handle")
 
 
 class ExecuteTool(Timed, Bounded):
-    """A call."""
+    """Parameters of a call to a backend's tool."""
 
     server: ServerName
     tool: str = Field(description="Tool name")
@@ -82,7 +82,7 @@ class ExecuteTool(Timed, Bounded):
 
 
 class ListedTools(Page):
-    """A server that cannot be asked is named in `errors` and hides no other. `note` says why there are no schemas."""
+    """`errors` names the servers that could not return their tools. `note` explains why schemas are missing."""
 
     tools: list[ListedEntry]
 
@@ -184,7 +184,7 @@ def seconds(milliseconds: int | None) -> float | None:
 
 
 async def _unknown_tool(connection: Connection, name: str, answer: str, whole: JsonObject) -> UnknownTool | None:
-    """After a failure only: a backend may well serve a tool that it does not list."""
+    """Return the error if the tool is not listed. Call it only after a failure: a backend may serve unlisted tools."""
     try:
         known = [str(tool.get("name")) for tool in await connection.lists.entries(ListKind.TOOLS)]
     except EmceepeeError:
@@ -195,5 +195,5 @@ async def _unknown_tool(connection: Connection, name: str, answer: str, whole: J
 
 
 def _too_large(entries: list[JsonObject], size: int) -> str:
-    """Summaries instead of more schemas than a model can read at once; one tool alone is always shown in full."""
+    """Return the note for a list whose schemas are too large to be shown. One tool alone is always shown in full."""
     return f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'

@@ -1,4 +1,4 @@
-"""Tools that show what backends said unasked: notifications and logs."""
+"""Tools that show unsolicited messages of backends: notifications and logs."""
 
 import asyncio
 from typing import NotRequired, TypedDict, cast
@@ -15,12 +15,12 @@ from emceepee.tools.declaration.hints import SETS, ToolEffect, found_by
 from emceepee.tools.entry_pages import Detail, Entries, fields, fitting
 from emceepee.wire.json_types import JsonObject, JsonValue
 
-# To take is to clear what is returned, which is not reading; but each line was kept only to be taken once.
+# These tools delete the returned lines, so they are not read-only. But lines are stored only to be returned once.
 TAKES = ToolEffect(destructive=False, open_world=False)
 
 
 class FromServer(Params):
-    """One server, or all."""
+    """Parameters: one server, or all."""
 
     server: AnyServer = None
 
@@ -29,14 +29,14 @@ _LOOKS = "How much of each; full takes them, the others only look"
 
 
 class GetNotifications(FromServer):
-    """How many, and how much of each."""
+    """Parameters: how many notifications, and how much to show of each."""
 
     limit: int | None = Field(None, ge=1, description="Oldest ones")
     detail: Detail = Field("full", description=_LOOKS)
 
 
 class GetLogs(FromServer):
-    """Which lines."""
+    """Parameters: the selected lines."""
 
     detail: Detail = Field("full", description=_LOOKS)
 
@@ -48,7 +48,7 @@ class GetLogs(FromServer):
 
 
 class SetLogLevel(FromServer):
-    """A level."""
+    """Parameters: a log level."""
 
     level: LogLevel = Field(description="Lowest")
 
@@ -63,7 +63,7 @@ class NotificationView(TypedDict):
 
 
 class TakenNotifications(TypedDict):
-    """`dropped` counts those lost to the buffer's limit since it was last asked. `remaining` wait for the next call."""
+    """`dropped` is how many the buffer's limit has removed since the last call. `remaining` wait for the next call."""
 
     notifications: list[NotificationView]
     dropped: NotRequired[int]
@@ -82,8 +82,8 @@ class LogLineView(TypedDict):
 
 
 class TakenLogs(TypedDict):
-    """With `clear`, exactly the lines returned are forgotten; `dropped` counts those lost to the buffer's limit since
-    it was last asked, `remaining` older lines that were not returned."""
+    """With `clear`, exactly the returned lines are deleted. `dropped` is how many lines the buffer's limit has removed
+    since the last call. `remaining` is the number of older lines that were not returned."""
 
     logs: list[LogLineView]
     dropped: int
@@ -95,7 +95,7 @@ LOG_LINES = Entries("get_logs", "logs", "timestamp", fields("level", "source", "
 
 
 class ObedientServers(TypedDict):
-    """The names of the servers that obeyed."""
+    """The names of the servers that accepted the level."""
 
     servers: list[str]
 

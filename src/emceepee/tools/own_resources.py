@@ -1,4 +1,4 @@
-"""emceepee's own resources: diagrams drawn from the tables that guard the code, and figures of a session."""
+"""emceepee's own resources: state diagrams, generated from the transition tables, and metrics of a session."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -23,7 +23,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class GetPrompt(Timed, Bounded):
-    """One prompt, filled in."""
+    """Parameters: one prompt and its arguments."""
 
     server: ServerName
     name: str = Field(description="Prompt name")
@@ -31,7 +31,7 @@ class GetPrompt(Timed, Bounded):
 
 
 class Complete(Params):
-    """An argument to be completed."""
+    """Parameters: an argument to complete."""
 
     server: ServerName
     ref: str = Field(description="Prompt name or template URI")
@@ -41,7 +41,7 @@ class Complete(Params):
 
 
 class ListedPrompts(Page):
-    """A server that cannot be asked is named in `errors`."""
+    """`errors` names the servers that could not return their prompts."""
 
     prompts: list[ListedEntry]
 
@@ -56,7 +56,7 @@ PromptResult = Annotated[
 
 
 class Completion(TypedDict):
-    """As the server suggests."""
+    """The server's suggestions."""
 
     values: list[str]
     total: NotRequired[int]

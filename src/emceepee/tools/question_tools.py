@@ -1,4 +1,4 @@
-"""Tools to see and answer what servers ask: elicitations (of the user) and sampling requests (of the model)."""
+"""Tools to list and answer servers' questions: elicitations (for the user) and sampling requests (for the model)."""
 
 from typing import Annotated, Any, Literal, TypedDict, cast
 
@@ -32,7 +32,7 @@ QuestionId = Annotated[str, Field(description="Its requestId")]
 
 
 class RespondToSampling(Params):
-    """A completion."""
+    """Parameters: a completion."""
 
     request_id: QuestionId
     role: Literal["user", "assistant"] = Field(description="As a rule assistant")
@@ -44,7 +44,7 @@ class RespondToSampling(Params):
 
 
 class RespondToElicitation(Params):
-    """An answer to a question."""
+    """Parameters: an answer to a question."""
 
     request_id: str = Field(description="requestId in pending_client_action")
     action: Literal["accept", "decline", "cancel"] = Field(description="cancel: the user decided nothing")
@@ -67,7 +67,7 @@ QUESTIONS = {
 
 
 class CancelRequest(Params):
-    """A request that will get no answer."""
+    """Parameters: a request to cancel."""
 
     request_id: QuestionId
     reason: str | None = Field(None, description="Why")
@@ -80,14 +80,14 @@ class Responded(TypedDict):
 
 
 class Elicited(Responded):
-    """With `accept`, the content is checked against the form first. If it does not fit, the error says where, and the
-    question stays open."""
+    """With `accept`, the content is checked against the form first. If it is invalid, the error names the fields, and
+    the question stays open."""
 
     action: str
 
 
 class Cancelled(TypedDict):
-    """The question that gets no answer."""
+    """The question that was cancelled."""
 
     cancelled: str
 
@@ -103,7 +103,7 @@ SamplingView = Annotated[QuestionView, Described("{requestId, server, timestamp,
 
 
 class SamplingRequests(Rest):
-    """`…` is what the server asked, in its own words."""
+    """`…` are the fields of the server's own request."""
 
     requests: list[SamplingView]
 
@@ -190,7 +190,7 @@ def _list_questions(
 
 
 def _content(given: str | JsonObject | list[JsonObject]) -> JsonObject | list[JsonObject]:
-    """As the protocol writes it: one block by itself, several as a list."""
+    """Return the content in the protocol's form: one block by itself, several blocks as a list."""
     if isinstance(given, str):
         return {"type": "text", "text": given}
     blocks = given if isinstance(given, list) else [given]

@@ -39,26 +39,26 @@ ENTRIES = {
 
 
 class ListOf(Detailed):
-    """Entries of one server, or of all."""
+    """Parameters: one server, or all."""
 
     server: AnyServer = None
 
 
 class ReadResource(Timed, Bounded):
-    """One resource."""
+    """Parameters: one resource."""
 
     server: str = Field(description="Server name; emceepee for its own")
     uri: str = Field(min_length=1, description="From list_resources or a template")
 
 
 class ListedResources(Page):
-    """A server that cannot be asked is named in `errors`."""
+    """`errors` names the servers that could not return their resources."""
 
     resources: list[ListedEntry]
 
 
 class ListedTemplates(Page):
-    """A server that cannot be asked is named in `errors`."""
+    """`errors` names the servers that could not return their templates."""
 
     resourceTemplates: list[ListedEntry]
 
@@ -68,8 +68,8 @@ ResourceResult = Annotated[
     Described(
         "The server's own result: `{contents: […]}`, or [the task](#a-call-that-becomes-a-task) that the call became. "
         "emceepee's own resources are `emceepee://diagrams` ([the diagrams](diagrams.md)), `emceepee://events`, "
-        "which a client can subscribe to (to hear *that* something happened), and `emceepee://metrics`, figures of the "
-        "session."
+        "which a client can subscribe to (updates report *that* something happened), and `emceepee://metrics`, metrics "
+        "of the session."
     ),
 ]
 
@@ -145,7 +145,7 @@ async def read_resource(params: ReadResource, session: Session, caller: RequestC
 
 
 class OneResource(Params):
-    """A resource to follow."""
+    """Parameters: a resource to follow."""
 
     server: ServerName
     uri: str = Field(min_length=1, description="The resource")
@@ -171,7 +171,7 @@ async def unsubscribe_resource(params: OneResource, session: Session, caller: Re
 
 
 async def list_kind(kind: ListKind, params: ListOf, session: Session, own: Sequence[JsonObject] = ()) -> JsonObject:
-    """One kind of entry over the servers asked for, then emceepee's own."""
+    """Return the entries of one kind from the requested servers, then emceepee's own."""
     connections = session.connections if params.server is None else [session.connection(params.server)]
     listing = await list_everywhere(connections, kind, patience=session.limits.list_patience_seconds)
     listed = page([*listing.entries, *own], params, ENTRIES[kind], room=session.limits.list_reply_bytes)
@@ -179,7 +179,7 @@ async def list_kind(kind: ListKind, params: ListOf, session: Session, own: Seque
 
 
 def _follow_own(uri: str, caller: RequestContext, *, wanted: bool) -> _Note:
-    """Follow or unfollow the events: no other own resource ever changes, and replies deliver events anyway."""
+    """Follow or unfollow the events. No other own resource ever changes, and replies deliver events in any case."""
     check_own_resource(uri)
     if uri != EVENTS_URI:
         return {}

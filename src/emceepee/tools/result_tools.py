@@ -22,15 +22,15 @@ from emceepee.wire.codec import TOO_DEEP, Unreadable, decode, encode
 from emceepee.wire.json_types import JsonObject
 
 _OTHER_WAYS = "grep finds text at any depth; offset and limit read bytes."
-RESULT_PART_BYTES, LARGEST_PART = 16 << 10, 1 << 20  # bytes: if the caller specifies no limit; if it does
+RESULT_PART_BYTES, LARGEST_PART = 16 << 10, 1 << 20  # bytes per reply: the default, and the maximum
 LONGEST_CHARACTER = 4  # bytes
-MOST_VISITED = 4_000_000  # values that one path looks at
-MOST_SECONDS = 5.0  # for that; on an idle machine it takes three
-TIMES_READ = 8  # as each level that is opened reads its bytes again
+MOST_VISITED = 4_000_000  # values that a search by one path may visit
+MOST_SECONDS = 5.0  # for such a search, which takes three on an idle machine
+TIMES_READ = 8  # how often the text may be read in total, because each level reads its bytes again
 
 
 class ReadResult(Params):
-    """Which part of which result."""
+    """Parameters: the part of a result to read."""
 
     handle: str = Field(description="From large_result")
     offset: int | None = Field(None, ge=0, description="nextOffset, or any byte")
@@ -40,7 +40,7 @@ class ReadResult(Params):
 
 
 class FoundLine(TypedDict):
-    """A line that matches, or what is around the match in a long one. `offset` is where the match begins."""
+    """A matching line, or the part of a long line around the match. `offset` is where the match begins."""
 
     line: int
     offset: int
@@ -48,7 +48,7 @@ class FoundLine(TypedDict):
 
 
 class FoundValue(TypedDict):
-    """A value that the path leads to. One that is too large comes as `preview`, with its size and shape."""
+    """A value at the path. If it is too large, it is replaced by a `preview` with its size and shape."""
 
     path: str
     value: NotRequired[Any]
@@ -58,8 +58,8 @@ class FoundValue(TypedDict):
 
 
 class ResultPart(TypedDict):
-    """`bytes` is the size of the whole text. With `nextOffset` there is more, from there on: a byte, or with `jsonpath`
-    the number of a value. `note` says why a path leads nowhere, or why its search ended early."""
+    """`bytes` is the size of the whole text. `nextOffset` is where the rest begins: a byte, or with `jsonpath` the
+    number of a value. `note` explains why a path matches nothing, or why its search ended early."""
 
     handle: str
     bytes: int
@@ -87,7 +87,7 @@ async def read_result(params: ReadResult, session: Session) -> ResultPart:
 
 
 async def _bytes(kept: StoredResult, offset: int, room: int, session: Session) -> JsonObject:
-    """From the beginning of the character at `offset` to the end of one."""
+    """Return the text from `offset` on, without cutting a character at either end."""
     first = max(min(offset, kept.size) - LONGEST_CHARACTER, 0)
     data = await session.results.read(kept, first, min(offset, kept.size) - first + room + LONGEST_CHARACTER)
     begin = character_boundary(data, min(offset, kept.size) - first)

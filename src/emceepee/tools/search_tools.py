@@ -1,4 +1,4 @@
-"""The tool that finds what servers offer, in few words."""
+"""The tool that searches servers' entries and returns short signatures."""
 
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
@@ -35,7 +35,7 @@ _TYPES = {
 }
 _SCHEMAS = ("inputSchema", "outputSchema", "arguments")
 _SIGNS = (".*", ".+", "^", "$", "|", "\\")  # of a regular expression
-_WORDS_ROOM = 400  # bytes for what is said of the rest
+_WORDS_ROOM = 400  # bytes for the note about omitted results
 MOST_ERRORS, LONGEST_MESSAGE = 10, 300
 
 
@@ -51,8 +51,8 @@ class CodemodeSearch(Params):
 
 
 class Found(TypedDict):
-    """An entry that fits. A tool's `signature` ends in what it was seen to return, if it was called before. `module` is
-    the server's name in scripts, which the signature has, if that differs."""
+    """A matching entry. If a tool was called before, its `signature` ends with the observed shape of its result.
+    `module` is the server's name in scripts and in the signature, if it differs from `server`."""
 
     type: NotRequired[str]
     server: str
@@ -65,7 +65,8 @@ class Found(TypedDict):
 
 
 class SearchResults(TypedDict):
-    """The best first. `note` says what was left out and how to get it; `errors`, which servers could not be asked."""
+    """Results, the best first. `note` describes omitted results and how to get them. `errors` names the servers that
+    could not return their entries."""
 
     results: list[Found]
     note: NotRequired[str]
@@ -99,7 +100,7 @@ async def codemode_search(params: CodemodeSearch, session: Session) -> SearchRes
 
 
 class _Answer:
-    """As much as there is room for."""
+    """The results that fit into `room` bytes."""
 
     def __init__(self, room: int) -> None:
         self.room = room  # bytes
@@ -107,7 +108,7 @@ class _Answer:
         self._bare = 0  # results whose schemas had no room
 
     def add(self, entry: Found) -> bool:
-        """Without its schemas, if these are too large; False if not even that fits."""
+        """Add the entry, without its schemas if they do not fit. Return False if there is no room even then."""
         size = len(encode(entry)) + 1
         if size > self.room and any(key in entry for key in _SCHEMAS):
             entry = cast(Found, {key: value for key, value in entry.items() if key not in _SCHEMAS})
@@ -139,7 +140,7 @@ class _Answer:
 
 
 def _find(params: CodemodeSearch, search: "EntrySearch", servers: Collection[str] | None) -> list[Document]:
-    """Raises: InvalidArguments of an expression that is none."""
+    """Raises: InvalidArguments if the query is an invalid regular expression."""
     types, index = _TYPES[params.type], search.index
     if (expression := _expression(params.query)) is None:
         return [hit.document for hit in index.search(params.query, types, servers=servers)]
@@ -149,7 +150,7 @@ def _find(params: CodemodeSearch, search: "EntrySearch", servers: Collection[str
 
 
 def _expression(query: str) -> str | None:
-    """The regular expression, if the query is one: between slashes, or with what no word has."""
+    """Return the regular expression if the query is one: between slashes, or one word with special characters."""
     query = query.strip()
     if len(query) > 2 and query[0] == query[-1] == "/":
         return query[1:-1]

@@ -1,4 +1,4 @@
-"""Servers by the words that the operator's configuration puts on them."""
+"""Selects servers by the tags in the operator's configuration."""
 
 from collections.abc import Iterable
 

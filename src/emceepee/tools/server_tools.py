@@ -1,4 +1,4 @@
-"""Tools for the servers behind emceepee: add, remove, reconnect, see how they are."""
+"""Tools for the servers behind emceepee: add, remove, and reconnect them, and show their status."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -40,7 +40,7 @@ CALL_TIMEOUT = LimitedBy(most="longest_call_seconds", description="Default for c
 
 
 class AddServer(Params, ServerEntry):
-    """A server to add."""
+    """Parameters: a server to add."""
 
     timeout_ms: Annotated[int | None, CALL_TIMEOUT] = CALL_TIMEOUT.field(None)
     replace: bool = Field(False, description="Replace the settings of the added server of that name")
@@ -56,45 +56,46 @@ class AddServer(Params, ServerEntry):
 
 
 class ListServers(Detailed):
-    """Which of them, and how much of each."""
+    """Parameters: the selected servers, and how much to show of each."""
 
     tag: str | None = Field(None, description=TAG)
 
 
 class ByName(Params):
-    """One server."""
+    """Parameters: one server, by `name`."""
 
     name: ServerName
 
 
 class OneServer(Params):
-    """One server, where the argument is called as in the calls to it."""
+    """Parameters: one server, by `server`, the argument's name in calls to servers."""
 
     server: ServerName
 
 
 class FinishAuthorization(OneServer):
-    """Where a browser ended."""
+    """Parameters: the address of the browser's last page."""
 
     redirect_url: str = Field(description="Where the browser ended", repr=False)
 
 
 class ConnectedServer(TypedDict):
-    """The server as it is now."""
+    """The server in its current state."""
 
     server: ServerView
 
 
 class AddedServer(ConnectedServer):
-    """`tools` is how many tools it has. If it cannot be connected, the error says why and nothing of it is left. If it
-    wants a login first, it is kept, its status is `authorizing`, and a person has to open its `authorizationUrl`."""
+    """`tools` is the number of its tools. If the connection fails, the error gives the reason, and the server is not
+    added. If the server requires a login, it is added with the status `authorizing`, and a person has to open its
+    `authorizationUrl`."""
 
     tools: NotRequired[int]
     toolsError: NotRequired[str]
 
 
 class RemovedServer(TypedDict):
-    """Comes when its process and everything it started are gone."""
+    """Returned once the server's process and all its child processes have ended."""
 
     removed: str
 
@@ -121,7 +122,7 @@ S = TypeVar("S", bound=ConnectedServer)
 
 @tool(
     title="Add a server",
-    # Not listed is not refused: with `replace`, the settings before are lost, and calls in flight fail.
+    # Destructive, because of an unlisted argument: `replace` overwrites the settings, and calls in flight fail.
     effect=ToolEffect(idempotent=True),
     load=CORE,
     brief=Brief(
@@ -163,7 +164,7 @@ async def remove_server(params: ByName, session: Session, caller: RequestContext
 async def reconnect_server(params: ByName, session: Session, caller: RequestContext) -> OwnResult[ConnectedServer]:
     """Reconnect a server from any state; calls in flight fail."""
     connection = session.connection(params.name)
-    with suppress(LoginNeeded):  # the reply says so, and where
+    with suppress(LoginNeeded):  # the reply contains the login's address
         await connection.reconnect()
     session.servers.ask_for_login(params.name, caller.asker)
     return _with_status(ConnectedServer(server=server_view(connection)))
@@ -221,5 +222,5 @@ async def get_server_status(params: OneServer, session: Session) -> ServerStatus
 
 
 def _with_status(value: S) -> OwnResult[S]:
-    """A result that shows a server's status, so that notices need not report its connection."""
+    """Return a result that contains the server's status, so that notices need not report its connection."""
     return OwnResult([text_block(encode_text(value))], value, Mentions(server=value["server"]["name"]))

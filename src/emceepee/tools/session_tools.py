@@ -10,13 +10,13 @@ from emceepee.tools.request_context import RequestContext
 
 
 class OpenSession(Params):
-    """A session to open."""
+    """Parameters: a session to open."""
 
     label: str | None = Field(None, max_length=200, description="For your own use")
 
 
 class CloseSession(Params):
-    """A session to end."""
+    """Parameters: a session to end."""
 
     session: str = Field(description="Handle from open_session, or a session's name", repr=False)
 
@@ -30,7 +30,7 @@ class OpenedSession(TypedDict):
 
 
 class ClosedSession(TypedDict):
-    """Comes when everything the session started is gone."""
+    """Returned once everything that the session started has ended."""
 
     closed: str
 

@@ -27,7 +27,7 @@ RESULT_WAIT = LimitedBy(
 
 
 class ListTasks(Detailed):
-    """Which tasks."""
+    """Parameters: the selected tasks."""
 
     server: AnyServer = None
     status: TaskStatus | None = Field(None, description="Only these")
@@ -35,13 +35,13 @@ class ListTasks(Detailed):
 
 
 class OneTask(Params):
-    """A task."""
+    """Parameters: one task."""
 
     task_id: str = Field(description="Its taskId")
 
 
 class GetTaskResult(OneTask, Bounded):
-    """A task's result, and how long to wait for it."""
+    """Parameters: one task, and how long to wait for its result."""
 
     timeout_ms: Annotated[int | None, RESULT_WAIT] = RESULT_WAIT.field(None)
 
@@ -49,9 +49,9 @@ class GetTaskResult(OneTask, Bounded):
 FinishedCall = Annotated[
     CallResult,
     Described(
-        "What the call itself would have returned, unchanged. A task that failed, was cancelled or has expired is an "
-        "error that says so. If it still works when `timeout_ms` has passed, the error is `TOOL_ERR_TIMEOUT`, and the "
-        "task goes on."
+        "The result that the call itself would have returned, unchanged. If the task failed, was cancelled, or has "
+        "expired, an error with the reason. If the task is still running after `timeout_ms`, the error is "
+        "`TOOL_ERR_TIMEOUT`, and the task continues."
     ),
 ]
 
@@ -66,13 +66,13 @@ class TaskList(Rest):
 
 
 class TaskInFull(TaskView):
-    """A task, and what it was called with."""
+    """A task and the arguments of its call."""
 
     toolArgs: JsonObject
 
 
 class OneTaskView(TypedDict):
-    """The questions are those of its server."""
+    """The task, and the open questions of its server."""
 
     task: TaskInFull
     pending_elicitations: list[ElicitationView]

@@ -1,4 +1,4 @@
-"""Tools for timers: messages that come back later as events."""
+"""Tools for timers, which deliver a message later as an event."""
 
 from datetime import timedelta
 from typing import Annotated, TypedDict, cast
@@ -19,7 +19,7 @@ DURATION = LimitedBy(most="longest_timer_seconds", least=1, description=f"An int
 
 
 class SetTimer(Params):
-    """A timer."""
+    """Parameters: a timer to start."""
 
     duration_ms: Annotated[int, DURATION] = DURATION.field()
     message: str = Field(min_length=1, max_length=500, description="Delivered when it fires")
@@ -27,13 +27,13 @@ class SetTimer(Params):
 
 
 class ListTimers(Detailed):
-    """Which timers."""
+    """Parameters: the selected timers."""
 
     include_inactive: bool = Field(False, description="Also ended ones")
 
 
 class OneTimer(Params):
-    """A timer."""
+    """Parameters: one timer."""
 
     timer_id: str = Field(description="Its timerId")
 
@@ -53,13 +53,13 @@ TIMERS = Entries("list_timers", "timers", "timerId", fields("message", "expiresA
 
 
 class TimerList(Rest):
-    """The active ones, or with `include_inactive` all."""
+    """The active timers, or all with `include_inactive`."""
 
     timers: list[TimerView]
 
 
 class DeletedTimer(TypedDict):
-    """The timer as it was."""
+    """The deleted timer."""
 
     deleted: bool
     timer: TimerView

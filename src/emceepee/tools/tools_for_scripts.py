@@ -20,7 +20,7 @@ from emceepee.tools.replies.replies import reply
 from emceepee.tools.request_context import RequestContext, ServerPolicy
 from emceepee.wire.json_types import JsonObject
 
-MEMORY_PER_LISTED_BYTE = 16  # that a list of entries takes in a script; measured, with some room
+MEMORY_PER_LISTED_BYTE = 16  # memory of a list of entries in a script, per byte of its JSON; measured, plus a margin
 _RUNS_AT_SERVER = ("execute_tool", "read_resource", "get_prompt")
 
 
@@ -47,7 +47,7 @@ class _InnerContext(RequestContext):
         self._call_id = call_id
 
     def record_call(self, session: Session, call: Call) -> None:
-        """It is known by this id before it is sent: the script's own record has it."""
+        """Assign the call's id before it is sent, because the script's own record contains the id."""
         call.call_id = self._call_id
         super().record_call(session, call)
 
@@ -71,9 +71,9 @@ class ToolsForScripts:
         """Raises: EmceepeeError."""
         found = self._find(tool)
         arguments = found.aliases.resolve(arguments)
-        if tool in _RUNS_AT_SERVER:  # the script waits, and if it has to, as a task
+        if tool in _RUNS_AT_SERVER:  # the script waits for the call, and becomes a task if that takes long
             arguments = {"timeout_ms": round(session.limits.longest_call_seconds * 1000)} | arguments
-        if "max_bytes" in found.params.model_fields:  # what a script reads costs no context
+        if "max_bytes" in found.params.model_fields:  # results in a script cost no context
             arguments = {"max_bytes": UNLIMITED} | arguments
         if tool == "execute_tool":
             arguments = {"task_ttl_ms": round(session.limits.longest_task_ttl_seconds * 1000)} | arguments
@@ -97,7 +97,7 @@ class ToolsForScripts:
         return _answer(outcome)
 
     def resolve(self, tool: str, arguments: JsonObject) -> tuple[str, JsonObject]:
-        """The tool that is meant, and its arguments. Raises: BadScriptCall."""
+        """Return the tool and its arguments, also for a tool called through execute_tool. Raises: BadScriptCall."""
         while (inner := own_call({"name": tool, "arguments": arguments})) is not None:
             meant, given = inner["name"], inner["arguments"]
             if not isinstance(meant, str) or not isinstance(given, dict | None):
@@ -126,7 +126,7 @@ class ToolsForScripts:
 
 def _answer(outcome: Outcome) -> ToolAnswer:
     match outcome:
-        case InputRequired(result):  # never: a script declares nothing that it takes
+        case InputRequired(result):  # impossible: a script accepts no questions
             return ToolAnswer(value=result, is_raw=True)
         case BackendResult(result):
             return ToolAnswer(value=result, is_raw=True)

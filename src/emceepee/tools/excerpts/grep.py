@@ -1,4 +1,4 @@
-"""Lines of a long text that match a pattern, found while it is read piece by piece."""
+"""Finds the lines of a long text that match a pattern, while the text is read in pieces."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -7,17 +7,17 @@ from emceepee.clock import Clock
 from emceepee.state.regex import LineRegex
 from emceepee.wire.json_types import JsonObject
 
-MOST_SECONDS = 2.0  # of one call; then the reply names the line to continue from
-LONGEST_SHOWN = 400  # bytes of a line; of a longer one what is around the match
-AROUND = 120  # bytes
-LONGEST_LINE = 64 << 10  # bytes that are held to have a line whole
+MOST_SECONDS = 2.0  # per call; after that, the reply contains the offset from which to continue
+LONGEST_SHOWN = 400  # bytes of a line; of a longer line, only the part around the match is shown
+AROUND = 120  # bytes before and after the match
+LONGEST_LINE = 64 << 10  # bytes that are buffered until a line is complete
 OVERLAP = 4 << 10  # bytes of a longer line that are searched twice, for a match across two pieces
-ENTRY_BYTES = 48  # of a match besides its text, about
+ENTRY_BYTES = 48  # approximate size of a match besides its text
 
 
 @dataclass(slots=True)
 class GrepOutcome:
-    """`next_offset`: the search did not come to the end, and goes on there."""
+    """The matches, and the offset from which to continue if the search stopped early."""
 
     matches: list[JsonObject] = field(default_factory=list)
     next_offset: int | None = None
@@ -28,19 +28,19 @@ class _Full(Exception):
 
 
 class LineSearch:
-    """`start` is the byte from which on matches count, `room` how many bytes they may take."""
+    """A search for matches from byte `start` on, with at most `room` bytes of matches."""
 
     def __init__(self, regex: LineRegex, *, start: int, room: int, clock: Clock) -> None:
         self._regex, self._room, self._clock = regex, room, clock
         self._data = b""
-        self._base = 0  # where `data` begins in the text
-        self._seen = 0  # bytes of it that were searched, and are there for anchors to see
-        self._line = 1  # in which what is not searched begins
-        self._from = start  # where in the text the next match may begin
+        self._base = 0  # the offset of `data` in the text
+        self._seen = 0  # searched bytes at the beginning of `data`, which anchors still need
+        self._line = 1  # the number of the line at the first unsearched byte
+        self._from = start  # the first offset in the text at which the next match may begin
         self.outcome = GrepOutcome()
 
     async def run(self, parts: AsyncIterator[bytes]) -> GrepOutcome:
-        from anyio.lowlevel import checkpoint  # here: nothing else needs it
+        from anyio.lowlevel import checkpoint  # imported here, because only grep needs it
 
         until = self._clock.monotonic() + MOST_SECONDS
         try:
@@ -59,7 +59,7 @@ class LineSearch:
     def _take(self, piece: bytes) -> None:
         self._data += piece
         end = self._data.rfind(b"\n") + 1
-        if end <= self._seen:  # no line ends in it
+        if end <= self._seen:  # the piece contains no line end
             if len(self._data) - self._seen <= LONGEST_LINE:
                 return
             end = max(len(self._data) - OVERLAP, self._seen)
@@ -70,7 +70,7 @@ class LineSearch:
         self._seen = 1
 
     def _search(self, end: int) -> None:
-        """Matches that begin before `end`. Raises: _Full."""
+        """Add the matches that begin before `end`. Raises: _Full."""
         data, position = self._data, max(self._from - self._base, self._seen)
         while position < end and (found := self._regex.search(data, position)) is not None and found[0] < end:
             first, last = found
@@ -90,7 +90,7 @@ class LineSearch:
 
 
 def _shown(data: bytes, first: int, last: int) -> tuple[str, int]:
-    """The line of a match, or what is around it; and where to look for the next one."""
+    """Return the line of a match, or the part of it around the match, and the position from which to search on."""
     begin = data.rfind(b"\n", 0, first) + 1
     end = data.find(b"\n", last)
     end = len(data) if end < 0 else end

@@ -1,6 +1,6 @@
-"""The members of a JSON text, within a budget: most of a large text is skipped, and never becomes objects.
+"""The members of a JSON text, within a budget: most of a large text is skipped and never becomes objects.
 
-The text must be JSON: `is_json` checks all of it, and allocates nothing for it.
+The text must be valid JSON. `is_json` checks all of it without allocating memory for it.
 """
 
 import re
@@ -12,9 +12,9 @@ import msgspec
 from emceepee.bounds.budget import Budget
 from emceepee.wire.codec import TOO_DEEP, Unreadable, decode
 
-OPENED_AT_ONCE = 64 << 10  # bytes of a container whose members are opened together, which is quicker
-MOST_TRIES = 4  # to find where members end together
-LONGEST_PAUSE = 1024  # members that are read one at a time before that is tried again
+OPENED_AT_ONCE = 64 << 10  # bytes of a container whose members are parsed in one call, which is faster
+MOST_TRIES = 4  # attempts to find the end of a group of members
+LONGEST_PAUSE = 1024  # members that are read one at a time before the next attempt
 LONGEST_NAME = 8 << 10  # bytes; a longer name is cut
 _open_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _open_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -23,24 +23,24 @@ _BLANKS = b" \t\n\r"
 _BLANK = re.compile(rb"[ \t\n\r]*+")
 _NEXT = re.compile(rb"[ \t\n\r]*+[:,]?[ \t\n\r]*+")
 _KINDS = {b"{": "object", b"[": "list", b'"': "string", b"t": "boolean", b"f": "boolean", b"n": "null"}
-# The only word that msgspec has about where a value ends. A new version of it is tested before it is allowed.
+# Only this error message of msgspec reveals the end of a value. A new version of msgspec is tested before it is used.
 _END = re.compile(r"trailing characters \(byte (\d+)\)")
 
 
-_MARKS = {"object": b"},", "list": b"],", "string": b'",'}  # behind a value of a kind
+_MARKS = {"object": b"},", "list": b"],", "string": b'",'}  # the end of a value, by its kind, and a comma
 _CLOSING = b"]}"
 _Opened = dict[str, msgspec.Raw] | list[msgspec.Raw]
 
 
 class Member(NamedTuple):
-    """A value in an object or a list, as it stands in the text. In a list it has no name."""
+    """A value in an object or a list, as raw text. Values in a list have no name."""
 
     name: str | None
     text: memoryview
 
 
 def is_json(text: bytes) -> bool:
-    """Whether it is an object or a list, and whole."""
+    """Return whether the text is a complete JSON object or list."""
     if kind_of(memoryview(text)) not in ("object", "list"):
         return False
     try:
@@ -57,9 +57,9 @@ def kind_of(text: memoryview) -> str:
 
 
 def members(text: memoryview, budget: Budget, first: int = 0) -> Iterator[Member]:
-    """The members of an object or a list, from the one with that number on.
+    """Yield the members of an object or a list, from number `first` on.
 
-    Raises: OverBudget; ValueError if the text is something else.
+    Raises: OverBudget; ValueError if the text is neither.
     """
     number, position = 0, _inside(text)
     is_object = kind_of(text) == "object"
@@ -86,12 +86,12 @@ def members(text: memoryview, budget: Budget, first: int = 0) -> Iterator[Member
 
 
 def count(text: memoryview, budget: Budget) -> int:
-    """How many members there are. Raises: OverBudget, ValueError."""
+    """Return the number of members. Raises: OverBudget, ValueError."""
     return sum(len(opened) for _, opened in _strides(text, budget))
 
 
 def find(text: memoryview, name: str, budget: Budget) -> memoryview | None:
-    """The member of an object that has this name. Raises: OverBudget, ValueError."""
+    """Return the member of an object with this name, or None. Raises: OverBudget, ValueError."""
     for _, opened in _strides(text, budget):
         if isinstance(opened, dict) and name in opened:
             return memoryview(opened[name])
@@ -99,7 +99,7 @@ def find(text: memoryview, name: str, budget: Budget) -> memoryview | None:
 
 
 def _strides(text: memoryview, budget: Budget) -> "Iterator[tuple[int, _Opened]]":
-    """All members, as many at once as can be, and where the first of them begins."""
+    """Yield all members in groups as large as possible, each with the position of its first member."""
     is_object, position = kind_of(text) == "object", _inside(text)
     mark = b"," if is_object else _MARKS.get(kind_of(text[position:]), b",")
     single, pause = 0, 1
@@ -123,7 +123,7 @@ def _strides(text: memoryview, budget: Budget) -> "Iterator[tuple[int, _Opened]]
 
 
 def _likely_ends(text: memoryview, mark: bytes) -> Iterator[int]:
-    """Where some members may end together: only if that is so, what is before it can be read."""
+    """Yield positions at which a group of members may end. If the text before one can be parsed, it is such an end."""
     window = bytes(text[:OPENED_AT_ONCE])
     if len(text) <= OPENED_AT_ONCE:
         yield len(window.rstrip(_BLANKS)) - 1
@@ -141,7 +141,7 @@ def _opened_part(text: memoryview, is_object: bool) -> "_Opened | None":
 
 
 def _opened(text: bytes | memoryview, is_object: bool) -> "_Opened | None":
-    """None if it cannot be read: it is only a part, or a name in it is no valid text."""
+    """Parse a container. Return None if the text is incomplete, or a name in it is no valid UTF-8."""
     try:
         return _open_object(text) if is_object else _open_list(text)
     except (ValueError, RecursionError):
@@ -149,7 +149,7 @@ def _opened(text: bytes | memoryview, is_object: bool) -> "_Opened | None":
 
 
 def _inside(text: memoryview) -> int:
-    """Where the first member begins."""
+    """Return the position of the first member."""
     return _after_blanks(text, _after_blanks(text, 0) + 1)
 
 
@@ -167,7 +167,7 @@ def _member_at(text: memoryview, position: int, is_object: bool, budget: Budget)
 
 
 def _end(text: memoryview, position: int) -> int:
-    """Where the next mark stands after the value that begins there."""
+    """Return the position of the mark after the value at this position."""
     try:
         _skip(text[position:])
     except msgspec.DecodeError as error:
@@ -176,7 +176,7 @@ def _end(text: memoryview, position: int) -> int:
         raise
     except RecursionError:
         raise Unreadable(TOO_DEEP) from None
-    raise ValueError("a value stands in no container")
+    raise ValueError("the value is in no container")
 
 
 def _name(text: memoryview) -> str:
@@ -187,7 +187,7 @@ def _name(text: memoryview) -> str:
 
 
 def _trimmed(text: memoryview) -> memoryview:
-    """Without the blanks behind it."""
+    """Remove trailing whitespace."""
     while text[-1] in _BLANKS:
         tail = bytes(text[-4096:])
         text = text[: len(text) - len(tail) + len(tail.rstrip(_BLANKS))]
@@ -200,6 +200,6 @@ def _after_blanks(text: memoryview, position: int) -> int:
 
 
 def _after_mark(text: memoryview, position: int) -> int:
-    """Behind a colon or a comma, if one stands there."""
+    """Return the position after whitespace and an optional colon or comma."""
     found = _NEXT.match(text, position)
     return found.end() if found else position

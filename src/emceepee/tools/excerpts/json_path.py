@@ -1,4 +1,4 @@
-"""A small part of JSONPath: `$.a.b[0]`, `['a key']`, `[*]`, `.*`, `[1:3]`. The text is opened level by level."""
+"""A subset of JSONPath: `$.a.b[0]`, `['a key']`, `[*]`, `.*`, `[1:3]`. The text is parsed level by level."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from emceepee.tools.excerpts.json_members import count, find, kind_of, members
 from emceepee.wire.codec import encode_text
 
 LONGEST_PATH = 1000  # characters
-MOST_KEYS, LONGEST_KEY = 20, 60  # that are named where one is missing, and characters of each
+MOST_KEYS, LONGEST_KEY = 20, 60  # the keys that a note lists if a key is missing, and the characters of each
 _STEP = re.compile(
     r"""\.(?P<name>[^.\[\]'"*\s]+) | (?P<all>\.\*|\[\*\]) | \[(?P<index>-?\d{1,12})\]
     | \[(?P<slice>(?:-?\d{1,12})?:(?:-?\d{1,12})?)\] | \[(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""",
@@ -30,14 +30,14 @@ Step = str | int | slice | _All
 
 
 class Match(NamedTuple):
-    """A value, as it stands in the text, and where."""
+    """A value as raw text, and its path."""
 
     path: str
     text: memoryview
 
 
 def parse_path(text: str) -> list[Step]:
-    """Raises: InvalidArguments, naming where the trouble is."""
+    """Raises: InvalidArguments, with the position of the mistake."""
     path = text.strip()
     position = 1 if path.startswith("$") else 0
     if len(path) > LONGEST_PATH:
@@ -81,7 +81,7 @@ def _bad(problem: str, position: int) -> InvalidArguments:
 
 
 class Selection:
-    """The values that a path leads to. After a walk that found none, `note` says where it ended."""
+    """The values at a path. If a walk finds none, `note` explains where it ended."""
 
     def __init__(self, steps: Sequence[Step], budget: Budget) -> None:
         self._steps, self._budget = steps, budget
@@ -89,7 +89,7 @@ class Selection:
         self.note: str | None = None
 
     def of(self, text: bytes | bytearray) -> Iterator[Match]:
-        """In the order of the text. Raises: OverBudget; ValueError if it is no JSON."""
+        """Yield the matches in the order of the text. Raises: OverBudget; ValueError if the text is no JSON."""
         return self._walk("$", memoryview(text), 0)
 
     def _walk(self, path: str, text: memoryview, depth: int) -> Iterator[Match]:

@@ -1,7 +1,7 @@
-"""A result over the caller's limit: its head, its shape and a handle, instead of all of it.
+"""Replaces a result over the caller's limit by its head, its shape, and a handle.
 
-One text is stored. If the result is one text, or one text and the same as structured content, it is that text;
-else it is the result as JSON, with line breaks. Images and audio are not stored: they pass unchanged.
+One text is stored per result. If the result is one text, possibly repeated as structured content, that text is stored.
+Otherwise the result is stored as JSON with line breaks. Images and audio are not stored: they pass unchanged.
 """
 
 import sys
@@ -22,10 +22,10 @@ from emceepee.tools.excerpts.outline import Outline
 from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
 
-UNLIMITED = sys.maxsize  # for `max_bytes`: the result is not even measured
+UNLIMITED = sys.maxsize  # as `max_bytes`: skip the check of the size
 SHAPE_CHARACTERS = 400
 LARGEST_PREVIEW = 1 << 20  # bytes
-MOST_INDENTATION = 4  # times the text
+MOST_INDENTATION = 4  # limit for the indentation, as a multiple of the text
 LEAST_HEAD = 200  # bytes, however small the limit is
 _ITEMS = {
     "tools/call": "content",
@@ -37,7 +37,7 @@ _ITEMS = {
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """The text of a result, and what passes besides."""
+    """The text of a result, and the media that pass unchanged."""
 
     text: bytes
     media: list[JsonObject]
@@ -46,7 +46,7 @@ class _Document:
 async def limited_result(
     method: str, result: JsonObject, max_bytes: int | None, session: Session, mentions: Mentions = NO_MENTIONS
 ) -> CallResult:
-    """The result as the tools show it; one that is over the limit with a handle."""
+    """Return the result in the form that the tools return, or its head and a handle if it is over the limit."""
     most = max_bytes or session.limits.largest_result_bytes
     if not most or most == UNLIMITED or (document := _document(method, result)) is None or len(document.text) <= most:
         return result_of(method, result, mentions)
@@ -68,7 +68,7 @@ async def limited_result(
 
 
 async def _outlined(text: bytes, room: int, session: Session) -> tuple[str, Any]:
-    """The shape of a JSON text, and a preview of it that both fit."""
+    """Return the shape and a preview of a JSON text, which together fit into `room` bytes."""
 
     def outlined(now: Now = perf_counter) -> tuple[str, Any]:
         outline = Outline(text, now=now)
@@ -101,7 +101,7 @@ def _reply(
 
 
 def _document(method: str, result: JsonObject) -> _Document | None:
-    """None if there is nothing that could be cut."""
+    """Return the result's text and media, or None if it has nothing to cut."""
     items = result.get(_ITEMS.get(method, ""))
     items = items if isinstance(items, list) else []
     media = [item for item in items if isinstance(item, dict) and _is_media(item)]
@@ -118,7 +118,7 @@ def _document(method: str, result: JsonObject) -> _Document | None:
 
 
 def _in_lines(text: bytes, value: Any) -> bytes:
-    """With line breaks for grep, unless their indentation would take much more than the text."""
+    """Insert line breaks for grep, unless the indentation would take much more space than the text."""
     room = MOST_INDENTATION * len(text)
     level, depth = [value], 0
     while level and len(text) > OPENED_AT_ONCE:
@@ -138,7 +138,7 @@ def _is_media(item: JsonObject) -> bool:
 
 
 def _is_same(text: bytes, structured: Any) -> bool:
-    """Whether the text is that value as JSON, however it is spaced."""
+    """Return whether the text is that value as JSON, regardless of whitespace."""
     encoded = encode(structured)
     if len(encoded) > len(text):
         return False
@@ -161,7 +161,7 @@ def _next(kept: StoredResult, end: int | None) -> str:
 
 
 def character_boundary(text: bytes, position: int) -> int:
-    """The last one at or before that position."""
+    """Return the last character boundary in UTF-8 text at or before the position."""
     while 0 < position < len(text) and text[position] & 0xC0 == 0x80:
         position -= 1
     return min(position, len(text))

@@ -1,6 +1,6 @@
-"""An outline of a large JSON text: its shape in a line, and a short version that is JSON as well.
+"""An outline of a large JSON text: its shape in one line, and a shortened version in JSON.
 
-The text is opened level by level and within budgets, so that most of it is skipped and never becomes objects.
+The text is parsed level by level within budgets, so most of it is skipped and never becomes objects.
 """
 
 import re
@@ -15,22 +15,22 @@ from emceepee.tools.excerpts.json_members import OPENED_AT_ONCE, Member, count, 
 from emceepee.wire.codec import Unreadable, decode, encode
 from emceepee.wire.json_types import JsonObject
 
-MOST_SAMPLED = 10  # entries that are read of a list
+MOST_SAMPLED = 10  # entries of a list that are read
 DEEPEST = 6  # levels of a shape
 DEEPEST_PREVIEW = 20  # levels
 LEAST_ROOM = 24  # characters for a value that is cut
 LONGEST_NAME = 60  # characters of a name in a shape
 MOST_NAMES = 100  # of an object in a shape
-MOST_NODES = 20_000  # that a shape or a preview looks at
+MOST_NODES = 20_000  # nodes that a shape or a preview reads
 MOST_COUNTED = 2_000_000  # entries of lists and objects that are counted for an outline
 MOST_SECONDS = 1.0  # for each of the three
-TIMES_READ = 8  # as each level that is opened reads its bytes again
+TIMES_READ = 8  # how often the text may be read in total, because each level reads its bytes again
 _MORE = "…"
 _WHOLE_CHARACTERS = re.compile(rb'(?:[^\\"]++|\\u[0-9a-fA-F]{4}|\\[^u])*+')
 
 
 class Count(NamedTuple):
-    """How many there are, or at least how many."""
+    """An exact number of entries, or a lower bound."""
 
     number: int
     is_exact: bool
@@ -40,7 +40,7 @@ class Count(NamedTuple):
 
 
 class _Either(list[Any]):
-    """The shape of what may be one of several."""
+    """A shape with several alternatives."""
 
 
 class Outline:
@@ -57,13 +57,13 @@ class Outline:
 
     @property
     def nodes(self) -> int:
-        """How many it looked at and counted."""
+        """Return how many nodes were read or counted."""
         return self._shaping.used_nodes + self._previewing.used_nodes + self._counting.used_nodes
 
     def shape(self, room: int) -> str:
-        """Such as `{items: [{id: number, name?: string} x1200], next: string}`, in at most so many characters.
+        """Return a shape such as `{items: [{id: number, name?: string} x1200], next: string}`.
 
-        Raises: ValueError if it is no JSON.
+        It has at most `room` characters. Raises: ValueError if the text is no JSON.
         """
         shape = self._shape(self._root, DEEPEST)
         shown = ""
@@ -74,9 +74,9 @@ class Outline:
         return shown[: room - 1] + _MORE
 
     def preview(self, room: int) -> Any:
-        """A value like it that takes at most so many bytes as JSON: marks say what was left out.
+        """Return a shortened value that takes at most `room` bytes as JSON. Marks show the omitted parts.
 
-        Raises: ValueError if it is no JSON.
+        Raises: ValueError if the text is no JSON.
         """
         share = room
         for _ in range(8):
@@ -86,7 +86,7 @@ class Outline:
             share = share * 3 // 5
         return _MORE
 
-    # A shape is a dict of an object, [shape of the entries, count] of a list, and a text of all else.
+    # The shape of an object is a dict, of a list [shape of the entries, count], and of any other value a text.
 
     def _shape(self, node: "_Node", depth: int) -> Any:
         if node.kind == "object":
@@ -142,7 +142,7 @@ class Outline:
         return shown
 
     def _rest(self, node: "_Node", shown: int) -> str:
-        """Such as `1190 more`; nothing if all are shown."""
+        """Return a text such as `1190 more`, or "" if all members are shown."""
         if not node.has_more_than(shown, self._previewing):
             return ""
         number, is_exact = node.count(self._counting)
@@ -150,7 +150,7 @@ class Outline:
 
 
 class _Node:
-    """A value, and its members as far as they were read."""
+    """A value and its members that were read so far."""
 
     __slots__ = ("_budget", "_count", "_is_whole", "_read", "_unread", "kind", "text")
 
@@ -158,19 +158,19 @@ class _Node:
         self.text, self.kind = text, kind_of(text)
         self._read: list[tuple[str, _Node]] = []
         self._unread: Iterator[Member] = iter(())
-        self._budget: Budget | None = None  # of the members that are not read yet
+        self._budget: Budget | None = None  # the budget of `_unread`
         self._is_whole = False
         self._count: Count | None = None
 
     def members(self, budget: Budget) -> "Iterator[tuple[str, _Node]]":
-        """By name; in a list it is empty. They end early where the budget does."""
+        """Yield names and members until the budget is used up. Names in a list are empty."""
         position = 0
         while position < len(self._read) or self._read_on(budget):
             yield self._read[position]
             position += 1
 
     def has_more_than(self, number: int, budget: Budget) -> bool:
-        """True as well if the budget ended before that was known."""
+        """Return whether there are more members, or possibly more because the budget is used up."""
         return number < len(self._read) or self._read_on(budget) or not self._is_whole
 
     def count(self, budget: Budget) -> Count:
@@ -183,7 +183,7 @@ class _Node:
         return self._count
 
     def _read_on(self, budget: Budget) -> bool:
-        """Whether one more was read."""
+        """Read one more member. Return False at the end, or if the budget is used up."""
         if self._is_whole:
             return False
         if self._budget is not budget:
@@ -218,7 +218,7 @@ def _decoded(text: memoryview) -> Any:
 
 
 def _beginning(text: memoryview, room: int) -> str:
-    """Of a string."""
+    """Return the beginning of a string."""
     found = _WHOLE_CHARACTERS.match(text[1 : max(room - 1, 1)])
     return str(decode(b'"' + (found[0] if found else b"") + b'"')) + _MORE
 
@@ -228,7 +228,7 @@ def _short_name(name: str) -> str:
 
 
 def _merged(one: Any, other: Any) -> Any:
-    """The shape of what may be either."""
+    """Merge the shapes of two values."""
     if one == other:
         return one
     if isinstance(one, dict) and isinstance(other, dict):
@@ -258,7 +258,7 @@ def _merged_objects(one: JsonObject, other: JsonObject) -> JsonObject:
 
 
 def _entry(shape: JsonObject, name: str) -> tuple[Any, bool] | None:
-    """The shape of an entry, and whether it may be missing."""
+    """Return the shape of an entry, and whether the entry may be missing."""
     if name in shape:
         return shape[name], False
     return (shape[f"{name}?"], True) if f"{name}?" in shape else None

@@ -1,4 +1,4 @@
-"""Regular expressions from a model, matched in time that grows with the text and not with the pattern's malice."""
+"""Regular expressions from a model, matched in time linear in the text, so that a pattern cannot cause ReDoS."""
 
 from emceepee.errors import InvalidArguments
 from emceepee.state.regex import LONGEST_PATTERN, BadPattern, LineRegex, Regex, TooMuchWork, Work
@@ -13,7 +13,7 @@ class Pattern:
         self._argument, self._regex, self._work = argument, regex, Work()
 
     def search(self, text: str) -> bool:
-        """Raises: InvalidArguments if it is too large a pattern for all that it is searched in."""
+        """Raises: InvalidArguments if the pattern is too large for the amount of text to search."""
         try:
             return self._regex.search(text, self._work)
         except TooMuchWork:
@@ -21,7 +21,7 @@ class Pattern:
 
 
 def compile_pattern(argument: str, text: str) -> Pattern:
-    """Raises: InvalidArguments, naming the argument and where in it the trouble is."""
+    """Raises: InvalidArguments, with the argument's name and the position of the mistake."""
     try:
         return Pattern(argument, Regex(text))
     except BadPattern as error:
@@ -29,7 +29,7 @@ def compile_pattern(argument: str, text: str) -> Pattern:
 
 
 def compile_line_pattern(argument: str, text: str) -> LineRegex:
-    """For the lines of a long text. Raises: InvalidArguments, as above."""
+    """Compile a pattern for the lines of a long text. Raises: InvalidArguments, like `compile_pattern`."""
     try:
         return LineRegex(text)
     except BadPattern as error:
@@ -42,7 +42,7 @@ def _unusable(argument: str, text: str, error: BadPattern) -> InvalidArguments:
 
 
 def _position(text: str, error: BadPattern) -> int:
-    """RE2 names the part that it does not like; of a parenthesis without its other half, the whole."""
+    """Return the position of the part that RE2 reports. For an unmatched parenthesis, RE2 reports the whole pattern."""
     if len(text) > LONGEST_PATTERN:
         return LONGEST_PATTERN
     if error.fragment == text:
@@ -51,7 +51,7 @@ def _position(text: str, error: BadPattern) -> int:
 
 
 def _unpaired(text: str) -> int:
-    """Where the parenthesis stands that has no other half."""
+    """Return the position of the unmatched parenthesis."""
     opened: list[int] = []
     is_escaped = in_class = False
     for position, letter in enumerate(text):

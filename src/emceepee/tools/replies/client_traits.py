@@ -1,6 +1,6 @@
 """Behavior of particular clients that the protocol does not define, by the name that they send in `initialize`.
 
-Measured with the clients' own programs. A client that is not named here gets what the protocol promises everyone.
+The values were measured with the clients' own programs. Any other client gets the behavior that the protocol defines.
 """
 
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTraits:
-    """The defaults are those of a client that nobody measured."""
+    """The traits of one client. The defaults are for a client that was not measured."""
 
-    unclear_reason: str | None = None  # why it cancels a request, whether a person stopped it or its time is over
-    shows_both_copies: bool = False  # a model sees blocks and structured content, so that a notice in both costs twice
+    unclear_reason: str | None = None  # its reason for a cancellation, both by a person and by its timeout
+    shows_both_copies: bool = False  # its model sees blocks and structured content, so a notice in both costs twice
 
 
 ORDINARY = ClientTraits()
 # Timeouts in configurations are mostly multiples of five seconds; the default of Codex is 300, and it was 50 to 105 ms
-# late. A person's interruption falls into this window once in 14 times, and then leaves a task.
+# late. One in 14 interruptions by a person falls into this window, and then leaves a running task behind.
 TIMEOUT_STEP, EARLIEST, LATEST = 5.0, -0.1, 0.25
 CODEX_TURN = "x-codex-turn-metadata"  # in `_meta` of each call; `turn_trigger` is `user` in its terminal interface
 _BY_BEGINNING = {
@@ -30,9 +30,9 @@ _BY_BEGINNING = {
 }
 
 
-@lru_cache(maxsize=256)  # a client says the same in every request
+@lru_cache(maxsize=256)  # a client sends the same name in every request
 def traits_of(name: str | None) -> ClientTraits:
-    """Return what is known of the client that calls itself so."""
+    """Return the traits of the client with this name."""
     said = (name or "").lower()
     return next((traits for beginning, traits in _BY_BEGINNING.items() if said.startswith(beginning)), ORDINARY)
 
@@ -45,6 +45,6 @@ def is_started_by_program(params: JsonObject | None) -> bool:
 
 
 def is_about_a_timeout(seconds: float) -> bool:
-    """Return whether a request that took so long was probably ended by its client's timeout, and not by a person."""
+    """Return whether a client's timeout, and not a person, probably ended a request after this time."""
     nearest = round(seconds / TIMEOUT_STEP) * TIMEOUT_STEP
     return nearest > 0 and EARLIEST <= seconds - nearest <= LATEST

@@ -1,4 +1,4 @@
-"""A server's form in a few lines of words, for models that read blocks. The server's own words are quoted."""
+"""Renders a server's form as a few lines of text, for models that read blocks. The server's own text is quoted."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from emceepee.surface import call_to
 from emceepee.wire.codec import encode_text
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_WORDS = 200  # characters of a title, a description or a value
+LONGEST_WORDS = 200  # characters of a title, a description, or a value
 MOST_CHOICES = 30
 MOST_DIGITS = 30
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
@@ -47,7 +47,7 @@ def form_text(form: Any, room: int) -> str:
 
 
 def json_text(value: Any, room: int, whole: str) -> str:
-    """Return the value as JSON, or its beginning and where the whole of it is."""
+    """Return the value as JSON, or its beginning and the tool that shows all of it."""
     text = encode_text(value)
     return (
         text if len(text) <= room else f"{text[:room]}… (cut: {len(text)} characters; {call_to(whole)} shows it whole)"
@@ -88,7 +88,7 @@ def _limits(rule: JsonObject) -> Iterator[str]:
 
 
 def _choices(rule: JsonObject) -> str | None:
-    """The allowed values, with their titles where there are any."""
+    """Return the allowed values with their titles, if they have any."""
     if isinstance(values := rule.get("enum"), list):
         names = rule.get("enumNames")
         titles = names if isinstance(names, list) and len(names) == len(values) else [None] * len(values)
@@ -110,7 +110,7 @@ def _listed(values: list[tuple[Any, Any]]) -> str:
 
 
 def _short(value: Any) -> str:
-    """As JSON. Of a long text the beginning, of a list or an object only that it is one."""
+    """Return the value as JSON. Cut a long text, and replace a list or an object by a placeholder."""
     match value:
         case str():
             return encode_text(value if len(value) <= LONGEST_WORDS else value[: LONGEST_WORDS - 1] + "…")

@@ -1,6 +1,6 @@
-"""Progress for a caller that waits long, so that an impatient client does not give up.
+"""Progress notifications during a long wait, so that an impatient client does not time out.
 
-A function that sets a timer for itself would be a cycle that holds the request: these are objects.
+The timers call methods of objects: a function that schedules itself would form a reference cycle with the request.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ Send = Callable[[JsonObject], None]
 
 @contextmanager
 def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iterator[None]:
-    """While the block waits, send the waiting time to a caller that asked for progress."""
+    """Inside the context, send the waiting time periodically to a caller that requested progress."""
     if caller.on_progress is None:
         yield
         return
@@ -29,7 +29,7 @@ def heartbeat(caller: RequestContext, clock: Clock, total: float | None) -> Iter
 
 
 class _Waiting:
-    """Sends the seconds that have passed."""
+    """Sends the elapsed seconds."""
 
     __slots__ = ("_clock", "_send", "_started", "_total", "pending")
 
@@ -48,7 +48,7 @@ _NO_PROGRESS: AbstractContextManager[None] = nullcontext()
 
 
 def relay_progress(caller: RequestContext, clock: Clock) -> AbstractContextManager[Send | None]:
-    """Gives where a server's progress goes: on to the caller. While the server is silent, a beat goes out instead."""
+    """Yield the function that passes a server's progress on to the caller. While the server is silent, send beats."""
     return _NO_PROGRESS if caller.on_progress is None else _relay_with_heartbeat(caller.on_progress, clock)
 
 
@@ -62,7 +62,7 @@ def _relay_with_heartbeat(send_progress: Send, clock: Clock) -> Iterator[Send]:
 
 
 class _Relay:
-    """Passes progress on, and repeats the last one after a silence."""
+    """Passes progress on, and repeats the last progress while the server is silent."""
 
     __slots__ = ("_clock", "_latest", "_send", "pending")
 

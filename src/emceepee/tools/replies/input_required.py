@@ -1,11 +1,11 @@
-"""Questions in the result of a call, for a caller of 2026-07-28 that takes them: it sends the call again with answers.
+"""Questions in the result of a call, for callers of 2026-07-28 that accept them and repeat the call with the answers.
 
     call ──▶ session.call ── the server asks ──▶ a task, as for every caller
          ◀── resultType "input_required", inputRequests, requestState
-    call with inputResponses and requestState ──▶ answers as tools give them, then wait for the task
+    call with inputResponses and requestState ──▶ pass the answers on, as through a tool, then wait for the task
          ◀── its result, more questions, or, if it takes long, the task
 
-The call runs once: what is sent again only names the task. The state is bound to the session and to the call.
+The call runs once: the repeated call only names the task. The state is bound to the session and to the call.
 """
 
 import hmac
@@ -36,15 +36,15 @@ from emceepee.wire.json_rpc import modern_capabilities
 from emceepee.wire.json_types import JsonObject
 
 STATE, RESPONSES = "requestState", "inputResponses"
-_PURPOSE = b"request state"  # keeps these apart from what else is made of the session's secret
+_PURPOSE = b"request state"  # separates this use of the session's secret from other uses
 
 
 class BadRound(Exception):
-    """The repeated call does not answer what emceepee asked; the text names the next step."""
+    """The repeated call does not answer emceepee's questions. The message names the next step."""
 
 
 def read_round(params: JsonObject, session: Session) -> InputRound | None:
-    """None if the call is a new one. Raises: BadRound, and then nothing may run."""
+    """Return the answers in a repeated call, or None for a new call. Raises: BadRound, and then nothing may run."""
     if modern_capabilities(params) is None:
         return None
     state, responses = params.get(STATE), params.get(RESPONSES)
@@ -60,7 +60,7 @@ def read_round(params: JsonObject, session: Session) -> InputRound | None:
 
 
 def describe_task(task: Task, session: Session, caller: RequestContext) -> CallResult:
-    """Return the reply to a call that has become a task: a question that the caller can take, or the task."""
+    """Return the reply to a call that has become a task: the questions if the caller accepts them, else the task."""
     if questions := _questions_for(caller, session, task):
         asked = {
             question.request_id: {"method": "elicitation/create", "params": request_params(question)}
@@ -75,7 +75,7 @@ def describe_task(task: Task, session: Session, caller: RequestContext) -> CallR
 async def continue_call(
     following: InputRound, session: Session, caller: RequestContext, timeout: float | None, max_bytes: int | None = None
 ) -> CallResult:
-    """Answer what was asked, and wait for what comes of it. Raises: EmceepeeError."""
+    """Pass the answers on, then wait for the result or further questions. Raises: EmceepeeError."""
     task = session.tasks.get(following.task_id)
     if (problem := _take_answers(following, session, caller, task)) is not None:
         return describe_promotion(task, session, problem)
@@ -93,7 +93,7 @@ async def continue_call(
 
 
 async def _wait(call: Call, session: Session, caller: RequestContext, task: Task, seconds: float) -> None:
-    """Until the call has ended, or asks something that this caller takes, or the time is over."""
+    """Wait until the call has ended, asks a question that this caller accepts, or the time is over."""
     clock, over_at = session.clock, session.clock.monotonic() + seconds
     while call.finished is not None and not call.finished.done() and not _questions_for(caller, session, task):
         try:
@@ -103,9 +103,9 @@ async def _wait(call: Call, session: Session, caller: RequestContext, task: Task
 
 
 def _take_answers(following: InputRound, session: Session, caller: RequestContext, task: Task) -> str | None:
-    """Pass the answers on. Keys that ask nothing (any more) mean nothing.
+    """Pass the answers on. Ignore answers to questions that are not open.
 
-    Returns what is wrong with an answer that cannot be used; "" if a question was dismissed unread.
+    Return None on success, the problem of an unusable answer, or "" if a question was dismissed unread.
     """
     seconds = session.clock.now().timestamp() - following.asked_at
     left_unread = False
@@ -133,7 +133,7 @@ def _open_questions(session: Session, task: Task) -> list[Question]:
 
 
 def _questions_for(caller: RequestContext, session: Session, task: Task) -> list[Question]:
-    """Return the task's questions that the caller takes in a result."""
+    """Return the task's questions that the caller accepts in a result."""
     options, questions = session.notice_options, session.questions
     if not options.asks_natively or not questions.is_any_open:
         return []
@@ -150,7 +150,7 @@ def _questions_for(caller: RequestContext, session: Session, task: Task) -> list
 
 
 def _seal(session: Session, named: str, params: JsonObject) -> str:
-    """Of the task, the time and the call, by this session: nobody else's state fits, and no other call's."""
+    """Return a MAC of the task, the time, and the call. The state is then invalid in other sessions and other calls."""
     sealed = json.dumps([named, params.get("name"), params.get("arguments")], sort_keys=True)
     key = session.profile.secret.encode()
     return blake2b(sealed.encode(), key=key, digest_size=16, person=_PURPOSE).hexdigest()

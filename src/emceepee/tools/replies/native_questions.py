@@ -1,4 +1,4 @@
-"""Elicitations as the protocol has them: what a caller is asked, and what it answers, in either era."""
+"""Native elicitations in both eras: the parameters of a question, and the caller's answer."""
 
 from emceepee.errors import InvalidArguments
 from emceepee.sessions.questions.questions import Questions
@@ -23,9 +23,9 @@ def mode_of(question: Question) -> str:
 
 
 def request_params(question: Question) -> JsonObject | None:
-    """Return the params of the question to the user, with the server's name; None if no client could show it.
+    """Return the params of the question to the user, with the server's name, or None if no client could show it.
 
-    The rest of the server's params is left out: it was meant for emceepee, or for nobody.
+    Other params of the server are omitted, because they are not for the user's client.
     """
     params = question.params
     asked: JsonObject = {"mode": mode_of(question), "message": f"[{question.server}] {params.get('message', '')}"}
@@ -37,7 +37,7 @@ def request_params(question: Question) -> JsonObject | None:
 
 
 def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tuple[Attendance, bool]:
-    """Return what is known of the client after this answer, and whether a person may have made the answer."""
+    """Return the client's attendance after this answer, and whether the answer may come from a person."""
     given = answer if isinstance(answer, dict) else {}
     action = given.get("action")
     learned = after_answer(known, action, seconds, is_filled_in=bool(given.get("content")))
@@ -45,13 +45,13 @@ def read_attendance(known: Attendance, answer: JsonValue, seconds: float) -> tup
 
 
 def take_answer(questions: Questions, question: Question, answer: JsonValue) -> None:
-    """Pass on what a caller answered. Raises: EmceepeeError, and then the question stays open."""
+    """Pass on a caller's answer. Raises: EmceepeeError, and then the question stays open."""
     given = answer if isinstance(answer, dict) else {}
     action, content = given.get("action"), given.get("content")
     if action not in _ACTIONS:
         raise InvalidArguments(f"The answer has no action; it is one of {', '.join(_ACTIONS)}.")
     if action != "accept" or mode_of(question) == URL or content is None:
-        content = None  # some clients send an empty one always
+        content = None  # some clients always send an empty object
     elif not isinstance(content, dict):
         raise InvalidArguments("The content of the answer is not an object.")
     questions.answer_elicitation(question.request_id, action, content)

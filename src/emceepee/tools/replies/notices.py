@@ -15,11 +15,11 @@ from emceepee.tools.declaration.declaration import NO_MENTIONS, Mentions
 from emceepee.wire.codec import encode, encode_text
 from emceepee.wire.json_types import JsonObject
 
-MOST_QUESTIONS = 5  # of each kind; the rest is a count and the tool that lists them
+MOST_QUESTIONS = 5  # of each kind; for the rest, a notice has their number and the tool that lists them
 EVENT_NOTICE_BYTES = 2048  # a larger event is cut in a notice; `await_activity` returns it whole
 DETAILS_BYTES = 4096  # for the forms and messages of all questions in a reply together
 SMALL_VALUE_BYTES = 200  # a value of an event that stays whole when its neighbors are cut
-BEFORE_ALL = "0"  # no event has this id, so asking for what came after it returns everything kept
+BEFORE_ALL = "0"  # no event has this id, so a request for later events returns all stored events
 EVENTS, PENDING, MOVED = "events_since_last_response", "pending_client_action", "session_moved"
 UNSAVED = "state_not_saved"
 # The first line of a notice block. A block that is nothing but JSON would pass for the result in clients that print the
@@ -42,7 +42,7 @@ _PENDING_KEYS = {QuestionKind.ELICITATION: "elicitations", QuestionKind.SAMPLING
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """Events as a reply lists them. `count` of those found are covered: listed, merged, or mentioned by the result."""
+    """The events in a reply. `count` is how many events it covers: listed, merged, or mentioned by the result."""
 
     entries: list[JsonObject]
     count: int
@@ -50,20 +50,20 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """The notices in a reply: an object per block, and all in one for programs."""
+    """The notices in a reply: one object per block for models, and one object with all of them for programs."""
 
     blocks: list[JsonObject]
     structured: JsonObject
-    receipt: DeliveryReceipt  # the events in it, for the case that nobody reads the reply
+    receipt: DeliveryReceipt  # of its events, to redeliver them if the reply is not read
 
 
 def notice_text(notice: JsonObject) -> str:
-    """The text of a notice block: one line of words, then the notice as one line of JSON."""
+    """Return the text of a notice block: an introductory line, then the notice as one line of JSON."""
     return f"{INTRODUCTIONS[next(iter(notice))]}\n{encode_text(notice)}"
 
 
 def read_notice(text: str) -> JsonObject | None:
-    """Return the notice in the text of a block, with or without its line of words, or None if there is none."""
+    """Return the notice in the text of a block, with or without its introductory line, or None if it has none."""
     words, _, line = text.rpartition("\n")
     if not line.startswith(_NOTICE_STARTS) or (words and words not in INTRODUCTIONS.values()):
         return None
@@ -75,9 +75,10 @@ def read_notice(text: str) -> JsonObject | None:
 
 
 def take_notices(session: Session, mentions: Mentions = NO_MENTIONS, *, conversation: object | None = None) -> Notices:
-    """Events that are listed count as delivered, if the reply is read. `mentions` is what the result says by itself.
+    """Return the notices for a reply. Listed events count as delivered once the reply is read.
 
-    The blocks are read by models and leave out what the result's own words say; a program finds every event.
+    `mentions` are the facts that the result already states. The blocks, which models read, omit these facts. The
+    structured notices contain every event.
     """
     found, room = session.activity.undelivered(), session.limits.notice_bytes
     digest = digest_events(found, room=room, event_room=EVENT_NOTICE_BYTES, mentions=mentions)
@@ -108,10 +109,10 @@ def digest_events(
     mentions: Mentions = NO_MENTIONS,
     hidden: Collection[str] = (),
 ) -> Digest:
-    """As many as fit into `room` bytes, but at least one. Equal notifications are one entry.
+    """Return as many events as fit into `room` bytes, and at least one. Equal notifications become one entry.
 
-    With `event_room` a larger event is cut, and a question is announced by its id alone; without, all is whole but the
-    questions that are `hidden`.
+    With `event_room`, larger events are cut, and questions are announced without their content. Without it, all events
+    are whole except `hidden` questions.
     """
     entries: dict[object, JsonObject] = {}
     used, count, before = 0, 0, found.before or BEFORE_ALL
@@ -123,7 +124,7 @@ def digest_events(
             size = len(encode(entry)) + 1 - (0 if earlier is None else len(encode(earlier)) + 1)
             if entries and used + size > room:
                 break
-            entries.pop(key, None)  # an entry stands where its last event does
+            entries.pop(key, None)  # a merged entry takes the position of its last event
             entries[key] = entry
             used += size
         count, before = count + 1, event.event_id
@@ -131,13 +132,13 @@ def digest_events(
 
 
 def leftovers(found: Delivery, digest: Digest) -> JsonObject:
-    """How many events wait for the next reply, and how many were lost; each only if there are any."""
+    """Return how many events wait for the next reply and how many were lost. Zero counts are omitted."""
     more = len(found.events) - digest.count
     return ({"more": more} if more else {}) | ({"events_dropped": found.dropped} if found.dropped else {})
 
 
 def new_questions(found: Delivery, digest: Digest) -> frozenset[str]:
-    """The questions that this reply is the first to announce."""
+    """Return the ids of the questions that this reply announces for the first time."""
     announced = (event for event in found.events[: digest.count] if event.type in _QUESTION_EVENTS)
     return frozenset(str(event.data.get("requestId")) for event in announced)
 
@@ -161,9 +162,10 @@ def pending_client(
     bare: Collection[str] = (),
     unread: Mapping[str, float] = NOTHING_UNREAD,
 ) -> JsonObject:
-    """Return the open questions: a line each, with form or messages if in `detailed`, with the id only if in `bare`.
+    """Return a summary of each open question.
 
-    Questions of another conversation, `others`, are only counted.
+    Questions in `detailed` include the form or the messages, and questions in `bare` omit their message. Questions of
+    another conversation, `others`, are only counted.
     """
     by_kind: dict[QuestionKind, list[Question]] = {kind: [] for kind in QuestionKind}
     for question in asked:
@@ -207,14 +209,14 @@ def unread_note(seconds: float) -> str:
 
 
 def _sameness(event: Event) -> object:
-    """Equal for notifications that say the same, and for nothing else."""
+    """Return a key that is equal only for notifications with the same content."""
     if event.type is not EventType.NOTIFICATION:
         return event.event_id
     return event.server, event.data.get("method"), encode(event.data.get("params"))
 
 
 def _merged(entry: JsonObject, event: Event) -> JsonObject:
-    """One entry for what came several times: the id and time are those of the last."""
+    """Merge an equal event into its entry, which then has the id and time of the last one."""
     data = entry["data"] | {"timestamp": event.data.get("timestamp")}
     merged = entry | {"id": event.event_id, "createdAt": event_view(event)["createdAt"], "data": data}
     return merged | {"firstId": entry.get("firstId", entry["id"]), "count": entry.get("count", 1) + 1}
@@ -236,9 +238,9 @@ def _entry(event: Event, before: str, room: int | None, hidden: Collection[str])
 
 
 def _cut_values(data: JsonObject, room: int) -> JsonObject:
-    """Small values stay, large ones share what is left."""
+    """Cut large values so that they share the room. Small values stay whole."""
     large = [key for key, value in data.items() if len(encode(value)) > SMALL_VALUE_BYTES]
-    share = room // (2 * len(large)) if large else 0  # half of it: quotation marks are escaped in what is cut
+    share = room // (2 * len(large)) if large else 0  # half of the room, because escaped quotes take two bytes
     return {key: cut(value, share) if key in large else value for key, value in data.items()}
 
 

@@ -30,7 +30,7 @@ from emceepee.tools.replies.notices import (
 from emceepee.wire.codec import encode_text
 from emceepee.wire.json_types import JsonObject
 
-MOST_TASKS = 10  # of the server that are named; list_tasks has all
+MOST_TASKS = 10  # of one server that a reply lists; list_tasks returns all
 
 
 class ProxyTask(TypedDict):
@@ -44,7 +44,7 @@ class ProxyTask(TypedDict):
 
 
 class PendingOnServer(TypedDict):
-    """The server's running tasks, and its open questions."""
+    """The server's running tasks and its open questions."""
 
     server: str
     tasks: list[TaskSummary]
@@ -64,11 +64,10 @@ class Promotion(TypedDict):
 def describe_promotion(
     task: Task, session: Session, problem: str = "", asked_for_it: list[Question] | None = None
 ) -> OwnResult[Promotion]:
-    """A text that says all that is needed to go on, then what the contract promises as JSON.
+    """Return a text with the next steps, and the same facts as JSON in the documented shape.
 
-    `problem` is what came in the way, and is said first.
-
-    The words of a question stand once in the content, in the text, and once in the structured content.
+    The text begins with `problem`, if there is one. The text of a question occurs once in the content blocks and once
+    in the structured content.
     """
     others: list[Question] = []
     if asked_for_it is None:
@@ -76,7 +75,7 @@ def describe_promotion(
         waiting = session.questions.open(server=task.server)
         asked, others = split_questions(session, waiting, None if call is None else call.conversation)
         shown = [item for item in asked if session.questions.is_of_task(item, task.task_id)][:MOST_QUESTIONS]
-    else:  # a script: other servers than its own ask
+    else:  # a script: its questions come from the servers that it calls
         asked, shown = asked_for_it, asked_for_it[:MOST_QUESTIONS]
     native = session.questions.native
     shown_by_client = frozenset(
@@ -120,7 +119,7 @@ def _next(task: Task) -> str:
 
 
 def _asking(question: Question, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
-    """A question with everything needed to answer it. The server's words are quoted: they are not ours."""
+    """Return a question with everything needed to answer it. The server's text is quoted, because it is untrusted."""
     room = EVENT_NOTICE_BYTES
     details, how = question_details(question), _answer_call(question, shown_by_client, unread)
     if question.kind is QuestionKind.SAMPLING:
@@ -133,7 +132,7 @@ def _asking(question: Question, shown_by_client: Collection[str], unread: Mappin
 
 
 def _answer_call(question: Question, shown_by_client: Collection[str], unread: Mapping[str, float]) -> str:
-    """The very call that answers."""
+    """Return the tool call that answers the question."""
     if question.kind is QuestionKind.SAMPLING:
         asked = question.request_id
         call = call_to("respond_to_sampling", request_id=asked, role="assistant", content=..., model=...)

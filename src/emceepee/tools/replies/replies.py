@@ -1,4 +1,4 @@
-"""A tool's outcome as the result that goes back to the caller, with the notices that every reply carries."""
+"""Converts a tool's outcome to the result for the caller, with the notices that every reply carries."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from emceepee.tools.request_context import RequestContext
 from emceepee.wire.codec import encode_text
 from emceepee.wire.json_types import JsonObject
 
-OWN_KEY = "emceepee"  # under which notices stand in a backend's structured content
+OWN_KEY = "emceepee"  # the key of notices in a backend's structured content
 MOVE_NOTICE: JsonObject = {
     MOVED: "Another replica of emceepee took this session over during this call. Messages that servers sent here since "
     "then are lost: check the status of your tasks and servers."
@@ -34,7 +34,7 @@ UNSAVED_NOTICE: JsonObject = {
 
 
 def reply(outcome: Outcome) -> JsonObject:
-    """emceepee's own results as text and as structured content; a backend's result as it came."""
+    """Return emceepee's own result as text and as structured content, and a backend's result unchanged."""
     match outcome:
         case BackendResult(result) | InputRequired(result):
             return result
@@ -45,21 +45,21 @@ def reply(outcome: Outcome) -> JsonObject:
 
 
 def error_reply(error: EmceepeeError) -> JsonObject:
-    """The sentence for the model, the code for a program."""
+    """Return an error result, with the message as text for models and the code for programs."""
     return {"content": [text_block(str(error))], "isError": True, "structuredContent": {"error": error.reply_body()}}
 
 
 def with_notices(
     result: JsonObject, session: Session, outcome: Outcome | EmceepeeError, caller: RequestContext
 ) -> JsonObject:
-    """The result, and behind it what is new and what waits on the caller, who keeps which events it takes.
+    """Append notices of new events and open questions to the result, and record the events in the caller's context.
 
-    Nothing may be awaited between this and the writing of the reply: a cancelled reply must not take events with it.
+    Do not await anything between this call and writing the reply: a reply cancelled in between would lose its events.
     """
     if not session.questions.is_any_open and not session.activity.has_news:
         return result
     if isinstance(outcome, InputRequired):
-        return result  # it has no content; what is new comes with the answer to the next round
+        return result  # it has no content blocks; the reply to the repeated call carries the notices
     notices = take_notices(session, _mentions_of(outcome), conversation=caller.conversation)
     caller.record_events(session, notices.receipt)
     if not notices.structured:
@@ -70,14 +70,14 @@ def with_notices(
 def with_move(
     result: JsonObject, session: Session, outcome: BackendResult | EmceepeeError, caller: RequestContext
 ) -> JsonObject:
-    """The result, and behind it that another replica has the session by now, if it does not say so itself."""
+    """Append the notice that another replica has taken over the session, unless the error already states it."""
     if isinstance(outcome, EmceepeeError) and outcome.details.get("reason") == "replica":
         return result
     return _carrying(result, outcome, [MOVE_NOTICE], MOVE_NOTICE if _are_structured(session, caller) else None)
 
 
 def promises_durably(tool: Tool, outcome: Outcome | EmceepeeError) -> bool:
-    """Whether the reply says that something is kept: a change, a task, or the handle of a large result."""
+    """Whether the reply promises that something is stored: a change, a task, or a large result behind a handle."""
     match outcome:
         case BackendResult() | InputRequired() | EmceepeeError():
             return False
@@ -90,7 +90,7 @@ def promises_durably(tool: Tool, outcome: Outcome | EmceepeeError) -> bool:
 def with_unsaved(
     result: JsonObject, session: Session | None, outcome: Outcome | EmceepeeError, caller: RequestContext
 ) -> JsonObject:
-    """The result, and behind it that emceepee cannot save now what the result says."""
+    """Append the notice that emceepee currently cannot save the change or the result in the reply."""
     is_structured = session is None or _are_structured(session, caller)
     return _carrying(result, outcome, [UNSAVED_NOTICE], UNSAVED_NOTICE if is_structured else None)
 
@@ -107,7 +107,7 @@ def _carrying(
     blocks: Sequence[JsonObject],
     structured: JsonObject | None,
 ) -> JsonObject:
-    """The result with more blocks. `structured` are the notices in its structured content; None: they stay out."""
+    """Return the result with more blocks, and with `structured` in its structured content unless that is None."""
     content = result.get("content")
     added = [text_block(notice_text(block)) for block in blocks]
     carrying = {**result, "content": [*(content if isinstance(content, list) else []), *added]}
@@ -127,7 +127,7 @@ def _mentions_of(outcome: Outcome | EmceepeeError) -> Mentions:
 
 
 def _add_to_structured(result: JsonObject, notices: JsonObject, *, is_backends: bool) -> None:
-    """For clients that show a model nothing else where there is structured content."""
+    """Add the notices for clients that show a model only the structured content, if there is any."""
     structured = result.get("structuredContent")
     if not isinstance(structured, dict) or (is_backends and OWN_KEY in structured):
         return

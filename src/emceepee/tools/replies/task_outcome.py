@@ -1,4 +1,4 @@
-"""The outcome of a task, as the call itself would have returned it."""
+"""The outcome of a task, in the form in which the call itself would have returned it."""
 
 from emceepee.errors import EmceepeeError, ErrorCode, TimedOut
 from emceepee.sessions.session import Session
@@ -10,7 +10,7 @@ from emceepee.tools.excerpts.large_results import limited_result
 
 
 async def task_outcome(task: Task, session: Session, max_bytes: int | None = None) -> CallResult:
-    """Its result; one of more than `max_bytes` with a handle. Raises: EmceepeeError if it has none, and why."""
+    """Return the task's result, or a handle for a result over `max_bytes`. Raises: EmceepeeError with the reason."""
     if task.result is not None:
         mentions = Mentions(ended_task=task.task_id)
         return await limited_result(task.method, task.result, max_bytes, session, mentions)
