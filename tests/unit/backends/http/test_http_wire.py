@@ -53,7 +53,7 @@ async def most_in_a_turn(chunk: bytes) -> tuple[int, int]:
     return sum(told), max(told)
 
 
-async def test_between_two_turns_of_the_loop_a_flood_is_read_no_further_than_its_part() -> None:
+async def test_a_flood_of_sse_events_is_parsed_in_bounded_portions_per_loop_turn() -> None:
     message = b"event: message\ndata: %s\n\n" % encode({"jsonrpc": "2.0", "method": "notifications/odd"})
     sent = CHUNK_BYTES // len(message)
     heard, most = await most_in_a_turn(message * sent)
@@ -62,12 +62,12 @@ async def test_between_two_turns_of_the_loop_a_flood_is_read_no_further_than_its
     assert most <= TURN_BYTES // len(message) + 1
 
 
-async def test_an_event_that_comes_in_many_parts_is_whole() -> None:
+async def test_an_sse_event_in_many_chunks_is_parsed_whole() -> None:
     message = b"event: message\ndata: %s\n\n" % encode({"jsonrpc": "2.0", "id": 1, "result": "x" * 10 * TURN_BYTES})
     assert await most_in_a_turn(message) == (1, 1)
 
 
-def test_what_arrives_is_cut_into_parts_and_nothing_is_lost() -> None:
+def test_turns_splits_a_chunk_into_bounded_parts_without_losing_bytes() -> None:
     for size in (0, 1, TURN_BYTES, TURN_BYTES + 1, 3 * TURN_BYTES):
         chunk = bytes(size)
         parts = list(turns(chunk))

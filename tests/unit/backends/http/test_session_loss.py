@@ -27,12 +27,12 @@ def an_error(words: str, *, code: int = -32000, key: int | None = None) -> JsonO
         (500, "Session not found", None, False),
     ],
 )
-def test_a_session_is_lost_by_a_bare_404_or_by_the_error_of_known_servers(
+def test_a_bare_404_or_a_known_session_error_counts_as_a_lost_session(
     status: int, words: str, message: JsonObject | None, is_lost: bool
 ) -> None:
     assert status_says_session_lost(status, words, message) is is_lost
 
 
-def test_words_that_only_speak_of_a_session_say_nothing() -> None:
+def test_an_error_that_merely_mentions_a_session_does_not_count_as_a_lost_session() -> None:
     assert says_session_lost("Session not found")
     assert not says_session_lost("browser Session not found")

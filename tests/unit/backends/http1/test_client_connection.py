@@ -85,7 +85,7 @@ async def outcome(response: HttpResponse) -> "tuple[int, bytes] | HttpFailure":
 
 
 @pytest.mark.parametrize(("data", "status", "body", "lasts"), WHOLE.values(), ids=WHOLE)
-async def test_a_response_comes_whole_however_its_bytes_arrive(
+async def test_a_response_is_parsed_whole_however_its_bytes_are_split(
     data: bytes, status: int, body: bytes, lasts: bool
 ) -> None:
     singly = [data[place : place + 1] for place in range(len(data))]
@@ -111,7 +111,7 @@ async def test_a_body_without_a_length_ends_with_the_connection(data: bytes) -> 
 
 
 @pytest.mark.parametrize("data", OPEN_ENDED.values(), ids=OPEN_ENDED)
-async def test_a_body_without_a_length_that_a_reset_ends_is_not_whole(data: bytes) -> None:
+async def test_a_body_without_a_length_is_incomplete_if_the_connection_is_reset(data: bytes) -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(data)
@@ -121,7 +121,7 @@ async def test_a_body_without_a_length_that_a_reset_ends_is_not_whole(data: byte
 
 
 @pytest.mark.parametrize("data", MALFORMED.values(), ids=MALFORMED)
-async def test_a_malformed_response_fails_and_closes_however_its_bytes_arrive(data: bytes) -> None:
+async def test_a_malformed_response_fails_and_closes_its_connection_however_its_bytes_are_split(data: bytes) -> None:
     singly = [data[place : place + 1] for place in range(len(data))]
     for pieces in ([data], singly, *([data[:cut], data[cut:]] for cut in range(1, len(data)))):
         line = FakeConnection()
@@ -134,7 +134,7 @@ async def test_a_malformed_response_fails_and_closes_however_its_bytes_arrive(da
 
 @pytest.mark.parametrize("beyond", [b"x", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"\0"])
 @pytest.mark.parametrize("name", ["with a length", "in chunks", "and closing", "without content"])
-async def test_bytes_beyond_the_end_never_reach_the_next_request(name: str, beyond: bytes) -> None:
+async def test_bytes_after_the_end_of_a_response_never_reach_the_next_request(name: str, beyond: bytes) -> None:
     """In one piece with the response they are its fault; later they are only the connection's."""
     data = WHOLE[name][0]
     line = FakeConnection()
@@ -153,7 +153,7 @@ async def test_bytes_beyond_the_end_never_reach_the_next_request(name: str, beyo
 
 @pytest.mark.parametrize("error", [None, ConnectionResetError(104, "Connection reset by peer")])
 @pytest.mark.parametrize("data", [data for data, *_ in WHOLE.values()], ids=WHOLE)
-async def test_a_connection_that_ends_too_early_fails_the_response_at_every_byte(
+async def test_a_connection_that_ends_early_fails_its_response_at_every_byte(
     data: bytes, error: Exception | None
 ) -> None:
     for cut in range(len(data)):
@@ -169,7 +169,7 @@ async def test_a_connection_that_ends_too_early_fails_the_response_at_every_byte
 
 
 @given(st.lists(st.sampled_from(sorted(WHOLE)), min_size=1, max_size=4), st.lists(st.integers(0, 5000)))
-def test_requests_one_after_the_other_each_get_their_own_answer(names: list[str], cuts: list[int]) -> None:
+def test_successive_requests_on_one_connection_each_get_their_own_response(names: list[str], cuts: list[int]) -> None:
     async def conversation() -> None:
         line = FakeConnection()
         for name in names:
@@ -206,7 +206,7 @@ FRAGMENTS = [
 
 
 @given(st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.binary(max_size=4)), max_size=12), st.booleans())
-def test_any_bytes_of_a_server_end_the_response_and_break_nothing_else(pieces: list[bytes], resets: bool) -> None:
+def test_arbitrary_server_bytes_end_the_response_and_break_nothing_else(pieces: list[bytes], resets: bool) -> None:
     async def exchange() -> None:
         line = FakeConnection()
         response = line.ask()
@@ -221,13 +221,13 @@ def test_any_bytes_of_a_server_end_the_response_and_break_nothing_else(pieces: l
     asyncio.run(exchange())
 
 
-async def test_a_request_goes_out_in_one_write() -> None:
+async def test_a_request_is_sent_in_one_write() -> None:
     line = FakeConnection()
     line.ask()
     assert line.transport.written == [b"request"]
 
 
-async def test_the_head_is_there_before_the_body() -> None:
+async def test_the_head_of_a_response_is_available_before_its_body() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"Content-Type: Text/Event-Stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -235,7 +235,7 @@ async def test_the_head_is_there_before_the_body() -> None:
     assert (response.status, response.content_type, response.is_over) == (200, "text/event-stream", False)
 
 
-async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each() -> None:
+async def test_the_first_of_duplicate_headers_counts_and_every_cookie_is_stored() -> None:
     line = FakeConnection()
     response = line.ask()
     head = b"X: a\r\nx: b\r\nSet-Cookie: a=1\r\nset-cookie: b=2\r\nServer: \xe9 \t\r\ncontent-length: 0\r\n\r\n"
@@ -245,7 +245,7 @@ async def test_of_headers_that_come_twice_the_first_counts_and_of_cookies_each()
     assert response.cookies == ["a=1", "b=2"]
 
 
-async def test_a_coding_may_be_listed_in_parts() -> None:
+async def test_a_content_encoding_may_be_listed_in_several_headers() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"content-encoding: gzip\r\ncontent-encoding: br\r\ncontent-length: 0\r\n\r\n")
@@ -266,7 +266,7 @@ BIG_HEADS = {
 
 
 @pytest.mark.parametrize("pieces", BIG_HEADS.values(), ids=BIG_HEADS)
-async def test_what_is_no_body_and_does_not_end_is_given_up(pieces: list[bytes]) -> None:
+async def test_an_endless_response_head_is_rejected(pieces: list[bytes]) -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(*pieces)
@@ -274,7 +274,7 @@ async def test_what_is_no_body_and_does_not_end_is_given_up(pieces: list[bytes])
     assert line.transport.is_closing()
 
 
-async def test_a_large_body_does_not_count_as_head() -> None:
+async def test_a_large_body_does_not_count_toward_the_head_limit() -> None:
     line = FakeConnection()
     response = line.ask()
     size = 3 * HEAD_BYTES
@@ -282,14 +282,14 @@ async def test_a_large_body_does_not_count_as_head() -> None:
     assert await outcome(response) == (200, b"x" * size)
 
 
-async def test_tiny_chunks_that_come_together_are_kept_together() -> None:
+async def test_tiny_chunks_that_arrive_together_are_stored_as_one_part() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(OK + b"transfer-encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 5000)
     assert response.parts == [b"x" * 5000]
 
 
-async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
+async def test_unsolicited_bytes_close_an_idle_connection() -> None:
     for data in (b"x", b"\r\n", b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"):
         line = FakeConnection()
         line.ask()
@@ -300,7 +300,7 @@ async def test_bytes_that_nobody_asked_for_close_an_idle_connection() -> None:
         assert line.transport.is_closing()
 
 
-async def test_an_idle_connection_that_the_server_ends_is_retired_at_once() -> None:
+async def test_an_idle_connection_that_the_server_closes_is_retired_at_once() -> None:
     line = FakeConnection()
     line.ask()
     line.hear(WHOLE["with a length"][0])
@@ -309,7 +309,7 @@ async def test_an_idle_connection_that_the_server_ends_is_retired_at_once() -> N
     assert not line.connection.is_open
 
 
-async def test_a_server_that_answers_before_it_has_everything_gets_no_second_request() -> None:
+async def test_a_connection_whose_server_responds_before_reading_the_whole_request_is_not_reused() -> None:
     line = FakeConnection()
     response = line.ask()
     line.transport.unwritten = 100
@@ -319,14 +319,14 @@ async def test_a_server_that_answers_before_it_has_everything_gets_no_second_req
     assert line.kept == []
 
 
-async def test_aborting_fails_what_is_awaited() -> None:
+async def test_aborting_a_connection_fails_its_pending_response() -> None:
     line = FakeConnection()
     response = line.ask()
     line.connection.abort()
     assert str(await outcome(response)) == "the connection was closed"
 
 
-async def test_its_state_shows() -> None:
+async def test_the_repr_of_a_response_and_its_connection_shows_their_state() -> None:
     line = FakeConnection()
     assert repr(line.connection) == "<ClientConnection idle>"
     response = line.ask()
@@ -346,7 +346,7 @@ SLOW = [OK, b"content-type: x\r\n", b"content-length: 10\r\n\r\n", b"he", b"llo"
 
 
 @pytest.mark.parametrize("heard", range(len(SLOW) + 1))
-async def test_a_request_that_is_cancelled_closes_its_connection(heard: int) -> None:
+async def test_a_cancelled_request_closes_its_connection(heard: int) -> None:
     line = FakeConnection()
     waiting = asyncio.ensure_future(outcome(line.ask()))
     for piece in SLOW[:heard]:
@@ -363,7 +363,7 @@ async def test_a_request_that_is_cancelled_closes_its_connection(heard: int) -> 
     assert line.is_kept is is_whole
 
 
-async def test_cancelling_one_whose_answer_is_complete_does_not_hurt_the_next_on_that_connection() -> None:
+async def test_cancelling_a_request_with_a_complete_response_does_not_affect_the_next_one_on_its_connection() -> None:
     line = FakeConnection()
     first = asyncio.ensure_future(outcome(line.ask()))
     await asyncio.sleep(0)

@@ -44,48 +44,48 @@ async def reached(hosts: Hosts, places: list[SocketAddress], *, head_start: floa
         return await first_of(places, hosts.connect, head_start=head_start)
 
 
-async def test_the_first_that_answers_is_taken_and_nobody_else_tried() -> None:
+async def test_the_first_address_that_accepts_is_used_and_no_other_is_tried() -> None:
     hosts = Hosts()
     with await reached(hosts, addresses("answers", "answers too"), head_start=10):
         assert hosts.tried == ["answers"]
 
 
-async def test_one_that_refuses_is_followed_by_the_next_at_once() -> None:
+async def test_a_refused_connection_attempt_is_followed_by_the_next_address_at_once() -> None:
     hosts = Hosts()
     with await reached(hosts, addresses("refuses", "answers"), head_start=10):
         assert hosts.tried == ["refuses", "answers"]
 
 
-async def test_one_that_is_silent_does_not_hold_up_the_next() -> None:
+async def test_a_silent_address_does_not_delay_the_attempt_at_the_next_one() -> None:
     hosts = Hosts()
     with await reached(hosts, addresses("silent", "silent too", "answers")):
         assert hosts.tried == ["silent", "silent too", "answers"]
 
 
-async def test_the_families_take_turns() -> None:
+async def test_connection_attempts_alternate_between_ipv6_and_ipv4() -> None:
     hosts = Hosts()
     places = [*addresses("refuses 6a", "refuses 6b", family=V6), *addresses("refuses 4a", "answers")]
     with await reached(hosts, places):
         assert hosts.tried == ["refuses 6a", "refuses 4a", "refuses 6b", "answers"]
 
 
-async def test_if_none_answers_the_first_refusal_is_reported() -> None:
+async def test_the_first_refusal_is_reported_if_no_address_accepts() -> None:
     with pytest.raises(ConnectionRefusedError, match="refuses a"):
         await reached(Hosts(), addresses("refuses a", "refuses b"))
 
 
-async def test_a_host_without_addresses_is_an_error() -> None:
+async def test_connecting_to_a_host_without_addresses_raises_an_error() -> None:
     with pytest.raises(OSError, match="no address"):
         await reached(Hosts(), [])
 
 
-async def test_of_two_that_answer_together_one_is_closed() -> None:
+async def test_if_two_addresses_accept_at_once_one_connection_is_closed() -> None:
     hosts = Hosts()
     with await reached(hosts, addresses("answers a", "answers b"), head_start=0):
         assert hosts.left_open() == 1
 
 
-async def test_one_who_gives_up_leaves_nothing_open() -> None:
+async def test_a_cancelled_connection_attempt_leaves_no_socket_open() -> None:
     for names in (("silent a", "silent b"), ("silent",), ("answers", "silent")):
         for turns in range(6):
             hosts = Hosts()
@@ -98,7 +98,7 @@ async def test_one_who_gives_up_leaves_nothing_open() -> None:
             assert hosts.left_open() == 0
 
 
-def test_a_zone_stands_where_both_loops_look_for_it() -> None:
+def test_an_ipv6_zone_is_written_into_the_host_where_both_event_loops_look_for_it() -> None:
     assert _with_zone((socket.AF_INET6, ("fe80::1", 80, 0, 4))) == ("fe80::1%4", 80, 0, 4)
     for address in (
         (socket.AF_INET6, ("fe80::1%eth0", 80, 0, 4)),

@@ -19,7 +19,7 @@ PACKED = {
 
 @pytest.mark.parametrize("packed", PACKED.values(), ids=PACKED)
 @pytest.mark.parametrize("most", [1, 10, 258, 5000, 1 << 20])
-def test_everything_comes_out_however_little_is_asked_for_at_once(packed: bytes, most: int) -> None:
+def test_the_inflater_returns_all_output_however_small_its_portions_are(packed: bytes, most: int) -> None:
     inflater, out = Inflater(), b""
     for place in range(0, len(packed), 5):
         out += inflater.inflate(packed[place : place + 5], most)
@@ -32,7 +32,7 @@ def test_everything_comes_out_however_little_is_asked_for_at_once(packed: bytes,
 
 
 @pytest.mark.parametrize("text", [b"", TEXT, random.Random(1).randbytes(3 << 20), bytes(3 << 20)], ids=len)
-def test_a_whole_body_comes_out_up_to_its_limit(text: bytes) -> None:
+def test_the_inflater_returns_a_whole_body_up_to_its_limit(text: bytes) -> None:
     packed = gzip.compress(text, 1)
     inflater = Inflater()
     assert inflater.inflate_all(packed, len(text)) == text
@@ -41,7 +41,7 @@ def test_a_whole_body_comes_out_up_to_its_limit(text: bytes) -> None:
         Inflater().inflate_all(packed, len(text) - 1)
 
 
-def test_a_small_body_that_hides_a_huge_one_takes_little_more_than_its_limit() -> None:
+def test_a_decompression_bomb_uses_little_more_memory_than_the_limit() -> None:
     limit, packed = 16 << 20, gzip.compress(bytes(64 << 20), 1)
     tracemalloc.start()
     with pytest.raises(ResponseTooLarge):
@@ -51,7 +51,7 @@ def test_a_small_body_that_hides_a_huge_one_takes_little_more_than_its_limit() -
     assert peak < 1.25 * limit
 
 
-def test_whole_bodies_are_refused_as_others_are() -> None:
+def test_trailing_bytes_and_a_cut_off_body_are_rejected_when_inflating_all_at_once() -> None:
     with pytest.raises(HttpFailure, match="beyond"):
         Inflater().inflate_all(PACKED["gzip"] + bytes(INPUT_BYTES), 1 << 20)
     inflater = Inflater()
@@ -60,7 +60,7 @@ def test_whole_bodies_are_refused_as_others_are() -> None:
         inflater.finish()
 
 
-def test_a_body_that_is_not_compressed_after_all_is_refused() -> None:
+def test_a_body_that_is_not_really_compressed_is_rejected() -> None:
     for data in (b"\x1f\x8bxxxxxxxxxxxx", b"\x78\x9cxxxx", b'{"jsonrpc":"2.0","id":1,"result":{}}'):
         inflater = Inflater()
         with pytest.raises(HttpFailure, match=r"damaged|cut off"):  # noqa: PT012  # whichever notices
@@ -68,23 +68,23 @@ def test_a_body_that_is_not_compressed_after_all_is_refused() -> None:
             inflater.finish()
 
 
-def test_bytes_beyond_the_compressed_part_are_refused() -> None:
+def test_bytes_after_the_compressed_data_are_rejected() -> None:
     with pytest.raises(HttpFailure, match="beyond"):
         Inflater().inflate(PACKED["gzip"] + b"x", 1 << 20)
 
 
-def test_an_empty_body_is_whole() -> None:
+def test_an_empty_body_counts_as_completely_inflated() -> None:
     inflater = Inflater()
     assert inflater.inflate(b"", 100) == b""
     inflater.finish()
 
 
 @pytest.mark.parametrize("coding", ["", "identity", " Identity "])
-def test_what_is_not_compressed_needs_no_inflater(coding: str) -> None:
+def test_an_uncompressed_body_needs_no_inflater(coding: str) -> None:
     assert inflater_for(coding) is None
 
 
 @pytest.mark.parametrize("coding", ["br", "zstd", "gzip, gzip"])
-def test_other_codings_are_named(coding: str) -> None:
+def test_an_unsupported_content_encoding_is_named_in_the_error(coding: str) -> None:
     with pytest.raises(HttpFailure, match=coding):
         inflater_for(coding)

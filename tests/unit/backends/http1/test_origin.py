@@ -21,7 +21,7 @@ ADDRESSES = {
 
 
 @pytest.mark.parametrize(("url", "parts"), ADDRESSES.items())
-def test_an_address_is_taken_apart(url: str, parts: tuple[HttpOrigin, str, str]) -> None:
+def test_a_url_is_split_into_origin_authority_and_target(url: str, parts: tuple[HttpOrigin, str, str]) -> None:
     address = Address.of(url)
     assert (address.origin, address.authority, address.target, address.credentials) == (*parts, None)
     assert address.origin.socket_path is None
@@ -36,7 +36,7 @@ UNIX = {
 
 
 @pytest.mark.parametrize(("url", "parts"), UNIX.items())
-def test_a_unix_socket_is_named_with_what_is_asked_for_behind_it(url: str, parts: tuple[str, str]) -> None:
+def test_a_unix_socket_url_is_split_into_socket_path_and_target(url: str, parts: tuple[str, str]) -> None:
     address = Address.of(url)
     assert (address.origin, address.target) == (HttpOrigin.of_socket(parts[0]), parts[1])
     assert (address.origin.socket_path, address.origin.is_tls) == (parts[0], False)
@@ -46,12 +46,12 @@ def test_a_unix_socket_is_named_with_what_is_asked_for_behind_it(url: str, parts
 @pytest.mark.parametrize(
     "url", ["unix://", "unix:///", "unix://x.sock:/mcp", "unix:///a\0b:/mcp", "unix:///" + "x" * 103]
 )
-def test_what_names_no_socket_is_refused_in_words(url: str) -> None:
+def test_an_invalid_unix_socket_url_is_rejected_with_an_explanation(url: str) -> None:
     with pytest.raises(ValueError, match=r"expected unix:///PATH|at most 103 bytes"):
         Address.of(url)
 
 
-def test_no_other_address_leads_to_a_socket() -> None:
+def test_a_negative_port_does_not_turn_a_url_into_a_socket_address() -> None:
     with pytest.raises(ValueError, match="Port"):
         Address.of("http://x:-1/")
 
@@ -69,11 +69,11 @@ def test_no_other_address_leads_to_a_socket() -> None:
         ("unix:///run/x.sock:/mcp", "unix:///run/y.sock:/mcp", "unix:///run/y.sock:/mcp"),
     ],
 )
-def test_what_a_server_names_is_seen_from_its_own_address(url: str, location: str, joined: str) -> None:
+def test_a_location_is_resolved_against_the_url_of_its_server(url: str, location: str, joined: str) -> None:
     assert join(url, location) == joined
 
 
-def test_a_place_is_shown_without_password_and_path() -> None:
+def test_an_address_is_displayed_without_password_and_path() -> None:
     assert place_of("https://u:p@example.org:8443/t0ken?k=v") == "example.org:8443"
     assert place_of("unix:///run/x.sock:/t0ken") == "/run/x.sock"
 
@@ -93,16 +93,16 @@ def test_a_place_is_shown_without_password_and_path() -> None:
         "http://a\0b/",
     ],
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_an_invalid_url_is_rejected(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  # the words are urllib's in part
         Address.of(url)
 
 
-def test_credentials_in_an_address_become_a_header_and_nothing_else() -> None:
+def test_credentials_in_a_url_become_only_an_authorization_header() -> None:
     address = Address.of("http://us%40er:p%3Ass@example.org/x")
     assert address.credentials == "Basic dXNAZXI6cDpzcw=="
     assert address.authority == "example.org"
 
 
-def test_the_path_is_without_the_query() -> None:
+def test_the_path_of_an_address_excludes_the_query() -> None:
     assert Address.of("http://example.org/a/b?c=/d").path == "/a/b"

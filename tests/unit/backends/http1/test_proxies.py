@@ -16,7 +16,7 @@ def goes_through(url: str, no_proxy: str) -> bool:
     return proxy_of(url, HTTP_PROXY=HTTP_PROXY, HTTPS_PROXY=HTTPS_PROXY, NO_PROXY=no_proxy) is not None
 
 
-def test_which_proxy_it_is_depends_on_what_the_servers_address_begins_with() -> None:
+def test_the_proxy_is_chosen_by_the_scheme_of_the_server_url() -> None:
     both = {"HTTP_PROXY": HTTP_PROXY, "HTTPS_PROXY": HTTPS_PROXY}
     assert proxy_of("http://mcp.example/x", **both) == "plain.example:3128"
     assert proxy_of("https://mcp.example/x", **both) == "secure.example:3129"
@@ -25,7 +25,7 @@ def test_which_proxy_it_is_depends_on_what_the_servers_address_begins_with() -> 
     assert proxy_of("https://mcp.example/x") is None
 
 
-def test_variables_count_in_both_cases_and_the_lower_one_wins() -> None:
+def test_proxy_variables_are_read_in_both_cases_and_lower_case_wins() -> None:
     assert proxy_of("https://mcp.example/x", https_proxy=HTTPS_PROXY) == "secure.example:3129"
     assert proxy_of("https://mcp.example/x", https_proxy=HTTPS_PROXY, HTTPS_PROXY="other:1") == "secure.example:3129"
     assert proxy_of("https://mcp.example/x", https_proxy="", HTTPS_PROXY=HTTPS_PROXY) is None
@@ -51,7 +51,7 @@ def test_variables_count_in_both_cases_and_the_lower_one_wins() -> None:
         "unix:///run/x.sock:/mcp",
     ],
 )
-def test_what_is_on_this_machine_never_goes_through_a_proxy(url: str) -> None:
+def test_requests_to_this_machine_never_go_through_a_proxy(url: str) -> None:
     assert not goes_through(url, "")
 
 
@@ -77,7 +77,7 @@ def test_what_is_on_this_machine_never_goes_through_a_proxy(url: str) -> None:
         ("", [], ["https://mcp.example/", "http://10.0.0.1/"]),
     ],
 )
-def test_who_is_connected_to_directly_is_said_by_names_addresses_networks_and_ports(
+def test_no_proxy_lists_hosts_by_name_address_network_and_port(
     no_proxy: str, direct: list[str], proxied: list[str]
 ) -> None:
     assert [url for url in direct if goes_through(url, no_proxy)] == []
@@ -95,11 +95,11 @@ def test_who_is_connected_to_directly_is_said_by_names_addresses_networks_and_po
         ("http://bücher.example:1", HttpOrigin(False, "xn--bcher-kva.example", 1)),
     ],
 )
-def test_a_proxy_is_named_by_an_address(text: str, origin: HttpOrigin) -> None:
+def test_a_proxy_is_configured_by_its_url(text: str, origin: HttpOrigin) -> None:
     assert Proxy.of(text, "HTTPS_PROXY") == Proxy(origin=origin, variable="HTTPS_PROXY")
 
 
-def test_a_password_of_the_proxy_is_shown_to_it_and_nowhere_else() -> None:
+def test_a_proxy_password_is_sent_to_the_proxy_and_shown_nowhere_else() -> None:
     proxy = Proxy.of("http://us%40er:p%3Ass@proxy.example:3128", "HTTPS_PROXY")
     assert proxy.credentials == "Basic dXNAZXI6cDpzcw=="
     assert str(proxy) == "proxy.example:3128"
@@ -120,7 +120,7 @@ def test_a_password_of_the_proxy_is_shown_to_it_and_nowhere_else() -> None:
         "http://u:1/s3cret@proxy:3128",
     ],
 )
-def test_what_names_no_proxy_is_refused_without_its_password(text: str) -> None:
+def test_an_invalid_proxy_url_is_rejected_without_showing_its_password(text: str) -> None:
     with pytest.raises(BadProxy, match=r"^HTTPS_PROXY: expected http://\[USER:PASSWORD@\]HOST") as refused:
         ProxyRules.of({"https_proxy": text})
     assert "s3cret" not in str(refused.value)

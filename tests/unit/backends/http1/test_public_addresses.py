@@ -7,7 +7,7 @@ from emceepee.backends.http1.public_addresses import is_public
     "address",
     ["8.8.8.8", "1.1.1.1", "2606:4700:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "2a00::1"],
 )
-def test_an_address_of_the_internet_is_public(address: str) -> None:
+def test_an_internet_address_is_public(address: str) -> None:
     assert is_public(address)
 
 
@@ -23,5 +23,5 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
         *("2001::1", "100::1", "3fff::1", "5f00::1", "", "example.org", "127.0.0.1:80"),
     ],
 )
-def test_what_only_this_network_can_reach_is_not_nor_what_hides_it(address: str) -> None:
+def test_a_private_address_or_one_that_embeds_it_is_not_public(address: str) -> None:
     assert not is_public(address)

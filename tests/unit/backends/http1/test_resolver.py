@@ -26,7 +26,7 @@ class ScriptedResolver:
         return HERE
 
 
-async def test_a_crowd_asks_once_and_all_get_the_answer() -> None:
+async def test_concurrent_lookups_of_one_host_share_one_dns_query() -> None:
     resolver = ScriptedResolver()
     names = Resolver(FakeClock(), resolver)
     crowd = [asyncio.ensure_future(names.addresses("a.example", 80)) for _ in range(100)]
@@ -38,7 +38,7 @@ async def test_a_crowd_asks_once_and_all_get_the_answer() -> None:
     assert resolver.asked == ["a.example"]
 
 
-async def test_an_answer_is_good_for_a_while() -> None:
+async def test_a_dns_answer_is_cached_for_a_limited_time() -> None:
     resolver, clock = ScriptedResolver(), FakeClock()
     resolver.may_answer.set()
     names = Resolver(clock, resolver)
@@ -52,7 +52,7 @@ async def test_an_answer_is_good_for_a_while() -> None:
     assert len(names._known) == 1
 
 
-async def test_an_answer_that_led_nowhere_is_forgotten() -> None:
+async def test_a_dns_answer_is_forgotten_on_request() -> None:
     resolver = ScriptedResolver()
     resolver.may_answer.set()
     names = Resolver(FakeClock(), resolver)
@@ -64,7 +64,7 @@ async def test_an_answer_that_led_nowhere_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("error", [socket.gaierror(-2, "Name or service not known"), UnicodeError("label too long")])
-async def test_a_failure_reaches_all_callers_and_is_not_cached(error: Exception) -> None:
+async def test_a_dns_failure_reaches_all_callers_and_is_not_cached(error: Exception) -> None:
     resolver = ScriptedResolver()
     resolver.error = error
     names = Resolver(FakeClock(), resolver)
@@ -82,13 +82,13 @@ async def test_a_failure_reaches_all_callers_and_is_not_cached(error: Exception)
         ("::1", socket.AF_INET6, ("::1", 80, 0, 0)),
     ],
 )
-async def test_for_an_address_nobody_is_asked(host: str, family: socket.AddressFamily, address: object) -> None:
+async def test_a_literal_ip_address_is_not_looked_up(host: str, family: socket.AddressFamily, address: object) -> None:
     resolver = ScriptedResolver()
     assert await Resolver(FakeClock(), resolver).addresses(host, 80) == [(family, address)]
     assert resolver.asked == []
 
 
-async def test_closing_ends_what_is_asked() -> None:
+async def test_closing_the_resolver_cancels_pending_lookups() -> None:
     names = Resolver(FakeClock(), ScriptedResolver())
     asking = asyncio.ensure_future(names.addresses("a.example", 80))
     await settle()
@@ -98,5 +98,5 @@ async def test_closing_ends_what_is_asked() -> None:
     assert asking.cancelled()
 
 
-async def test_the_system_knows_this_machine() -> None:
+async def test_the_resolver_resolves_localhost() -> None:
     assert (socket.AF_INET, ("127.0.0.1", 80)) in await Resolver(FakeClock()).addresses("localhost", 80)

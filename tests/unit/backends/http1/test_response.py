@@ -33,7 +33,7 @@ async def all_of(response: HttpResponse) -> list[bytes]:
     return chunks
 
 
-async def test_a_stream_is_given_as_it_comes() -> None:
+async def test_a_response_stream_delivers_data_as_it_arrives() -> None:
     line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
@@ -48,7 +48,7 @@ async def test_a_stream_is_given_as_it_comes() -> None:
     assert line.is_kept
 
 
-async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
+async def test_chunk_framing_alone_does_not_wake_the_reader() -> None:
     line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())
@@ -61,7 +61,7 @@ async def test_framing_alone_does_not_wake_the_reader_for_nothing() -> None:
     assert await reading == b"hello"
 
 
-async def test_data_before_a_cut_is_delivered_before_the_cut_is_reported() -> None:
+async def test_data_before_a_disconnect_is_delivered_before_the_disconnect_is_reported() -> None:
     line = FakeConnection()
     response = line.ask()
     line.hear(CHUNKED + chunk(b"hello"))
@@ -72,7 +72,7 @@ async def test_data_before_a_cut_is_delivered_before_the_cut_is_reported() -> No
         await response.readany()
 
 
-async def test_the_rest_of_a_stream_can_be_read_whole() -> None:
+async def test_the_rest_of_a_response_stream_can_be_read_at_once() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"hello"))
@@ -84,7 +84,7 @@ async def test_the_rest_of_a_stream_can_be_read_whole() -> None:
 # A reader that is slow.
 
 
-async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
+async def test_a_server_is_paused_for_a_slow_reader_and_resumed_afterward() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES))
@@ -99,7 +99,7 @@ async def test_a_server_waits_for_a_slow_reader_and_goes_on_with_it() -> None:
     assert await reading == b"z"
 
 
-async def test_a_reader_of_the_whole_body_delays_nobody() -> None:
+async def test_reading_a_whole_body_never_pauses_the_server() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))
@@ -113,7 +113,7 @@ async def test_a_reader_of_the_whole_body_delays_nobody() -> None:
     assert len(await reading) == 4 * UNREAD_BYTES + 1
 
 
-async def test_a_connection_is_not_kept_while_it_may_not_be_read_from() -> None:
+async def test_a_finished_connection_resumes_reading_before_it_becomes_idle() -> None:
     """The end came in the piece after which the server had to wait; as an idle one, it must hear of its own end."""
     line = FakeConnection()
     response = await begun(line)
@@ -127,7 +127,7 @@ async def test_a_connection_is_not_kept_while_it_may_not_be_read_from() -> None:
 # A body that is too large.
 
 
-async def test_a_body_may_be_as_large_as_was_said_and_no_larger() -> None:
+async def test_a_body_may_be_as_large_as_its_limit_and_no_larger() -> None:
     for size in (99, 100):
         line = FakeConnection()
         response = await begun(line, OK + b"content-length: %d\r\n\r\n" % size + b"x" * size)
@@ -138,7 +138,7 @@ async def test_a_body_may_be_as_large_as_was_said_and_no_larger() -> None:
         await response.read(100)
 
 
-async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
+async def test_a_body_that_announces_too_large_a_size_is_not_read() -> None:
     line = FakeConnection()
     response = await begun(line, OK + b"content-length: 101\r\n\r\n")
     with pytest.raises(ResponseTooLarge):
@@ -146,7 +146,7 @@ async def test_a_body_that_says_it_is_too_large_is_not_read_at_all() -> None:
     assert line.transport.is_closing()
 
 
-async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> None:
+async def test_a_body_that_grows_beyond_its_limit_closes_the_connection_at_once() -> None:
     line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.read(100))
@@ -159,7 +159,7 @@ async def test_a_body_that_grows_too_large_is_given_up_as_soon_as_it_is() -> Non
         await reading
 
 
-async def test_a_body_that_was_too_large_before_anyone_asked_is_given_up() -> None:
+async def test_a_body_that_exceeded_its_limit_before_the_read_is_rejected() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * 101))
@@ -193,14 +193,14 @@ async def test_closing_a_response_wakes_its_reader() -> None:
         await reading
 
 
-async def test_closing_a_response_that_is_complete_leaves_its_connection_alone() -> None:
+async def test_closing_a_complete_response_leaves_its_connection_open() -> None:
     line = FakeConnection()
     response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
     response.close()
     assert line.is_kept
 
 
-async def test_what_is_discarded_comes_unread_and_sets_its_connection_free() -> None:
+async def test_a_discarded_response_is_drained_and_its_connection_becomes_reusable() -> None:
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES), chunk(b"x"))
@@ -215,7 +215,7 @@ async def test_what_is_discarded_comes_unread_and_sets_its_connection_free() -> 
     assert line.is_kept
 
 
-async def test_what_is_discarded_and_does_not_end_is_closed_after_a_while() -> None:
+async def test_a_discarded_response_that_does_not_end_is_closed_after_a_timeout() -> None:
     line = FakeConnection()
     response = await begun(line)
     response.discard()
@@ -226,7 +226,7 @@ async def test_what_is_discarded_and_does_not_end_is_closed_after_a_while() -> N
     assert line.transport.is_closing()
 
 
-async def test_discarding_what_is_complete_changes_nothing() -> None:
+async def test_discarding_a_complete_response_changes_nothing() -> None:
     line = FakeConnection()
     response = await begun(line, OK + b"content-length: 5\r\n\r\nhello")
     response.discard()
@@ -257,7 +257,7 @@ async def test_a_compressed_body_is_read_whole(cut: int) -> None:
     assert await response.read(1000) == b"hello" * 50
 
 
-async def test_a_compressed_stream_is_given_as_it_comes() -> None:
+async def test_a_compressed_stream_delivers_data_as_it_arrives() -> None:
     packer = zlib.compressobj(wbits=16 + zlib.MAX_WBITS)
     line = FakeConnection()
     response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
@@ -270,13 +270,13 @@ async def test_a_compressed_stream_is_given_as_it_comes() -> None:
     assert await response.readany() == b""
 
 
-async def test_a_small_body_that_hides_a_huge_one_is_given_up() -> None:
+async def test_a_decompression_bomb_is_rejected_when_it_exceeds_the_read_limit() -> None:
     bomb = gzip(bytes(64 << 20))
     with pytest.raises(ResponseTooLarge):
         await (await compressed(FakeConnection(), "gzip", bomb)).read(1 << 20)
 
 
-async def test_a_huge_compressed_stream_comes_in_pieces_that_can_be_held() -> None:
+async def test_a_huge_compressed_stream_is_delivered_in_bounded_pieces() -> None:
     bomb = gzip(bytes(3 << 20))
     pieces = await all_of(await compressed(FakeConnection(), "gzip", bomb))
     assert max(map(len, pieces)) == UNREAD_BYTES
@@ -284,13 +284,13 @@ async def test_a_huge_compressed_stream_comes_in_pieces_that_can_be_held() -> No
 
 
 @pytest.mark.parametrize("reads_whole", [True, False])
-async def test_a_compressed_body_that_is_cut_off_is_not_whole(reads_whole: bool) -> None:
+async def test_a_truncated_compressed_body_raises_an_error(reads_whole: bool) -> None:
     response = await compressed(FakeConnection(), "gzip", gzip(b"hello" * 50)[:-4])
     with pytest.raises(HttpFailure, match="cut off"):
         await (response.read(1000) if reads_whole else all_of(response))
 
 
-async def test_a_compressed_stream_that_is_damaged_is_closed() -> None:
+async def test_a_damaged_compressed_stream_closes_its_connection() -> None:
     line = FakeConnection()
     response = await begun(line, OK + b"content-encoding: gzip\r\ntransfer-encoding: chunked\r\n\r\n")
     line.hear(chunk(b"\x1f\x8b" + b"x" * 20))
@@ -299,11 +299,11 @@ async def test_a_compressed_stream_that_is_damaged_is_closed() -> None:
     assert line.transport.is_closing()
 
 
-async def test_an_uncompressed_body_may_say_so() -> None:
+async def test_a_body_with_identity_encoding_is_read_as_it_is() -> None:
     assert await (await compressed(FakeConnection(), "identity", b"hello")).read(100) == b"hello"
 
 
-async def test_a_reader_that_is_cancelled_closes_the_connection() -> None:
+async def test_a_cancelled_reader_closes_its_connection() -> None:
     line = FakeConnection()
     response = await begun(line)
     reading = asyncio.ensure_future(response.readany())

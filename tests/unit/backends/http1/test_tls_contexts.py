@@ -27,26 +27,26 @@ def problem(settings: TlsSettings, bundle: Path | None = None) -> tuple[str, str
     return refused.value.setting, str(refused.value)
 
 
-def test_without_settings_the_bundle_is_trusted_besides_the_system(authority: Authority) -> None:
+def test_without_settings_a_ca_bundle_is_trusted_in_addition_to_the_system_store(authority: Authority) -> None:
     usual, more = TlsContexts().of(None), TlsContexts(authority.file).of(None)
     assert names_in(more) == names_in(usual) | {"a private CA"}
     assert (more.verify_mode, more.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-def test_the_ca_of_a_server_is_the_only_one_that_counts(authority: Authority, tmp_path: Path) -> None:
+def test_a_server_with_its_own_ca_trusts_no_other_ca(authority: Authority, tmp_path: Path) -> None:
     bundle = Authority(tmp_path / "bundle", "another CA").file
     context = TlsContexts(bundle).of(TlsSettings(ca=str(authority.file)))
     assert names_in(context) == {"a private CA"}
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
 
 
-def test_only_a_server_that_is_said_to_be_insecure_goes_unchecked() -> None:
+def test_certificate_checks_are_skipped_only_for_a_server_marked_insecure() -> None:
     contexts = TlsContexts()
     assert contexts.of(TlsSettings(insecure=True)).verify_mode == ssl.CERT_NONE
     assert contexts.of(TlsSettings()).verify_mode == ssl.CERT_REQUIRED
 
 
-def test_a_context_is_made_once_and_again_when_its_files_change(authority: Authority, tmp_path: Path) -> None:
+def test_a_tls_context_is_cached_until_its_files_change(authority: Authority, tmp_path: Path) -> None:
     contexts, settings = TlsContexts(), TlsSettings(ca=str(authority.file))
     first = contexts.of(settings)
     assert contexts.of(settings) is first
@@ -55,7 +55,7 @@ def test_a_context_is_made_once_and_again_when_its_files_change(authority: Autho
     assert names_in(contexts.of(settings)) == {"the next CA"}
 
 
-def test_files_that_became_unusable_leave_what_was_good_before(authority: Authority) -> None:
+def test_a_tls_context_survives_when_its_files_become_unusable(authority: Authority) -> None:
     contexts, settings = TlsContexts(), TlsSettings(ca=str(authority.file))
     first = contexts.of(settings)
     authority.file.write_text("half of a certificate")
@@ -64,14 +64,14 @@ def test_files_that_became_unusable_leave_what_was_good_before(authority: Author
     assert contexts.of(settings) is first
 
 
-def test_a_certificate_may_have_its_key_in_the_same_file_or_in_another(authority: Authority) -> None:
+def test_a_client_certificate_may_have_its_key_in_the_same_file_or_another(authority: Authority) -> None:
     file = authority.issue("a client")
     certificate, key = split(file)
     TlsContexts().of(TlsSettings(cert=str(file)))
     TlsContexts().of(TlsSettings(cert=str(certificate), key=str(key)))
 
 
-def test_a_file_that_cannot_be_used_is_named_with_what_it_should_hold(authority: Authority, tmp_path: Path) -> None:
+def test_an_unusable_tls_file_is_named_with_its_expected_content(authority: Authority, tmp_path: Path) -> None:
     certificate, key = split(authority.issue("a client"))
     _, foreign = split(authority.issue("another client"))
     junk, missing = tmp_path / "junk", tmp_path / "missing"
@@ -88,7 +88,7 @@ def test_a_file_that_cannot_be_used_is_named_with_what_it_should_hold(authority:
     assert (setting, words) == ("key", f"{foreign} holds another key than that of the certificate")
 
 
-def test_a_key_with_a_passphrase_is_refused_and_nobody_is_asked_for_it(authority: Authority) -> None:
+def test_an_encrypted_tls_key_is_rejected_without_asking_for_a_passphrase(authority: Authority) -> None:
     certificate, key = split(authority.issue("a client"))
     loaded = serialization.load_pem_private_key(key.read_bytes(), None)
     key.write_bytes(

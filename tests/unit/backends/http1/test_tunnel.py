@@ -24,11 +24,11 @@ def refusal(head: bytes, proxy: Proxy = PROXY) -> str:
         b"HTTP/1.1 204\r\n\r\n",
     ],
 )
-def test_any_success_is_a_tunnel(head: bytes) -> None:
+def test_any_success_status_opens_the_tunnel(head: bytes) -> None:
     check_answer(head, PROXY, "mcp.example:443")
 
 
-def test_a_proxy_without_a_password_is_distinguished_from_one_with_a_wrong_password() -> None:
+def test_a_missing_proxy_password_is_distinguished_from_a_wrong_one() -> None:
     head = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>"
     wants = "wants a password, in HTTPS_PROXY (HTTP 407 Proxy Authentication Required); write http://USER:PASSWORD@"
     assert wants in refusal(head)
@@ -36,13 +36,13 @@ def test_a_proxy_without_a_password_is_distinguished_from_one_with_a_wrong_passw
     assert "does not accept the password in HTTPS_PROXY" in refusal(b"HTTP/1.0 401 Unauthorized\r\n\r\n", PROVEN)
 
 
-def test_a_proxy_that_forbids_a_server_names_it_and_says_what_to_do() -> None:
+def test_a_proxy_that_forbids_a_server_is_reported_with_the_server_and_the_no_proxy_hint() -> None:
     words = refusal(b"HTTP/1.1 403 Filtered\r\n\r\n")
     assert "does not allow connections to mcp.example:443 (HTTP 403 Filtered)" in words
     assert "NO_PROXY" in words
 
 
-def test_a_proxy_that_cannot_connect_either_is_quoted() -> None:
+def test_a_proxy_that_cannot_connect_is_quoted_in_the_error() -> None:
     with pytest.raises(TunnelRefused, match=r"cannot connect to mcp.example:443 \(HTTP 502 Bad  Gateway\)") as refused:
         check_answer(b"HTTP/1.1 502 Bad \x07Gateway\r\n\r\n", PROXY, "mcp.example:443")
     assert refused.value.status == 502
@@ -58,9 +58,9 @@ def test_a_proxy_that_cannot_connect_either_is_quoted() -> None:
         b"HTTP/2 200\r\n\r\n",
     ],
 )
-def test_an_answer_that_is_none_says_which_variable_to_look_at(head: bytes) -> None:
+def test_a_proxy_response_that_is_not_http_is_reported_with_the_variable_to_check(head: bytes) -> None:
     assert "none of HTTP; HTTPS_PROXY must name an HTTP proxy" in refusal(head)
 
 
-def test_a_proxy_that_hangs_up_is_named() -> None:
+def test_a_proxy_that_closes_the_connection_is_named_in_the_error() -> None:
     assert "ended the connection without an answer" in refusal(b"")

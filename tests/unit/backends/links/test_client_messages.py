@@ -16,7 +16,7 @@ from emceepee.backends.links.client_messages import (
 from emceepee.wire.json_types import JsonObject
 
 
-def test_a_request_changes_neither_the_parameters_nor_the_envelope() -> None:
+def test_building_a_request_leaves_its_parameters_and_meta_unchanged() -> None:
     params: JsonObject = {"_meta": {"a": 1}}
     meta: JsonObject = {"b": 2}
     message = request_message(5, "tools/call", params, meta=meta, wants_progress=True)
@@ -24,14 +24,14 @@ def test_a_request_changes_neither_the_parameters_nor_the_envelope() -> None:
     assert (params, meta) == ({"_meta": {"a": 1}}, {"b": 2})
 
 
-def test_only_what_there_is_to_say_stands_in_a_request() -> None:
+def test_a_request_message_contains_only_the_fields_that_are_set() -> None:
     odd = request_message(5, "x", {"_meta": "odd"}, meta=None, wants_progress=True)
     assert odd["params"] == {"_meta": {"progressToken": 5}}
     bare = request_message(5, "x", None, meta=None, wants_progress=False)
     assert bare == {"jsonrpc": "2.0", "id": 5, "method": "x"}
 
 
-def test_a_cancel_is_a_notification_that_names_its_request() -> None:
+def test_a_cancel_message_is_a_notification_that_names_its_request() -> None:
     assert cancel_message(5) == {
         "jsonrpc": "2.0",
         "method": "notifications/cancelled",
@@ -40,12 +40,12 @@ def test_a_cancel_is_a_notification_that_names_its_request() -> None:
 
 
 @pytest.mark.parametrize("message", [None, [], "x", {}, {"result": []}])
-def test_what_is_no_response_has_no_outcome(message: Any) -> None:
+def test_an_invalid_response_message_has_no_outcome(message: Any) -> None:
     with pytest.raises(LinkError):
         outcome(message)
 
 
-def test_the_outcome_is_the_result_or_the_whole_error() -> None:
+def test_the_outcome_of_a_response_is_its_result_or_its_full_error() -> None:
     assert outcome({"result": {"a": 1}}) == {"a": 1}
     with pytest.raises(RpcError) as refused:
         outcome({"error": {"code": 1, "message": "no", "data": 2}})
@@ -53,11 +53,11 @@ def test_the_outcome_is_the_result_or_the_whole_error() -> None:
 
 
 @pytest.mark.parametrize(("key", "is_ours"), [(7, True), ("7", True), (7.0, True), (8, False), (None, False)])
-def test_an_answer_is_ours_if_it_names_our_request(key: Any, is_ours: bool) -> None:
+def test_a_response_matches_our_request_by_its_id(key: Any, is_ours: bool) -> None:
     assert names_request(key, 7) is is_ours
     assert (number_of(key) == 7) is is_ours
 
 
 @pytest.mark.parametrize(("key", "is_none"), [(None, True), ("server-error", True), ("8", False), (8, False)])
-def test_an_error_may_name_no_request_at_all(key: Any, is_none: bool) -> None:
+def test_an_error_response_may_name_no_request(key: Any, is_none: bool) -> None:
     assert names_none(key) is is_none

@@ -77,7 +77,7 @@ async def result_of(task: "asyncio.Task[JsonObject]") -> JsonObject:
         return await task
 
 
-async def test_each_answer_reaches_its_caller_in_any_order(line: Line) -> None:
+async def test_each_response_reaches_its_caller_in_any_order(line: Line) -> None:
     first, second = await line.ask("a"), await line.ask("b")
     one, two = (message["id"] for message in line.sent)
     assert line.receive(answer(two, n=2))
@@ -86,7 +86,7 @@ async def test_each_answer_reaches_its_caller_in_any_order(line: Line) -> None:
     assert not line.is_busy
 
 
-async def test_a_request_without_parameters_or_stamp_has_none_on_the_wire(line: Line) -> None:
+async def test_a_request_without_parameters_or_metadata_has_none_on_the_wire(line: Line) -> None:
     await line.ask("a")
     await line.ask("b", params={"x": 1})
     assert line.sent == [
@@ -95,13 +95,13 @@ async def test_a_request_without_parameters_or_stamp_has_none_on_the_wire(line: 
     ]
 
 
-async def test_an_answer_whose_id_came_back_as_text_is_matched(line: Line) -> None:
+async def test_a_response_whose_id_arrives_as_text_is_matched(line: Line) -> None:
     asked = await line.ask()
     assert line.receive(answer("1", ok=True))
     assert await result_of(asked) == {"ok": True}
 
 
-async def test_an_error_answer_is_raised_whole(line: Line) -> None:
+async def test_an_error_response_is_raised_with_all_its_fields(line: Line) -> None:
     asked = await line.ask()
     line.receive({"id": 1, "error": {"code": -5, "message": "no", "data": [1]}})
     with pytest.raises(RpcError, match="no") as caught:
@@ -110,7 +110,7 @@ async def test_an_error_answer_is_raised_whole(line: Line) -> None:
 
 
 @pytest.mark.parametrize("message", [{"id": 1, "result": 5}, {"id": 1, "error": "text"}, {"id": 1, "result": None}])
-async def test_an_answer_that_is_none_fails_the_request(line: Line, message: JsonObject) -> None:
+async def test_an_invalid_response_fails_its_request(line: Line, message: JsonObject) -> None:
     asked = await line.ask()
     assert line.receive(message)
     with pytest.raises(LinkError, match="neither a result object nor an error") as caught:
@@ -118,7 +118,7 @@ async def test_an_answer_that_is_none_fails_the_request(line: Line, message: Jso
     assert caught.value.failure is LinkFailure.PROTOCOL
 
 
-async def test_a_late_second_or_unknown_answer_is_passed_over(line: Line) -> None:
+async def test_a_late_duplicate_or_unknown_response_is_ignored(line: Line) -> None:
     asked = await line.ask()
     for key in (99, "x", None, 1.5):
         assert line.receive(answer(key))
@@ -129,21 +129,21 @@ async def test_a_late_second_or_unknown_answer_is_passed_over(line: Line) -> Non
 
 
 @pytest.mark.parametrize("key", [[], {}, [1], True, "1" * 5000])
-async def test_an_answer_with_an_impossible_id_harms_nobody(line: Line, key: Any) -> None:
+async def test_a_response_with_an_impossible_id_affects_no_request(line: Line, key: Any) -> None:
     asked = await line.ask()
     line.receive(answer(key, n=0))
     line.receive(answer(1, n=1))
     assert await result_of(asked) == {"n": 1}
 
 
-async def test_a_batch_of_answers_and_notifications_is_taken_apart(line: Line) -> None:
+async def test_a_batch_of_responses_and_notifications_is_processed_message_by_message(line: Line) -> None:
     first, second = await line.ask(), await line.ask()
     assert line.receive([answer(2, n=2), {"method": "note"}, answer(1, n=1)])
     assert [await result_of(first), await result_of(second)] == [{"n": 1}, {"n": 2}]
     assert line.listener.heard == [("note", {}, None)]
 
 
-async def test_an_endless_batch_is_noise(line: Line) -> None:
+async def test_a_batch_with_too_many_messages_is_treated_as_noise(line: Line) -> None:
     assert line.receive([{"method": "note"}] * 1001) is False
     assert line.listener.heard == []
 
@@ -153,7 +153,7 @@ async def test_noise_is_distinguished_from_messages(line: Line, noise: Any) -> N
     assert line.receive(noise) is False
 
 
-async def test_lists_within_lists_are_noise_however_deep(line: Line) -> None:
+async def test_deeply_nested_lists_are_treated_as_noise(line: Line) -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
@@ -172,7 +172,7 @@ async def test_progress_is_reported_with_its_call(line: Line) -> None:
     assert [origin for _, _, origin in line.listener.heard] == ["the call", None, None, None]
 
 
-async def test_the_backend_is_notified_of_a_cancelled_request_and_its_answer_is_ignored(line: Line) -> None:
+async def test_the_backend_is_notified_of_a_cancelled_request_and_its_response_is_ignored(line: Line) -> None:
     asked = await line.ask("tools/call")
     asked.cancel()
     await settle()
@@ -195,7 +195,7 @@ async def test_a_handshake_is_never_cancelled_on_the_wire(line: Line, method: st
     assert len(line.sent) == 1
 
 
-async def test_the_end_fails_every_waiting_and_every_later_request(line: Line) -> None:
+async def test_the_end_of_a_link_fails_every_pending_and_later_request(line: Line) -> None:
     waiting = [await line.ask() for _ in range(3)]
     line.exit("it exited")
     line.exit("a second reason")
@@ -206,7 +206,7 @@ async def test_the_end_fails_every_waiting_and_every_later_request(line: Line) -
     assert not line.is_busy
 
 
-async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_behind() -> None:
+async def test_a_request_that_was_not_sent_because_the_link_ended_leaves_no_unhandled_error() -> None:
     line = BrokenLine()
     unheard: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, problem: unheard.append(problem))
@@ -217,7 +217,7 @@ async def test_a_request_that_was_not_sent_because_of_the_end_leaves_no_error_be
     await line.close()
 
 
-async def test_after_the_end_no_cancellation_is_sent(line: Line) -> None:
+async def test_no_cancellation_is_sent_after_the_end_of_a_link(line: Line) -> None:
     asked = await line.ask()
     asked.cancel()
     line.exit("it exited")
@@ -225,13 +225,13 @@ async def test_after_the_end_no_cancellation_is_sent(line: Line) -> None:
     assert len(line.sent) == 1
 
 
-async def test_a_question_of_the_backend_is_answered_on_the_same_line(line: Line) -> None:
+async def test_a_request_from_the_backend_is_answered_on_the_same_link(line: Line) -> None:
     assert line.receive({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})
     await settle()
     assert line.sent == [{"jsonrpc": "2.0", "id": "q", "result": {"roots": []}}]
 
 
-async def test_in_the_modern_era_every_request_is_stamped(line: Line) -> None:
+async def test_every_request_in_the_modern_era_carries_its_envelope(line: Line) -> None:
     line.agree("v")
     await line.ask("a", params={"x": 1, "_meta": {"own": 1, PROTOCOL_VERSION_META_KEY: "mine"}})
     await line.ask("b", meta={"version": "probe"})
@@ -241,7 +241,7 @@ async def test_in_the_modern_era_every_request_is_stamped(line: Line) -> None:
     ]
 
 
-async def test_only_calls_and_what_is_about_tasks_say_that_tasks_are_followed(line: Line) -> None:
+async def test_only_tool_calls_and_task_requests_declare_the_tasks_extension(line: Line) -> None:
     line.agree("v")
     for method in ("tools/call", "tasks/get", "tools/list", "resources/read"):
         await line.ask(method)
@@ -266,7 +266,7 @@ UNREADABLE_ANSWERS = {
 
 
 @pytest.mark.parametrize("data", UNREADABLE_ANSWERS.values(), ids=UNREADABLE_ANSWERS.keys())
-async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Line, data: bytes) -> None:
+async def test_an_unreadable_response_fails_its_request_at_once(line: Line, data: bytes) -> None:
     asked = await line.ask("tools/call")
     line.receive_bytes(data)
     with pytest.raises(LinkError, match="answer") as caught:
@@ -274,7 +274,7 @@ async def test_an_answer_that_cannot_be_read_fails_its_request_at_once(line: Lin
     assert caught.value.failure is LinkFailure.PROTOCOL
 
 
-async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) -> None:
+async def test_an_unreadable_response_fails_no_other_request(line: Line) -> None:
     first, second = await line.ask(), await line.ask()
     line.receive_bytes(b'{"jsonrpc":"2.0","id":2,"result":{"id":1,"n":' + DIGITS + b"}}")
     line.receive(answer(1, n=1))
@@ -286,7 +286,7 @@ async def test_an_answer_that_cannot_be_read_fails_no_other_request(line: Line) 
 @pytest.mark.parametrize(
     "noise", [b'{"id": 1, "level": "error", "text', b'{"result": {"id": 7', b'{"method": "note", "params": {"id": 1']
 )
-async def test_broken_noise_fails_no_request(line: Line, noise: bytes) -> None:
+async def test_an_unparsable_line_that_is_no_response_fails_no_request(line: Line, noise: bytes) -> None:
     asked = await line.ask()
     line.receive_bytes(noise)
     assert line.listener.lines == [(noise.decode(), "stdout")]
@@ -302,7 +302,7 @@ async def test_broken_noise_fails_no_request(line: Line, noise: bytes) -> None:
         b'{"jsonrpc":"2.0","id":"q","method":"roots/list","params":{"text":"one',
     ],
 )
-async def test_a_request_of_the_backend_that_cannot_be_read_is_answered_with_an_error(line: Line, data: bytes) -> None:
+async def test_an_unreadable_request_from_the_backend_is_answered_with_an_error(line: Line, data: bytes) -> None:
     line.receive_bytes(data)
     await settle()
     (refusal,) = line.sent

@@ -50,36 +50,36 @@ async def line() -> AsyncIterator[Line]:
         await made.tasks.close(within=5)
 
 
-async def test_a_question_is_answered_under_its_own_id_and_type(line: Line) -> None:
+async def test_a_backend_request_is_answered_under_its_own_id_and_id_type(line: Line) -> None:
     for key in (7, "7", 0, ""):
         await line.hear(id=key, method="roots/list")
     assert line.replies == [{"jsonrpc": "2.0", "id": key, "result": {"roots": []}} for key in (7, "7", 0, "")]
 
 
-async def test_a_ping_is_answered_without_asking_anyone(line: Line) -> None:
+async def test_a_ping_from_a_backend_is_answered_without_consulting_the_listener(line: Line) -> None:
     await line.hear(id=1, method="ping")
     assert line.replies == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
     assert line.listener.questions == []
 
 
-async def test_a_refusal_goes_back_whole(line: Line) -> None:
+async def test_a_refused_backend_request_is_answered_with_the_full_error(line: Line) -> None:
     await line.hear(id=1, method="sampling/createMessage")
     error = {"code": -32601, "message": "no", "data": {"a": 1}}
     assert line.replies == [{"jsonrpc": "2.0", "id": 1, "error": error}]
 
 
-async def test_an_internal_error_is_answered_without_details(line: Line) -> None:
+async def test_an_internal_error_is_sent_to_the_backend_without_details(line: Line) -> None:
     await line.hear(id=1, method="broken")
     assert line.replies == [{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "Internal error"}}]
 
 
-async def test_a_question_carries_its_parameters_and_its_origin(line: Line) -> None:
+async def test_a_backend_request_reaches_the_listener_with_its_parameters_and_origin(line: Line) -> None:
     await line.hear("the call", id=1, method="roots/list", params={"a": 1})
     await line.hear("the call", id=1, method="roots/list", params=["not", "an", "object"])
     assert line.listener.questions == [("roots/list", {"a": 1}, "the call"), ("roots/list", {}, "the call")]
 
 
-async def test_a_withdrawn_question_is_cancelled_and_not_answered(line: Line) -> None:
+async def test_a_cancelled_backend_request_is_withdrawn_and_not_answered(line: Line) -> None:
     await line.hear(id=1, method="elicitation/create")
     await line.hear(id="1", method="sampling/other")
     await line.hear(method="notifications/cancelled", params={"requestId": 1})
@@ -87,7 +87,7 @@ async def test_a_withdrawn_question_is_cancelled_and_not_answered(line: Line) ->
     assert line.replies == []
 
 
-async def test_a_withdrawal_of_something_unknown_is_passed_over(line: Line) -> None:
+async def test_a_cancellation_of_an_unknown_request_is_ignored(line: Line) -> None:
     unknown: list[Any] = [99, None, [], {}]
     for key in unknown:
         await line.hear(method="notifications/cancelled", params={"requestId": key})
@@ -95,25 +95,25 @@ async def test_a_withdrawal_of_something_unknown_is_passed_over(line: Line) -> N
     assert line.listener.heard == []
 
 
-async def test_a_notification_goes_to_the_listener_in_order(line: Line) -> None:
+async def test_notifications_reach_the_listener_in_order(line: Line) -> None:
     line.inbound.receive({"method": "a", "params": {"n": 1}}, None)
     line.inbound.receive({"method": "b", "id": None}, "origin")
     assert line.listener.heard == [("a", {"n": 1}, None), ("b", {}, "origin")]
 
 
-async def test_a_slow_question_does_not_delay_another(line: Line) -> None:
+async def test_a_slow_backend_request_does_not_delay_another(line: Line) -> None:
     await line.hear(id=1, method="elicitation/create")
     await line.hear(id=2, method="roots/list")
     assert [reply["id"] for reply in line.replies] == [2]
 
 
 @pytest.mark.parametrize("method", [None, 5, ["x"], {}])
-async def test_a_method_that_is_no_text_is_passed_over(line: Line, method: object) -> None:
+async def test_a_message_whose_method_is_not_text_is_ignored(line: Line, method: object) -> None:
     await line.hear(id=1, method=method)
     assert (line.replies, line.listener.questions, line.listener.heard) == ([], [], [])
 
 
-async def test_a_backend_that_is_gone_before_its_answer_is_no_defect(
+async def test_a_backend_that_is_gone_before_its_answer_is_sent_logs_no_error(
     line: Line, caplog: pytest.LogCaptureFixture
 ) -> None:
     line.is_broken = True
@@ -121,7 +121,7 @@ async def test_a_backend_that_is_gone_before_its_answer_is_no_defect(
     assert caplog.text == ""
 
 
-async def test_requests_beyond_those_served_at_once_are_refused(line: Line) -> None:
+async def test_backend_requests_beyond_the_concurrency_limit_are_refused(line: Line) -> None:
     for number in range(MOST + 2):
         await line.hear(id=number, method="elicitation/create")
     assert len(line.listener.questions) == MOST
@@ -131,14 +131,14 @@ async def test_requests_beyond_those_served_at_once_are_refused(line: Line) -> N
     assert len(line.listener.questions) == MOST + 1
 
 
-async def test_the_same_id_again_and_again_counts_each_time(line: Line) -> None:
+async def test_backend_requests_with_the_same_id_each_count_toward_the_limit(line: Line) -> None:
     for _ in range(MOST + 1):
         await line.hear(id=1, method="elicitation/create")
     assert len(line.listener.questions) == MOST
     assert [reply["id"] for reply in line.replies] == [1]
 
 
-async def test_for_a_backend_that_does_not_read_nothing_piles_up_and_reading_waits(line: Line) -> None:
+async def test_reading_pauses_for_a_backend_that_does_not_read_its_answers(line: Line) -> None:
     line.readable = asyncio.get_running_loop().create_future()
     for number in range(2 * MOST):
         assert not line.inbound.is_crowded
@@ -156,13 +156,13 @@ async def test_for_a_backend_that_does_not_read_nothing_piles_up_and_reading_wai
     assert not line.inbound.is_crowded
 
 
-async def test_a_request_with_an_endless_id_is_passed_over(line: Line) -> None:
+async def test_a_backend_request_with_an_overlong_id_is_ignored(line: Line) -> None:
     await line.hear(id="x" * 1001, method="ping")
     await line.hear(id="x" * 1000, method="ping")
     assert [len(reply["id"]) for reply in line.replies] == [1000]
 
 
-async def test_a_question_that_outlives_the_link_is_answered_by_its_receiver_and_can_be_withdrawn(
+async def test_a_backend_request_that_outlives_its_link_is_answered_by_its_receiver_and_can_be_withdrawn(
     line: Line,
 ) -> None:
     async def wait() -> None:

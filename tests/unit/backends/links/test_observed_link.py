@@ -53,7 +53,7 @@ class Observed:
         self.link = ObservedLink(self.inner, MAIL, self.noted, self.clock)
 
 
-async def test_the_context_goes_with_a_request_and_nothing_of_it_is_lost() -> None:
+async def test_an_observed_request_carries_the_trace_context_and_keeps_its_own_metadata() -> None:
     observed = Observed(traceparent="00-1-2-01")
     observed.backend.answers["tools/call"] = lambda params: {"got": params}
     result = await observed.link.request("tools/call", {"name": "send", "_meta": {"progressToken": 4}})
@@ -61,7 +61,7 @@ async def test_the_context_goes_with_a_request_and_nothing_of_it_is_lost() -> No
     assert observed.noted.notes == [("tools/call", "2025-11-25"), result]
 
 
-async def test_without_a_context_the_request_is_sent_as_it_is() -> None:
+async def test_an_observed_request_without_a_trace_context_is_sent_unchanged() -> None:
     observed = Observed()
     observed.backend.answers["ping"] = lambda params: {"has": "_meta" in params}
     assert await observed.link.request("ping") == {"has": False}
@@ -77,7 +77,7 @@ async def test_without_a_context_the_request_is_sent_as_it_is() -> None:
         (KeyError("defect"), ("KeyError", None)),
     ],
 )
-async def test_a_failure_is_reported_in_a_word_and_raised(error: BaseException, noted: object) -> None:
+async def test_the_observer_gets_a_failure_as_a_short_code_and_the_caller_gets_the_error(error: BaseException, noted: object) -> None:
     observed = Observed()
 
     async def fail(params: JsonObject) -> JsonObject:
@@ -101,7 +101,7 @@ class Failing(Noted):
 
 
 @pytest.mark.parametrize("moment", ["begin", "number", "answered", "failed", "link_ended"])
-async def test_an_observer_that_fails_is_logged_and_the_request_goes_on(
+async def test_a_failing_observer_is_logged_and_the_request_continues(
     moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     backend = ScriptedBackend()
@@ -126,7 +126,7 @@ async def test_an_observer_that_fails_is_logged_and_the_request_goes_on(
     assert {record.message for record in caplog.records} == {"request_not_observed"}
 
 
-async def test_the_duration_of_a_link_is_reported_at_its_end() -> None:
+async def test_the_duration_of_a_link_is_reported_when_it_ends() -> None:
     observed = Observed()
     await observed.clock.advance(5)
     observed.link.end(CLOSED)
@@ -135,7 +135,7 @@ async def test_the_duration_of_a_link_is_reported_at_its_end() -> None:
     assert observed.link.closed.done()
 
 
-def test_the_number_of_a_request_is_reported_as_it_is_made() -> None:
+def test_the_id_of_a_request_is_reported_when_the_message_is_built() -> None:
     told: list[int] = []
     params = NumberedParams({"name": "send"}, told.append)
     message = request_message(7, "tools/call", params, meta=None, wants_progress=False)
@@ -156,5 +156,5 @@ def test_the_number_of_a_request_is_reported_as_it_is_made() -> None:
         (HttpTarget(url="http://a.test:x/mcp"), CalledServer(name="s", address="a.test", port=80)),
     ],
 )
-def test_a_server_is_known_by_its_address(target: HttpTarget | StdioTarget, callee: CalledServer) -> None:
+def test_a_server_is_identified_to_observers_by_its_address(target: HttpTarget | StdioTarget, callee: CalledServer) -> None:
     assert callee_of(BackendSpec(name="s", target=target)) == callee

@@ -89,7 +89,7 @@ class Scene:
         return cast(Link, self.opened[-1])
 
 
-async def test_sessions_of_one_principal_share_a_link_and_those_of_another_do_not() -> None:
+async def test_sessions_share_a_link_only_within_one_principal() -> None:
     scene = Scene()
     await asyncio.gather(scene.join(), scene.join())
     assert len(scene.opened) == 1
@@ -97,7 +97,7 @@ async def test_sessions_of_one_principal_share_a_link_and_those_of_another_do_no
     assert len(scene.opened) == 2
 
 
-async def test_the_last_one_out_closes_it() -> None:
+async def test_a_shared_link_closes_when_its_last_session_leaves() -> None:
     scene = Scene()
     (one, _), (two, _) = await scene.join(), await scene.join()
     await one.close()
@@ -108,7 +108,7 @@ async def test_the_last_one_out_closes_it() -> None:
     assert len(scene.opened) == 2
 
 
-async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_refused() -> None:
+async def test_a_backend_request_goes_to_the_only_session_with_a_running_call_or_is_refused() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     with pytest.raises(RpcError, match="2 sessions share this server"):
@@ -125,7 +125,7 @@ async def test_a_request_goes_to_the_only_session_with_a_call_under_way_or_is_re
         scene.opened[0].answer_calls()
 
 
-async def test_updates_go_to_subscribers_and_list_changes_to_all() -> None:
+async def test_resource_updates_go_to_subscribers_and_list_changes_to_all_sessions() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     for view in (one, two):
@@ -140,7 +140,7 @@ async def test_updates_go_to_subscribers_and_list_changes_to_all() -> None:
     assert len(scene.opened[0].asked) == 2  # the other one follows it still
 
 
-async def test_an_update_of_a_part_goes_to_subscribers_of_the_whole() -> None:
+async def test_an_update_of_a_sub_resource_goes_to_subscribers_of_its_parent() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     await one.request("resources/subscribe", {"uri": "file:///dir"})
@@ -151,7 +151,7 @@ async def test_an_update_of_a_part_goes_to_subscribers_of_the_whole() -> None:
     assert (len(first.heard), len(second.heard)) == (3, 1)
 
 
-async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() -> None:
+async def test_a_shared_link_uses_the_lowest_log_level_and_filters_messages_per_session() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     for view, level in ((one, "warning"), (two, "error"), (two, "info")):
@@ -161,14 +161,14 @@ async def test_the_lowest_log_level_counts_and_each_hears_what_it_asked_for() ->
     assert (first.heard, second.heard) == ([], ["notifications/message"])
 
 
-async def test_a_message_without_an_owner_reaches_nobody() -> None:
+async def test_a_shared_link_drops_a_notification_without_an_owner() -> None:
     scene = Scene()
     (_, first), (_, second) = await scene.join(), await scene.join()
     scene.listener.handle_notification("notifications/tasks/status", {"taskId": "secret"}, None)
     assert first.heard == second.heard == []
 
 
-async def test_a_message_about_a_task_or_its_progress_goes_to_its_session_or_to_nobody() -> None:
+async def test_a_task_or_progress_message_on_a_shared_link_goes_only_to_its_session() -> None:
     scene = Scene()
     (one, first), (two, second) = await scene.join(), await scene.join()
     link, about = scene.opened[0], {"_meta": {RELATED_TASK: {"taskId": "t1"}}}
@@ -203,7 +203,7 @@ async def test_a_message_about_a_task_or_its_progress_goes_to_its_session_or_to_
     await calling
 
 
-async def test_a_lost_link_ends_every_view_and_fails_what_runs() -> None:
+async def test_a_lost_shared_link_ends_every_view_and_fails_their_running_calls() -> None:
     scene = Scene()
     (one, _), (two, _) = await scene.join(), await scene.join()
     running = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
@@ -214,7 +214,7 @@ async def test_a_lost_link_ends_every_view_and_fails_what_runs() -> None:
     assert one.closed.result().reason == "it crashed"
 
 
-async def test_a_view_that_closes_fails_its_own_calls_only() -> None:
+async def test_closing_a_view_fails_only_its_own_calls() -> None:
     scene = Scene()
     (one, _), (two, _) = await scene.join(), await scene.join()
     mine = asyncio.ensure_future(one.request("tools/call", {}, origin=object()))
@@ -227,7 +227,7 @@ async def test_a_view_that_closes_fails_its_own_calls_only() -> None:
     assert await other == {"content": []}
 
 
-async def test_a_view_is_to_its_connection_what_the_link_is() -> None:
+async def test_a_view_forwards_headers_and_attributes_of_its_shared_link() -> None:
     scene = Scene()
     view, _ = await scene.join()
     await view.request("tools/list", headers={"mcp-param-city": "Rome"})
@@ -235,7 +235,7 @@ async def test_a_view_is_to_its_connection_what_the_link_is() -> None:
     assert (view.mirrors_arguments, view.identity) == (True, "the session there")
 
 
-async def test_what_the_next_link_finds_the_servers_state_by_is_not_kept_for_another_process() -> None:
+async def test_the_resumption_of_a_shared_link_follows_the_current_link() -> None:
     scene = Scene()
     view, _ = await scene.join()
     assert isinstance(view.resumption, SharedResumption)

@@ -59,7 +59,7 @@ def login() -> ScriptedLogin:
     return ScriptedLogin()
 
 
-def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> None:
+def test_an_authorization_code_login_yields_a_token(login: ScriptedLogin) -> None:
     waiting = login.begin(terms(demand=Demand(scopes=("read",))))
     assert isinstance(waiting, BrowserLogin)
     assert login.asked == {
@@ -101,7 +101,7 @@ def test_a_person_logs_in_and_the_code_becomes_a_token(login: ScriptedLogin) -> 
 # Finding out whom to ask.
 
 
-def test_documents_are_looked_for_in_the_order_of_the_specification(login: ScriptedLogin) -> None:
+def test_metadata_documents_are_requested_in_the_order_of_the_specification(login: ScriptedLogin) -> None:
     login.replies = {
         ROOT_RESOURCE_URL: resource_document(authorization_servers=[f"{ISSUER}/tenant"]),
         f"{ISSUER}/tenant/.well-known/openid-configuration": issuer_document(issuer=f"{ISSUER}/tenant"),
@@ -118,12 +118,12 @@ def test_documents_are_looked_for_in_the_order_of_the_specification(login: Scrip
     assert login.asked["client_id"] == "me"
 
 
-def test_a_named_document_at_an_address_without_tls_is_not_asked_for(login: ScriptedLogin) -> None:
+def test_a_metadata_document_without_tls_is_not_requested(login: ScriptedLogin) -> None:
     login.begin(terms(demand=Demand(resource_metadata="http://mcp.example/named")))
     assert login.urls[0] == RESOURCE_URL
 
 
-def test_the_resource_is_named_as_the_server_publishes_it(login: ScriptedLogin) -> None:
+def test_the_resource_parameter_is_the_one_that_the_server_publishes(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(resource="https://mcp.example")
     login.begin(terms())
     assert login.asked["resource"] == "https://mcp.example"
@@ -137,7 +137,7 @@ def test_metadata_of_another_resource_ends_the_login(login: ScriptedLogin) -> No
     assert login.urls == [RESOURCE_URL]
 
 
-def test_a_document_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
+def test_metadata_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(issuer="https://evil.example")
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -145,13 +145,13 @@ def test_a_document_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
     assert not any("evil" in url for url in login.urls)
 
 
-def test_the_next_authorization_server_is_asked_where_the_first_has_no_document(login: ScriptedLogin) -> None:
+def test_the_next_authorization_server_is_tried_if_the_first_has_no_metadata(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://gone.example", ISSUER])
     assert isinstance(login.begin(terms()), BrowserLogin)
     assert "https://gone.example/.well-known/oauth-authorization-server" in login.urls
 
 
-def test_one_where_emceepee_is_registered_is_asked_first(login: ScriptedLogin) -> None:
+def test_an_authorization_server_with_a_stored_registration_is_tried_first(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(authorization_servers=["https://other.example", ISSUER])
     known = Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(OWN_REDIRECT,))
     login.begin(terms(registrations={ISSUER: known}))
@@ -159,7 +159,7 @@ def test_one_where_emceepee_is_registered_is_asked_first(login: ScriptedLogin) -
 
 
 @pytest.mark.parametrize("pin", [{"settings": OAuthSettings(client_id="me", issuer="https://mine.example")}, {}])
-def test_a_configured_client_is_shown_to_its_own_issuer_only(login: ScriptedLogin, pin: dict[str, Any]) -> None:
+def test_a_configured_client_is_used_only_with_its_own_issuer(login: ScriptedLogin, pin: dict[str, Any]) -> None:
     given = pin or {"settings": OAuthSettings(client_id="me"), "pinned_issuer": "https://mine.example"}
     failed = login.begin(terms(**given))
     assert isinstance(failed, FlowFailed)
@@ -167,7 +167,7 @@ def test_a_configured_client_is_shown_to_its_own_issuer_only(login: ScriptedLogi
     assert login.urls == [RESOURCE_URL]
 
 
-def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login: ScriptedLogin) -> None:
+def test_a_server_error_does_not_count_as_missing_metadata(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = HttpAnswer(status=503)
     assert login.begin(terms()) == FlowFailed(
         reason=f"{RESOURCE_URL} cannot be asked for a login just now: HTTP 503", may_try_again=True
@@ -175,14 +175,14 @@ def test_trouble_at_the_server_is_not_taken_for_a_server_without_documents(login
 
 
 @pytest.mark.parametrize("trouble", [HttpAnswer(status=500), ExchangeUnanswered("no answer within 15 s")])
-def test_trouble_at_the_authorization_server_can_be_over_later(login: ScriptedLogin, trouble: Reply) -> None:
+def test_a_login_may_be_retried_after_an_authorization_server_error(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[ISSUER_URL] = trouble
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
     assert failed.may_try_again
 
 
-def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLogin) -> None:
+def test_a_server_of_2025_03_26_has_its_oauth_endpoints_at_its_root(login: ScriptedLogin) -> None:
     login.replies = {"https://mcp.example/register": reply(201, client_id="registered")}
     waiting = login.begin(terms())
     assert isinstance(waiting, BrowserLogin)
@@ -190,7 +190,7 @@ def test_a_server_of_2025_03_26_has_its_endpoints_at_its_root(login: ScriptedLog
     assert login.asked["resource"] == SERVER
 
 
-def test_a_server_without_logins_is_recognized_by_its_registration(login: ScriptedLogin) -> None:
+def test_a_server_without_logins_is_recognized_by_its_failed_registration(login: ScriptedLogin) -> None:
     login.replies = {}
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -201,7 +201,7 @@ def test_a_server_without_logins_is_recognized_by_its_registration(login: Script
 
 
 @pytest.mark.parametrize("methods", [None, [], ["plain"]])
-def test_without_pkce_nobody_is_sent_to_log_in(login: ScriptedLogin, methods: list[str] | None) -> None:
+def test_a_login_without_pkce_support_is_refused(login: ScriptedLogin, methods: list[str] | None) -> None:
     login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=methods)
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -218,7 +218,7 @@ def test_without_pkce_nobody_is_sent_to_log_in(login: ScriptedLogin, methods: li
         {"revocation_endpoint": "http://login.example/revoke"},
     ],
 )
-def test_no_endpoint_may_do_without_tls_where_the_server_has_it(login: ScriptedLogin, endpoint: dict[str, str]) -> None:
+def test_oauth_endpoints_must_use_tls_if_the_server_does(login: ScriptedLogin, endpoint: dict[str, str]) -> None:
     login.replies[ISSUER_URL] = issuer_document(**endpoint)
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -239,7 +239,7 @@ SOCKET = "unix:///run/docker.sock:/v1.43/containers/create"
         "device_authorization_endpoint",
     ],
 )
-def test_no_endpoint_may_be_a_unix_socket(login: ScriptedLogin, name: str) -> None:
+def test_an_oauth_endpoint_may_not_be_a_unix_socket(login: ScriptedLogin, name: str) -> None:
     """Metadata of a server without TLS may name addresses without TLS, but no other kind of address."""
     login.replies = {
         "http://mcp.example/.well-known/oauth-protected-resource/mcp": resource_document(resource=PLAIN),
@@ -258,14 +258,14 @@ def test_neither_metadata_nor_an_issuer_may_be_at_a_unix_socket(login: ScriptedL
     assert login.urls == [resource_url]
 
 
-def test_a_server_at_a_unix_socket_cannot_say_where_to_log_in(login: ScriptedLogin) -> None:
+def test_a_server_at_a_unix_socket_cannot_start_a_login(login: ScriptedLogin) -> None:
     failed = login.begin(terms(server_url="unix:///run/mcp.sock:/mcp"))
     assert isinstance(failed, FlowFailed)
     assert login.urls == []
 
 
 @pytest.mark.parametrize("address", [SOCKET, "http://idp.example/token", "file:///etc/passwd"])
-def test_an_identity_token_goes_to_no_address_without_tls(login: ScriptedLogin, address: str) -> None:
+def test_an_identity_token_is_never_sent_to_an_address_without_tls(login: ScriptedLogin, address: str) -> None:
     provider = IdentityProvider(token_endpoint=address, client_id="me", id_token="secret")
     settings = OAuthSettings(client_id="me", grant=Grant.ENTERPRISE, identity_provider=provider)
     failed = login.begin(terms(settings))
@@ -275,7 +275,7 @@ def test_an_identity_token_goes_to_no_address_without_tls(login: ScriptedLogin, 
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "file:///etc/passwd", "http://elsewhere.example/enter"])
-def test_a_person_is_asked_to_open_web_pages_only(login: ScriptedLogin, address: str) -> None:
+def test_a_login_asks_a_person_to_open_only_secure_web_pages(login: ScriptedLogin, address: str) -> None:
     issuer = "http://login.example"
     login.replies = {
         "http://mcp.example/.well-known/oauth-protected-resource/mcp": resource_document(
@@ -290,7 +290,7 @@ def test_a_person_is_asked_to_open_web_pages_only(login: ScriptedLogin, address:
     assert not any(isinstance(effect, AskPerson) for effect in login.effects)
 
 
-def test_a_grant_that_is_not_offered_is_named(login: ScriptedLogin) -> None:
+def test_an_unsupported_grant_is_named_in_the_error(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(grant_types_supported=["client_credentials"])
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -300,7 +300,7 @@ def test_a_grant_that_is_not_offered_is_named(login: ScriptedLogin) -> None:
 # Who emceepee is.
 
 
-def test_a_registration_says_what_kind_of_program_asks(login: ScriptedLogin) -> None:
+def test_a_client_registration_declares_its_application_type_and_scopes(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(scopes_supported=["read", "write"])
     login.begin(terms(demand=Demand(scopes=("read",))))
     (sent,) = [request for request in login.sent if request.url == f"{ISSUER}/register"]
@@ -335,7 +335,7 @@ def test_a_hosted_emceepee_registers_as_a_web_application(login: ScriptedLogin) 
         ({"issuer": "https://other.example"}, True),
     ],
 )
-def test_a_registration_is_used_again_while_it_serves(
+def test_a_client_registration_is_reused_while_it_is_valid(
     login: ScriptedLogin, change: dict[str, Any], expected: bool
 ) -> None:
     known = replace(Registration(issuer=ISSUER, client=REGISTERED, redirect_uris=(OWN_REDIRECT,)), **change)
@@ -343,7 +343,7 @@ def test_a_registration_is_used_again_while_it_serves(
     assert (f"{ISSUER}/register" in login.urls) is expected
 
 
-def test_our_document_is_our_name_where_the_server_takes_documents(login: ScriptedLogin) -> None:
+def test_the_client_metadata_url_is_used_as_client_id_if_the_server_supports_it(login: ScriptedLogin) -> None:
     settings = OAuthSettings(client_metadata_url="https://me.example/client.json")
     login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
     login.begin(terms(settings))
@@ -354,7 +354,7 @@ def test_our_document_is_our_name_where_the_server_takes_documents(login: Script
     assert login.asked["client_id"] == "registered"
 
 
-def test_what_is_configured_goes_before_everything_else(login: ScriptedLogin) -> None:
+def test_a_configured_client_takes_precedence_over_metadata_and_registration(login: ScriptedLogin) -> None:
     settings = OAuthSettings(client_id="mine", client_secret="s", client_metadata_url="https://me.example/client.json")
     login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
     waiting = login.begin(terms(settings))
@@ -371,7 +371,7 @@ def test_without_registration_the_error_explains_how_to_register_a_client(login:
     assert "client_id" in failed.reason
 
 
-def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(login: ScriptedLogin) -> None:
+def test_a_registration_refused_for_its_scopes_is_retried_without_them(login: ScriptedLogin) -> None:
     """Servers that know scopes only together with the resource they are for refuse them before."""
 
     def register(request: OAuthRequest) -> HttpAnswer:
@@ -389,7 +389,7 @@ def test_where_the_scopes_are_not_known_at_the_registration_it_is_tried_without(
 @pytest.mark.parametrize(
     "answer", [reply(400, error="invalid_client_metadata", error_description="no"), reply(201, client_name="x")]
 )
-def test_a_registration_that_fails_is_explained(login: ScriptedLogin, answer: HttpAnswer) -> None:
+def test_a_failed_client_registration_is_explained(login: ScriptedLogin, answer: HttpAnswer) -> None:
     login.replies[f"{ISSUER}/register"] = answer
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
@@ -407,7 +407,7 @@ def test_a_registration_that_fails_is_explained(login: ScriptedLogin, answer: Ht
         (["client_secret_basic"], "tls_client_auth", AuthMethod.BASIC),
     ],
 )
-def test_a_secret_is_sent_in_the_way_that_was_agreed(
+def test_a_client_secret_is_sent_with_the_agreed_method(
     login: ScriptedLogin, supported: list[str] | None, given: str | None, expected: AuthMethod
 ) -> None:
     login.replies[ISSUER_URL] = issuer_document(token_endpoint_auth_methods_supported=supported)
@@ -439,7 +439,7 @@ def test_a_secret_is_sent_in_the_way_that_was_agreed(
         (False, "https://evil.example", False),
     ],
 )
-def test_an_answer_must_come_from_who_was_asked(
+def test_a_login_response_is_accepted_only_from_the_expected_issuer(
     login: ScriptedLogin, advertised: bool | None, issuer: str | None, is_good: bool
 ) -> None:
     login.replies[ISSUER_URL] = issuer_document(authorization_response_iss_parameter_supported=advertised)
@@ -450,7 +450,7 @@ def test_an_answer_must_come_from_who_was_asked(
     assert (f"{ISSUER}/token" in login.urls) is is_good
 
 
-def test_an_error_is_believed_only_from_who_was_asked(login: ScriptedLogin) -> None:
+def test_a_login_error_is_believed_only_from_the_expected_issuer(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     denied = login.come_back(waiting, error="access_denied", error_description="no%0Anever", state="the%20state")
     assert denied == FlowFailed(reason="The login was refused: access_denied: no never")
@@ -460,7 +460,7 @@ def test_an_error_is_believed_only_from_who_was_asked(login: ScriptedLogin) -> N
 
 
 @pytest.mark.parametrize("query", [{"code": "c"}, {"code": "c", "state": "other"}, {"state": "the%20state"}, {}])
-def test_what_answers_nothing_that_was_asked_changes_nothing(login: ScriptedLogin, query: dict[str, str]) -> None:
+def test_a_login_response_with_a_wrong_or_missing_state_is_ignored(login: ScriptedLogin, query: dict[str, str]) -> None:
     waiting = login.begin(terms())
     assert login.come_back(waiting, **query) == waiting
 
@@ -468,18 +468,18 @@ def test_what_answers_nothing_that_was_asked_changes_nothing(login: ScriptedLogi
 # Scopes.
 
 
-def test_a_step_up_asks_for_the_union(login: ScriptedLogin) -> None:
+def test_a_scope_step_up_requests_the_union_of_old_and_new_scopes(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(scopes_supported=["profile"])
     login.begin(terms(demand=Demand(kind=DemandKind.SCOPES, scopes=("write",)), asked_before=("read",)))
     assert login.asked["scope"] == "read write"
 
 
-def test_scopes_are_left_out_where_none_are_known(login: ScriptedLogin) -> None:
+def test_the_scope_parameter_is_omitted_if_no_scopes_are_known(login: ScriptedLogin) -> None:
     login.begin(terms())
     assert "scope" not in login.asked
 
 
-def test_offline_access_is_asked_for_with_consent_where_it_is_offered(login: ScriptedLogin) -> None:
+def test_offline_access_is_requested_with_consent_if_it_is_offered(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(scopes_supported=["read", "offline_access"])
     login.begin(terms(demand=Demand(scopes=("read",))))
     assert (login.asked["scope"], login.asked["prompt"]) == ("read offline_access", "consent")
@@ -488,7 +488,7 @@ def test_offline_access_is_asked_for_with_consent_where_it_is_offered(login: Scr
 # The token endpoint.
 
 
-def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogin) -> None:
+def test_a_registration_that_the_issuer_no_longer_knows_is_forgotten(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/token"] = reply(401, error="invalid_client")
     waiting = login.begin(terms())
     failed = login.come_back(waiting, code="c", state="the%20state")
@@ -497,14 +497,14 @@ def test_a_registration_that_is_no_longer_known_is_forgotten(login: ScriptedLogi
 
 
 @pytest.mark.parametrize("trouble", [HttpAnswer(status=503), HttpAnswer(status=429), ExchangeUnanswered("reset")])
-def test_a_token_endpoint_in_trouble_may_be_tried_again(login: ScriptedLogin, trouble: Reply) -> None:
+def test_a_login_may_be_retried_after_a_token_endpoint_error(login: ScriptedLogin, trouble: Reply) -> None:
     login.replies[f"{ISSUER}/token"] = trouble
     failed = login.come_back(login.begin(terms()), code="c", state="the%20state")
     assert isinstance(failed, FlowFailed)
     assert failed.may_try_again
 
 
-def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
+def test_a_dpop_nonce_is_retried_only_once(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/token"] = reply(400, {"dpop-nonce": "n"}, error="use_dpop_nonce")
     waiting = login.begin(terms(demand=Demand(accepts_bearer=False, accepts_dpop=True)))
     failed = login.come_back(waiting, code="c", state="the%20state")
@@ -512,7 +512,7 @@ def test_a_nonce_is_taken_up_once(login: ScriptedLogin) -> None:
     assert [request.nonce for request in login.sent if request.url.endswith("/token")] == [None, "n"]
 
 
-def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: ScriptedLogin) -> None:
+def test_a_token_is_bound_to_a_dpop_key_if_the_server_requires_it(login: ScriptedLogin) -> None:
     def give(request: OAuthRequest) -> HttpAnswer:
         assert DeferredPart.PROOF in request.missing
         return reply(access_token="a", token_type="DPoP")
@@ -527,14 +527,14 @@ def test_a_token_is_bound_to_a_key_where_the_server_takes_no_other(login: Script
 # Other grants.
 
 
-def test_client_credentials_need_nobody(login: ScriptedLogin) -> None:
+def test_the_client_credentials_grant_needs_no_person(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", client_secret="s", scopes=("a", "b"))
     login.replies[ISSUER_URL] = issuer_document(code_challenge_methods_supported=None, authorization_endpoint=None)
     assert isinstance(login.begin(terms(settings)), FlowGranted)
     assert login.form == {"grant_type": "client_credentials", "resource": SERVER, "scope": "a b"}
 
 
-def test_a_private_key_signs_for_the_issuer(login: ScriptedLogin) -> None:
+def test_a_private_key_assertion_is_signed_for_the_issuer(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.CLIENT_CREDENTIALS, client_id="me", private_key="PEM")
     login.begin(terms(settings))
     sent = login.sent[-1]
@@ -542,7 +542,7 @@ def test_a_private_key_signs_for_the_issuer(login: ScriptedLogin) -> None:
     assert login.form["client_assertion_type"].endswith("jwt-bearer")
 
 
-def test_a_workloads_token_is_exchanged_and_a_refusal_ends_it(login: ScriptedLogin) -> None:
+def test_a_workload_token_is_exchanged_and_a_rejected_one_ends_the_login(login: ScriptedLogin) -> None:
     settings = OAuthSettings(grant=Grant.JWT_BEARER, client_id="me", assertion="the.jwt")
     assert isinstance(login.begin(terms(settings)), FlowGranted)
     assert login.form == {
@@ -557,7 +557,7 @@ def test_a_workloads_token_is_exchanged_and_a_refusal_ends_it(login: ScriptedLog
     assert len(login.sent) == before + 3
 
 
-def test_a_companys_identity_provider_is_asked_first(login: ScriptedLogin) -> None:
+def test_the_enterprise_grant_asks_the_identity_provider_first(login: ScriptedLogin) -> None:
     provider = IdentityProvider(token_endpoint="https://idp.example/token", client_id="there", id_token="id")
     settings = OAuthSettings(
         grant=Grant.ENTERPRISE, client_id="me", client_secret="s", identity_provider=provider, scopes=("a",)
@@ -600,7 +600,7 @@ def begin_device(login: ScriptedLogin, **changes: Any) -> DeviceLogin:
     return waiting
 
 
-def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
+def test_a_device_code_login_asks_the_person_to_enter_a_code(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     assert login.effects[-2:] == [
         AskPerson(f"{ISSUER}/enter?code=ABCD-EFGH", ISSUER, "ABCD-EFGH", START + timedelta(seconds=60)),
@@ -628,7 +628,7 @@ def test_a_person_enters_a_code_elsewhere(login: ScriptedLogin) -> None:
 @pytest.mark.parametrize(
     ("error", "may_again"), [("expired_token", True), ("access_denied", False), ("invalid_grant", False)]
 )
-def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin, error: str, may_again: bool) -> None:
+def test_a_rejected_or_expired_device_code_ends_the_login(login: ScriptedLogin, error: str, may_again: bool) -> None:
     waiting = begin_device(login)
     login.replies[f"{ISSUER}/token"] = reply(400, error=error)
     failed = login.happen(waiting, LoginTimerFired(login.pass_time(2)))
@@ -636,14 +636,14 @@ def test_a_code_that_is_refused_or_too_late_ends_the_login(login: ScriptedLogin,
     assert failed.may_try_again is may_again
 
 
-def test_nobody_asks_about_a_code_whose_time_is_over(login: ScriptedLogin) -> None:
+def test_a_device_code_is_not_polled_after_it_expires(login: ScriptedLogin) -> None:
     waiting = begin_device(login)
     before = len(login.sent)
     assert isinstance(login.happen(waiting, LoginTimerFired(login.pass_time(60))), FlowFailed)
     assert len(login.sent) == before
 
 
-def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: ScriptedLogin) -> None:
+def test_a_device_code_login_never_shows_a_verification_page_without_tls(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/device"] = reply(**DEVICE | {"verification_uri": "http://login.example/enter"})
     assert isinstance(login.begin(terms(OAuthSettings(grant=Grant.DEVICE_CODE))), FlowFailed)
 
@@ -651,7 +651,7 @@ def test_a_person_is_not_sent_to_an_address_without_tls_with_a_code(login: Scrip
 # After a restart.
 
 
-def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> None:
+def test_a_login_resumes_after_a_restart(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert isinstance(waiting, BrowserLogin)
     assert resume(waiting) == (waiting, (AskPerson(waiting.url, ISSUER),))
@@ -661,7 +661,7 @@ def test_a_login_goes_on_after_a_restart_where_it_was(login: ScriptedLogin) -> N
     assert effects == tuple(login.effects[-2:])
 
 
-def test_a_code_that_was_being_redeemed_is_tried_once_more(login: ScriptedLogin) -> None:
+def test_a_token_request_in_flight_at_a_restart_is_repeated_once(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert isinstance(waiting, BrowserLogin)
     asking, effects = step(waiting, BrowserReturned(f"{OWN_REDIRECT}?code=c&state=the%20state"))
@@ -692,7 +692,7 @@ EVENTS: list[FlowEvent] = [
 
 
 @given(st.sampled_from(list(Grant)), st.lists(st.sampled_from(EVENTS), max_size=8))
-def test_at_most_one_request_is_in_flight_for_any_events_in_any_order(grant: Grant, events: list[FlowEvent]) -> None:
+def test_a_login_has_at_most_one_request_in_flight_for_any_events_in_any_order(grant: Grant, events: list[FlowEvent]) -> None:
     state, effects = begin(terms(OAuthSettings(grant=grant, client_id="c")))
     for event in events:
         assert sum(isinstance(effect, SendRequest) for effect in effects) <= 1
@@ -701,12 +701,12 @@ def test_at_most_one_request_is_in_flight_for_any_events_in_any_order(grant: Gra
         state, effects = step(state, event)
 
 
-def test_an_abandoned_login_is_over_in_every_state(login: ScriptedLogin) -> None:
+def test_an_abandoned_login_ends_in_every_state(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert login.happen(waiting, LoginAbandoned("nobody wants it")) == FlowFailed(reason="nobody wants it")
 
 
-def test_no_secret_is_in_the_words_of_a_state(login: ScriptedLogin) -> None:
+def test_the_repr_of_a_login_state_shows_no_secret(login: ScriptedLogin) -> None:
     login.replies[f"{ISSUER}/register"] = reply(201, client_id="c", client_secret="canary-secret")
     login.replies[f"{ISSUER}/token"] = reply(access_token="canary-access", refresh_token="canary-refresh")
     waiting = login.begin(terms(verifier="canary-verifier", state="canary-state"))

@@ -61,16 +61,16 @@ TOKENS = TokenSet(
     ],
     ids=lambda state: type(state).__name__,
 )
-def test_a_login_comes_back_as_it_was(state: KeptState) -> None:
+def test_a_stored_login_is_decoded_unchanged(state: KeptState) -> None:
     assert read_login(write_login(state)) == state
 
 
 @pytest.mark.parametrize("tokens", [TOKENS, replace(TOKENS, expires_at=None, refresh_token="r", dpop_key=None)])
-def test_tokens_come_back_as_they_were(tokens: TokenSet) -> None:
+def test_stored_tokens_are_decoded_unchanged(tokens: TokenSet) -> None:
     assert read_tokens(write_tokens(tokens)) == tokens
 
 
-def test_a_registration_comes_back_as_it_was() -> None:
+def test_a_stored_registration_is_decoded_unchanged() -> None:
     registration = Registration(
         issuer="i", client=CLIENT, redirect_uris=("u",), grant=Grant.DEVICE_CODE, secret_expires_at=START
     )
@@ -80,7 +80,7 @@ def test_a_registration_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     "data", [b"", b"[]", b"{}", b'{"format":2,"kind":"tokens","value":{}}', b'{"format":1,"kind":"tokens","value":{}}']
 )
-def test_what_another_version_wrote_is_known_as_such(data: bytes) -> None:
+def test_a_login_record_of_another_version_is_rejected_as_unreadable(data: bytes) -> None:
     for read in (read_tokens, read_login, read_registration):
         with pytest.raises(UnreadableLogin):
             read(data)

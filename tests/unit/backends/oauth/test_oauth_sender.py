@@ -25,13 +25,13 @@ FULL = TlsSettings(ca="ca.pem", cert="ours.pem", key="ours.key", server_name="ot
         ("https://tracker.test.evil.test/token", ISSUER, TlsSettings(ca="ca.pem", is_added=True)),
     ],
 )
-def test_a_client_certificate_goes_to_the_servers_origin_and_the_configured_issuer_only(
+def test_a_client_certificate_goes_only_to_the_origin_of_its_server_and_the_configured_issuer(
     url: str, issuer: str | None, expected: TlsSettings
 ) -> None:
     assert login_tls(FULL, url, server_url=SERVER, issuer=issuer) == expected
 
 
-def test_without_settings_there_is_nothing_to_show() -> None:
+def test_without_tls_settings_no_client_certificate_goes_to_the_authorization_server() -> None:
     assert login_tls(None, "https://login.test/token", server_url=SERVER, issuer=None) is None
     only_ours = TlsSettings(cert="ours.pem")
     assert login_tls(only_ours, "https://login.test/token", server_url=SERVER, issuer=None) is None

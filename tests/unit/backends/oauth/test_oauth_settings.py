@@ -22,20 +22,20 @@ PROVIDER = {"token_endpoint": "https://idp.test/token", "client_id": "c", "id_to
         {"client_metadata_url": "https://me.test/client.json"},
     ],
 )
-def test_what_is_configured_comes_back_as_it_was(given: JsonObject) -> None:
+def test_oauth_settings_survive_a_round_trip_through_the_configuration(given: JsonObject) -> None:
     settings = OAuthEntry.model_validate(given).settings()
     assert oauth_entry_of(settings).settings() == settings
     spec = ServerEntry(name="one", url="http://one.test", oauth=OAuthEntry.model_validate(given)).spec()
     assert entry_of(spec).spec() == spec
 
 
-def test_scopes_are_written_as_oauth_does_or_as_a_list() -> None:
+def test_scopes_may_be_written_as_a_string_or_as_a_list() -> None:
     assert OAuthEntry.model_validate({"scopes": "a b a"}).settings().scopes == ("a", "b")
     assert OAuthEntry.model_validate({"scopes": ["a", "b"]}).settings().scopes == ("a", "b")
     assert OAuthEntry().settings() == OAuthSettings(grant=Grant.AUTHORIZATION_CODE)
 
 
-def test_the_spelling_of_other_programs_is_taken() -> None:
+def test_camel_case_oauth_keys_of_other_programs_are_accepted() -> None:
     given = {"clientId": "me", "clientSecret": "s"}
     assert OAuthEntry.model_validate(given) == OAuthEntry(client_id="me", client_secret="s")
 
@@ -53,13 +53,13 @@ def test_the_spelling_of_other_programs_is_taken() -> None:
         ({"client_sercet": "canary"}, "client_sercet"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_no_secret_is_shown(given: JsonObject, word: str) -> None:
+def test_contradictory_oauth_settings_are_rejected_without_showing_secrets(given: JsonObject, word: str) -> None:
     with pytest.raises(ValidationError, match=word) as caught:
         OAuthEntry.model_validate(given)
     assert "canary" not in str(caught.value)
 
 
-def test_no_secret_is_in_what_is_printed() -> None:
+def test_the_repr_of_oauth_settings_shows_no_secret() -> None:
     entry = OAuthEntry.model_validate(
         {"client_id": "me", "client_secret": "canary-1", "identity_provider": PROVIDER | {"id_token": "canary-2"}}
     )
@@ -76,5 +76,5 @@ def test_no_secret_is_in_what_is_printed() -> None:
         (HttpTarget(url="http://me:pass@h/mcp"), False),
     ],
 )
-def test_a_configured_credential_switches_logins_off(target: HttpTarget, may: bool) -> None:
+def test_a_configured_credential_disables_logins(target: HttpTarget, may: bool) -> None:
     assert target.may_log_in is may

@@ -19,7 +19,7 @@ def pem(key: Any) -> str:
     return str(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
 
 
-def test_a_proof_is_for_one_request_and_one_token() -> None:
+def test_a_dpop_proof_is_valid_for_one_request_and_one_token() -> None:
     key = new_dpop_key()
     proofs = [
         dpop_proof(key, method="POST", url="https://u:p@a.example:8443/mcp?x=1#f", now=NOW, token="t", nonce="n")
@@ -48,7 +48,7 @@ def test_a_proof_is_for_one_request_and_one_token() -> None:
     ],
     ids=["elliptic", "rsa"],
 )
-def test_a_client_says_who_it_is_to_one_issuer(key: Any, algorithm: str) -> None:
+def test_a_client_assertion_names_its_client_and_one_issuer(key: Any, algorithm: str) -> None:
     client = OAuthClient(client_id="me", private_key=pem(key), signing_algorithm=algorithm)
     signed = client_assertion(client, audience="https://login.example", now=NOW)
     claims = jwt.decode(
@@ -63,7 +63,7 @@ def test_a_client_says_who_it_is_to_one_issuer(key: Any, algorithm: str) -> None
 
 
 @pytest.mark.parametrize("algorithm", ["ES256", "nonsense", "HS256"])
-def test_a_key_that_cannot_sign_is_named_and_not_shown(algorithm: str) -> None:
+def test_an_unusable_signing_key_is_named_but_not_shown(algorithm: str) -> None:
     client = OAuthClient(client_id="me", private_key="-----BEGIN canary-----", signing_algorithm=algorithm)
     with pytest.raises(BadKey) as caught:
         client_assertion(client, audience="https://login.example", now=NOW)

@@ -48,7 +48,7 @@ def evil_login(**changes: Any) -> ScriptedLogin:
     )
 
 
-def test_each_issuer_that_does_not_name_itself_gets_a_redirect_address_of_its_own(login: ScriptedLogin) -> None:
+def test_each_issuer_that_does_not_identify_itself_gets_its_own_redirect_address(login: ScriptedLogin) -> None:
     login.begin(terms())
     evil = evil_login()
     evil.begin(terms())
@@ -60,7 +60,7 @@ def test_each_issuer_that_does_not_name_itself_gets_a_redirect_address_of_its_ow
     assert decode(sent.body or b"")["redirect_uris"] == [theirs]
 
 
-def test_an_answer_at_the_redirect_address_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
+def test_a_login_response_at_the_redirect_address_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
     """The browser was sent on to the honest site, which answers where its own logins are answered."""
     login.begin(terms())
     evil = evil_login(authorization_endpoint=f"{EVIL}/authorize")
@@ -72,7 +72,7 @@ def test_an_answer_at_the_redirect_address_of_another_issuer_is_not_used(login: 
     assert f"{EVIL}/token" not in evil.urls
 
 
-def test_an_answer_to_a_login_at_the_shared_redirect_address_comes_there(login: ScriptedLogin) -> None:
+def test_a_login_with_the_shared_redirect_address_accepts_responses_only_there(login: ScriptedLogin) -> None:
     login.begin(terms())
     evil = evil_login()
     waiting = evil.begin(terms(OAuthSettings(client_id="by-hand")))
@@ -82,12 +82,12 @@ def test_an_answer_to_a_login_at_the_shared_redirect_address_comes_there(login: 
     assert evil.urls[-1] == EVIL_URL
 
 
-def test_a_pasted_query_alone_does_not_tell_who_answered(login: ScriptedLogin) -> None:
+def test_a_pasted_query_alone_does_not_identify_the_issuer(login: ScriptedLogin) -> None:
     waiting = login.begin(terms())
     assert login.happen(waiting, BrowserReturned("code=c&state=the%20state")) == waiting
 
 
-def test_an_issuer_that_names_itself_in_its_answers_keeps_the_shared_redirect_address() -> None:
+def test_an_issuer_that_names_itself_in_its_responses_uses_the_shared_redirect_address() -> None:
     evil = evil_login(authorization_response_iss_parameter_supported=True)
     waiting = evil.begin(terms())
     assert evil.asked["redirect_uri"] == REDIRECT
@@ -96,7 +96,7 @@ def test_an_issuer_that_names_itself_in_its_answers_keeps_the_shared_redirect_ad
 
 
 @pytest.mark.parametrize("by_hand", [{"client_id": "me"}, {"client_metadata_url": "https://me.example/c.json"}])
-def test_a_client_that_was_registered_by_hand_keeps_its_redirect_address(
+def test_a_manually_registered_client_uses_the_shared_redirect_address(
     login: ScriptedLogin, by_hand: dict[str, Any]
 ) -> None:
     login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
@@ -104,14 +104,14 @@ def test_a_client_that_was_registered_by_hand_keeps_its_redirect_address(
     assert login.asked["redirect_uri"] == REDIRECT
 
 
-def test_what_to_register_by_hand_is_the_address_that_such_a_client_uses(login: ScriptedLogin) -> None:
+def test_the_error_names_the_redirect_address_to_register_manually(login: ScriptedLogin) -> None:
     login.replies[ISSUER_URL] = issuer_document(registration_endpoint=None)
     failed = login.begin(terms())
     assert isinstance(failed, FlowFailed)
     assert f"the redirect address {REDIRECT}, " in failed.reason
 
 
-def test_each_such_issuer_is_shown_a_client_document_of_its_own(login: ScriptedLogin) -> None:
+def test_each_issuer_that_does_not_identify_itself_gets_its_own_client_document(login: ScriptedLogin) -> None:
     """Consent that was given to emceepee for one issuer is then not remembered for another."""
     login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
     login.begin(terms(own_document=OWN_DOCUMENT))
@@ -124,7 +124,7 @@ def test_each_such_issuer_is_shown_a_client_document_of_its_own(login: ScriptedL
     assert login.asked["client_id"] == OWN_DOCUMENT
 
 
-def test_a_person_sees_whom_the_login_is_for() -> None:
+def test_a_login_shows_the_person_which_issuer_it_is_for() -> None:
     evil = evil_login()
     evil.begin(terms())
     [asked] = [effect for effect in evil.effects if isinstance(effect, AskPerson)]

@@ -105,7 +105,7 @@ def a_scene(*, lives: float = 3600) -> Scene:
     return Scene(tokens(FakeClock(), lives=lives))
 
 
-async def test_a_token_is_sent_along() -> None:
+async def test_a_stored_token_is_sent_with_each_request() -> None:
     scene = a_scene()
     assert scene.access.slot is scene.keeper.slot
     assert await scene.send() == {"accept": "json", "authorization": "Bearer one"}
@@ -113,7 +113,7 @@ async def test_a_token_is_sent_along() -> None:
     assert await Scene().send() == {"accept": "json"}
 
 
-async def test_a_token_that_is_due_is_used_while_it_is_renewed() -> None:
+async def test_a_token_that_is_due_for_renewal_is_used_until_it_is_renewed() -> None:
     """A slow authorization server delays nobody whose token is still good."""
     scene = a_scene(lives=100)
     await scene.clock.advance(85)
@@ -121,14 +121,14 @@ async def test_a_token_that_is_due_is_used_while_it_is_renewed() -> None:
     assert scene.keeper.asked == ["renew soon"]
 
 
-async def test_a_token_that_is_over_is_renewed_first() -> None:
+async def test_an_expired_token_is_renewed_before_the_request() -> None:
     scene = a_scene(lives=100)
     scene.keeper.renewal = tokens(scene.clock, "two")
     await scene.clock.advance(101)
     assert (await scene.send())["authorization"] == "Bearer two"
 
 
-async def test_a_token_without_renewal_is_reported_and_nothing_is_sent() -> None:
+async def test_an_expired_token_without_renewal_fails_the_request_before_it_is_sent() -> None:
     scene = a_scene(lives=100)
     scene.keeper.renewal = IssuerUnavailable("HTTP 503")
     await scene.clock.advance(101)
@@ -137,7 +137,7 @@ async def test_a_token_without_renewal_is_reported_and_nothing_is_sent() -> None
     assert not caught.value.wants_person
 
 
-async def test_a_refused_token_is_renewed() -> None:
+async def test_a_rejected_token_is_renewed() -> None:
     scene = a_scene()
     scene.keeper.renewal = tokens(scene.clock, "two")
     await scene.send()
@@ -147,7 +147,7 @@ async def test_a_refused_token_is_renewed() -> None:
     assert scene.keeper.asked == ["renew"]
 
 
-async def test_a_token_that_another_has_renewed_is_taken() -> None:
+async def test_a_token_that_another_task_renewed_is_used() -> None:
     scene = a_scene()
     await scene.send()
     scene.keeper.slot.current = tokens(scene.clock, "newer")
@@ -155,7 +155,7 @@ async def test_a_token_that_another_has_renewed_is_taken() -> None:
     assert scene.keeper.asked == []
 
 
-async def test_a_login_that_has_ended_is_asked_for_again() -> None:
+async def test_an_ended_login_leads_to_a_new_login() -> None:
     scene = a_scene()
     scene.keeper.renewal = GrantRejected(OAuthError("invalid_grant", ""))
     await scene.send()
@@ -163,13 +163,13 @@ async def test_a_login_that_has_ended_is_asked_for_again() -> None:
     assert scene.keeper.asked == ["renew", "log in"]
 
 
-async def test_the_first_refusal_leads_to_a_login() -> None:
+async def test_the_first_rejected_request_leads_to_a_login() -> None:
     scene = Scene()
     assert await scene.refuse()
     assert scene.keeper.demands == [Demand(resource_metadata="https://tracker.test/x")]
 
 
-async def test_a_stream_of_its_own_accord_asks_nobody_to_log_in() -> None:
+async def test_a_background_stream_does_not_start_a_login() -> None:
     assert not await Scene().refuse(method="GET")
     assert await Scene(logs_in_on_get=True).refuse(method="GET")
 
@@ -177,7 +177,7 @@ async def test_a_stream_of_its_own_accord_asks_nobody_to_log_in() -> None:
 @pytest.mark.parametrize(
     "refusal", [Refusal(403, ""), Refusal(403, "Bearer"), Refusal(401, 'Basic realm="x"')], ids=str
 )
-async def test_what_no_token_would_change_stays_refused(refusal: Refusal) -> None:
+async def test_a_response_that_no_token_would_change_stays_refused(refusal: Refusal) -> None:
     scene = a_scene()
     await scene.send()
     assert not await scene.refuse(refusal)
@@ -185,7 +185,7 @@ async def test_what_no_token_would_change_stays_refused(refusal: Refusal) -> Non
     assert not refusal.is_discarded
 
 
-async def test_more_scopes_are_requested_but_not_the_same_ones_again() -> None:
+async def test_additional_scopes_are_requested_only_once() -> None:
     scene = a_scene()
     await scene.send()
     assert await scene.refuse(Refusal(403, STEP_UP))
@@ -193,7 +193,7 @@ async def test_more_scopes_are_requested_but_not_the_same_ones_again() -> None:
     assert not await scene.refuse(Refusal(403, STEP_UP.replace("all", "some")))
 
 
-async def test_a_server_that_keeps_asking_is_not_served_forever() -> None:
+async def test_a_server_that_keeps_rejecting_tokens_is_given_up_after_a_few_attempts() -> None:
     scene = a_scene()
     for number in range(MOST_ATTEMPTS - 1):
         await scene.send()

@@ -41,20 +41,20 @@ TOKENS = TokenSet(
 
 
 @pytest.mark.parametrize(("lives", "due"), [(3600, 3540), (300, 240), (100, 80), (5, 4)])
-def test_a_token_is_refreshed_a_minute_ahead_but_not_before_most_of_its_life_is_over(lives: int, due: int) -> None:
+def test_a_token_is_refreshed_a_minute_early_but_never_before_most_of_its_life(lives: int, due: int) -> None:
     tokens = replace(TOKENS, expires_at=START + timedelta(seconds=lives))
     assert tokens.refresh_at == START + timedelta(seconds=due)
     assert not tokens.is_expired(START + timedelta(seconds=lives - 1))
     assert tokens.is_expired(START + timedelta(seconds=lives))
 
 
-def test_a_token_without_an_end_is_never_due() -> None:
+def test_a_token_without_an_expiry_is_never_due_for_renewal() -> None:
     tokens = replace(TOKENS, expires_at=None)
     assert tokens.refresh_at is None
     assert not tokens.is_expired(START + timedelta(days=10_000))
 
 
-def test_a_refresh_names_the_resource_and_the_client() -> None:
+def test_a_refresh_request_names_the_resource_and_the_client() -> None:
     request = refresh_request(TOKENS)
     assert request is not None
     assert dict(request.form) == {
@@ -67,13 +67,13 @@ def test_a_refresh_names_the_resource_and_the_client() -> None:
     assert refresh_request(replace(TOKENS, refresh_token=None)) is None
 
 
-def test_a_token_that_is_bound_to_a_key_is_refreshed_with_a_proof() -> None:
+def test_a_refresh_of_a_bound_token_carries_a_proof() -> None:
     request = refresh_request(replace(TOKENS, dpop_key="PEM"))
     assert request is not None
     assert request.missing == frozenset({DeferredPart.PROOF})
 
 
-def test_a_rotated_refresh_token_takes_the_place_of_the_old_one() -> None:
+def test_a_rotated_refresh_token_replaces_the_old_one() -> None:
     later = START + timedelta(hours=2)
     grant = TokenGrant(access_token="new", token_type=TokenType.BEARER, lives=timedelta(seconds=60))
     kept = renewed_tokens(TOKENS, grant, later)
@@ -83,7 +83,7 @@ def test_a_rotated_refresh_token_takes_the_place_of_the_old_one() -> None:
     assert (rotated.refresh_token, rotated.scopes, rotated.expires_at) == ("refresh-2", ("x",), None)
 
 
-def test_both_tokens_are_revoked_where_the_server_offers_it() -> None:
+def test_both_tokens_are_revoked_if_the_server_offers_revocation() -> None:
     sent = [dict(request.form) for request in revocation_requests(TOKENS)]
     assert [(form["token"], form["token_type_hint"]) for form in sent] == [
         ("refresh-1", "refresh_token"),
@@ -110,7 +110,7 @@ def test_both_tokens_are_revoked_where_the_server_offers_it() -> None:
         (reply(400, error="use_dpop_nonce"), TokenRefused("use_dpop_nonce", OAuthError("use_dpop_nonce"))),
     ],
 )
-def test_only_invalid_grant_says_that_the_grant_is_gone(answer: HttpAnswer, expected: object) -> None:
+def test_only_invalid_grant_counts_as_an_ended_login(answer: HttpAnswer, expected: object) -> None:
     assert read_token_answer(answer) == expected
 
 
@@ -127,7 +127,7 @@ def test_only_invalid_grant_says_that_the_grant_is_gone(answer: HttpAnswer, expe
         ({}, None),
     ],
 )
-def test_a_life_is_read_as_servers_write_it(document: dict[str, Any], lives: timedelta | None) -> None:
+def test_the_lifetime_of_a_token_is_parsed_in_the_formats_that_servers_use(document: dict[str, Any], lives: timedelta | None) -> None:
     found = read_token_answer(reply(access_token="a", token_type="BEARER", **document))
     assert found == TokenGrant(access_token="a", token_type=TokenType.BEARER, lives=lives)
 
@@ -145,18 +145,18 @@ def test_a_life_is_read_as_servers_write_it(document: dict[str, Any], lives: tim
         {"access_token": "a", "token_type": "mac"},
     ],
 )
-def test_what_no_header_can_carry_is_no_token(document: dict[str, Any]) -> None:
+def test_a_token_with_characters_unfit_for_a_header_is_rejected(document: dict[str, Any]) -> None:
     assert isinstance(read_token_answer(reply(**document)), TokenRefused)
 
 
-def test_a_strangers_words_are_cut_and_on_one_line() -> None:
+def test_an_oauth_error_description_is_shortened_to_one_line() -> None:
     found = read_token_answer(reply(400, error="invalid_grant", error_description="a\r\n\x1b[31mb" + "x" * 1000))
     assert isinstance(found, GrantRejected)
     assert found.error.description.startswith("a [31mbxx")
     assert len(found.error.description) == 200
 
 
-def test_no_token_is_in_the_words_of_a_token_set() -> None:
+def test_the_repr_of_a_token_set_shows_no_token() -> None:
     text = repr(replace(TOKENS, dpop_key="PEM-canary")) + repr(read_token_answer(reply(access_token="old")))
     for secret in ("old", "refresh-1", "PEM-canary", "'s'"):
         assert secret not in text

@@ -25,12 +25,12 @@ from emceepee.backends.oauth.metadata.well_known import (
     "url", ["https://a.example", "https://a.example/", "https://a.example:8443/x/mcp", "http://h/m"]
 )
 @pytest.mark.parametrize("named", [None, "https://a.example/named.json"])
-def test_the_servers_document_is_looked_for_where_the_sdk_does(url: str, named: str | None) -> None:
+def test_resource_metadata_urls_match_those_of_the_sdk(url: str, named: str | None) -> None:
     assert list(resource_metadata_urls(url, named)) == build_protected_resource_metadata_discovery_urls(named, url)
 
 
 @pytest.mark.parametrize("issuer", ["https://a.example", "https://a.example/", "https://a.example/t", "https://a/t/u/"])
-def test_the_authorization_servers_document_is_looked_for_where_the_sdk_does(issuer: str) -> None:
+def test_authorization_server_metadata_urls_match_those_of_the_sdk(issuer: str) -> None:
     expected = build_oauth_authorization_server_metadata_discovery_urls(issuer, "https://unused.example")
     assert list(server_metadata_urls(issuer)) == expected
 
@@ -47,7 +47,7 @@ def test_the_authorization_servers_document_is_looked_for_where_the_sdk_does(iss
         ("https://a//", "https://a/"),
     ],
 )
-def test_an_issuer_is_the_same_character_by_character(document: str, asked: str) -> None:
+def test_issuers_are_compared_character_by_character(document: str, asked: str) -> None:
     assert same_issuer(document, asked) is issuers_match(document, asked)
 
 
@@ -66,12 +66,12 @@ def test_an_issuer_is_the_same_character_by_character(document: str, asked: str)
         "nonsense",
     ],
 )
-def test_metadata_speaks_only_for_its_own_server(resource: str) -> None:
+def test_resource_metadata_is_accepted_only_for_its_own_server(resource: str) -> None:
     url = "https://a.example/x/mcp"
     assert covers(resource, url) is check_resource_allowed(url, resource)
 
 
-def test_a_default_port_makes_no_other_origin() -> None:
+def test_a_default_port_does_not_change_the_origin_of_a_resource() -> None:
     assert covers("https://a.example:443/x", "https://a.example/x")
 
 
@@ -87,7 +87,7 @@ def test_a_default_port_makes_no_other_origin() -> None:
         "https://u:p@a/c",
     ],
 )
-def test_a_client_document_has_an_https_address_with_a_path(url: str) -> None:
+def test_a_client_metadata_url_has_https_and_a_path(url: str) -> None:
     is_ours = is_client_metadata_url(url)
     assert not is_ours or is_valid_client_metadata_url(url)
     assert is_ours is (url == "https://a/c.json")
@@ -112,7 +112,7 @@ def test_a_client_document_has_an_https_address_with_a_path(url: str) -> None:
         ("https://evil.example\\.a/x", "https://b/mcp", False),
     ],
 )
-def test_a_server_with_tls_never_leads_to_one_without(url: str, server: str, expected: bool) -> None:
+def test_a_server_with_tls_never_leads_to_metadata_without_tls(url: str, server: str, expected: bool) -> None:
     assert is_trustworthy(url, server) is expected
 
 
@@ -132,15 +132,15 @@ def test_a_server_with_tls_never_leads_to_one_without(url: str, server: str, exp
         ("unix:///run/docker.sock:/x", "http://b/mcp", False),
     ],
 )
-def test_a_person_is_sent_only_to_pages_with_tls_or_on_this_machine(url: str, server: str, expected: bool) -> None:
+def test_a_login_page_must_use_tls_or_be_on_this_machine(url: str, server: str, expected: bool) -> None:
     assert is_openable(url, server) is expected
 
 
-def test_a_resource_has_neither_a_fragment_nor_a_password() -> None:
+def test_a_canonical_resource_has_no_fragment_and_no_password() -> None:
     assert canonical_resource("HTTPS://me:secret@A.example/mcp?tenant=1#x") == "https://a.example/mcp?tenant=1"
 
 
 @pytest.mark.parametrize("host", ["l\u043egin.example", "login.example%2eevil.example", "login.example%E3%80%82evil"])
-def test_a_person_is_sent_to_no_host_that_a_browser_may_read_differently(host: str) -> None:
+def test_a_login_page_is_refused_if_browsers_may_parse_its_host_differently(host: str) -> None:
     """The question names the host, so the browser has to open exactly that host."""
     assert not is_openable(f"https://{host}/authorize", "https://mcp.example/mcp")
