@@ -15,26 +15,26 @@ FACTS = ServerFacts(
 SESSION = Resumption("secret-session", FACTS)
 
 
-def test_what_is_kept_of_a_task_is_enough_to_follow_it() -> None:
+def test_a_backend_task_survives_a_round_trip_through_its_record() -> None:
     assert BackendTask.from_record(decode(encode(TASK.to_record()))) == TASK
 
 
-def test_what_is_kept_of_a_session_is_enough_to_take_it_up() -> None:
+def test_a_session_resumption_survives_a_round_trip_through_its_record() -> None:
     assert Resumption.from_record(decode(encode(SESSION.to_record()))) == SESSION
 
 
-def test_neither_shows_its_secrets() -> None:
+def test_the_repr_of_a_backend_task_and_a_resumption_shows_no_secrets() -> None:
     assert repr(TASK) == "<BackendTask 2025-11-25 questions=1>"
     assert repr(SESSION) == "<Resumption 2025-11-25>"
 
 
-def test_a_record_is_as_good_as_long_as_only_the_status_has_changed() -> None:
+def test_a_stored_task_record_stays_current_while_only_the_status_changes() -> None:
     assert TASK.is_kept_as(BackendTask(task_id="secret-task", is_modern=False, message="x", questions={7: QUESTION}))
     assert not TASK.is_kept_as(BackendTask(task_id="secret-task", is_modern=False))
     assert not TASK.is_kept_as(None)
 
 
 @pytest.mark.parametrize("damage", [{"instructions": "x" * FACTS_BYTES}, {"serverInfo": 7j}])
-def test_a_record_that_is_damaged_is_an_error(damage: dict[str, object]) -> None:
+def test_a_damaged_resumption_record_raises_an_error(damage: dict[str, object]) -> None:
     with pytest.raises((ValueError, TypeError)):
         Resumption.from_record(SESSION.to_record() | damage)

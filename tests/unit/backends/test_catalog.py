@@ -64,19 +64,19 @@ def tools(*names: str, **more: Any) -> JsonObject:
     return {"tools": [{"name": name} for name in names], **more}
 
 
-async def test_all_pages_are_followed_with_the_backends_own_cursors(repository: Shelf) -> None:
+async def test_the_catalog_follows_all_pages_with_the_cursors_of_the_backend(repository: Shelf) -> None:
     repository.pages(tools("a", nextCursor="1"), tools("b", nextCursor="2"), tools("c"))
     assert await repository.names() == ["a", "b", "c"]
     assert [params for _, params in repository.backend.seen] == [{}, {"cursor": "1"}, {"cursor": "2"}]
 
 
-async def test_an_empty_cursor_is_a_cursor(repository: Shelf) -> None:
+async def test_the_catalog_treats_an_empty_cursor_as_a_cursor(repository: Shelf) -> None:
     answers = {None: tools("a", nextCursor=""), "": tools("b")}
     repository.backend.answers["tools/list"] = lambda params: answers[params.get("cursor")]
     assert await repository.names() == ["a", "b"]
 
 
-async def test_a_list_without_end_is_given_up_after_the_most_pages(repository: Shelf) -> None:
+async def test_an_endless_list_fails_after_the_maximum_number_of_pages(repository: Shelf) -> None:
     repository.backend.answers["tools/list"] = lambda _: tools("a", nextCursor="again")
     with pytest.raises(LinkError, match="tools/list did not end after 5 pages"):
         await repository.names()
@@ -84,7 +84,7 @@ async def test_a_list_without_end_is_given_up_after_the_most_pages(repository: S
     assert repository.catalog.known(ListKind.TOOLS) is None
 
 
-async def test_a_list_with_too_many_entries_is_refused_in_words(repository: Shelf) -> None:
+async def test_a_list_with_too_many_entries_is_rejected_with_an_explanation(repository: Shelf) -> None:
     repository.pages(tools(*(f"t{n}" for n in range(30)), nextCursor="1"), tools(*(f"u{n}" for n in range(21))))
     with pytest.raises(LinkError, match="tools/list has more than 50 entries"):
         await repository.names()
@@ -92,19 +92,19 @@ async def test_a_list_with_too_many_entries_is_refused_in_words(repository: Shel
     assert len(await repository.names()) == 50
 
 
-async def test_a_list_that_is_too_large_is_refused_in_words(repository: Shelf) -> None:
+async def test_a_list_with_too_many_bytes_is_rejected_with_an_explanation(repository: Shelf) -> None:
     large = {"tools": [{"name": "a", "description": "x" * 6000}]}
     repository.pages(large | {"nextCursor": "1"}, large)
     with pytest.raises(LinkError, match="or 10000 bytes"):
         await repository.names()
 
 
-async def test_a_list_of_exactly_the_most_pages_is_whole(repository: Shelf) -> None:
+async def test_a_list_of_exactly_the_maximum_number_of_pages_is_complete(repository: Shelf) -> None:
     repository.pages(*(tools(str(number), nextCursor=str(number + 1)) for number in range(4)), tools("4"))
     assert await repository.names() == ["0", "1", "2", "3", "4"]
 
 
-async def test_a_list_is_kept_until_the_backend_says_that_it_changed(repository: Shelf) -> None:
+async def test_a_list_is_cached_until_the_backend_reports_a_change(repository: Shelf) -> None:
     repository.pages(tools("a"))
     assert await repository.names() == await repository.names() == ["a"]
     assert repository.asks() == 1
@@ -116,14 +116,14 @@ async def test_a_list_is_kept_until_the_backend_says_that_it_changed(repository:
     assert repository.asks() == 2
 
 
-async def test_changed_resources_make_their_templates_old_too(repository: Shelf) -> None:
+async def test_a_resource_list_change_invalidates_the_templates_as_well(repository: Shelf) -> None:
     for kind in (ListKind.RESOURCES, ListKind.TEMPLATES):
         await repository.names(kind)
     repository.catalog.invalidate("notifications/resources/list_changed")
     assert repository.catalog.known(ListKind.RESOURCES) is repository.catalog.known(ListKind.TEMPLATES) is None
 
 
-async def test_many_askers_at_once_cause_one_request(repository: Shelf) -> None:
+async def test_concurrent_readers_of_a_list_share_one_request(repository: Shelf) -> None:
     repository.by_hand()
     asking = [repository.tasks.spawn(repository.names()) for _ in range(10)]
     (await repository.backend.next_asked("tools/list")).reply(tools=[{"name": "a"}])
@@ -132,7 +132,7 @@ async def test_many_askers_at_once_cause_one_request(repository: Shelf) -> None:
     assert repository.asks() == 1
 
 
-async def test_an_asker_who_leaves_takes_nothing_from_the_others(repository: Shelf) -> None:
+async def test_a_cancelled_reader_does_not_cancel_the_list_request_of_others(repository: Shelf) -> None:
     repository.by_hand()
     first, second = repository.tasks.spawn(repository.names()), repository.tasks.spawn(repository.names())
     asked = await repository.backend.next_asked("tools/list")
@@ -144,7 +144,7 @@ async def test_an_asker_who_leaves_takes_nothing_from_the_others(repository: She
     assert repository.backend.cancelled == []
 
 
-async def test_a_change_during_a_fetch_is_never_answered_with_the_old_list(repository: Shelf) -> None:
+async def test_a_list_requested_after_a_change_is_never_the_old_one(repository: Shelf) -> None:
     """The answer in flight may be from before the change: a request after the change gets a fresh one."""
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
@@ -162,7 +162,7 @@ async def test_a_change_during_a_fetch_is_never_answered_with_the_old_list(repos
     assert repository.asks() == 2
 
 
-async def test_an_old_list_that_arrives_after_the_change_is_not_kept(repository: Shelf) -> None:
+async def test_an_old_list_that_arrives_after_a_change_is_not_cached(repository: Shelf) -> None:
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
     old = await repository.backend.next_asked("tools/list")
@@ -173,7 +173,7 @@ async def test_an_old_list_that_arrives_after_the_change_is_not_kept(repository:
     assert repository.catalog.known(ListKind.TOOLS) is None
 
 
-async def test_a_failure_reaches_every_waiting_caller_and_the_next_one_tries_again(repository: Shelf) -> None:
+async def test_a_failed_list_request_reaches_every_waiting_reader_and_the_next_one_retries(repository: Shelf) -> None:
     repository.by_hand()
     asking = [repository.tasks.spawn(_code(repository)) for _ in range(3)]
     (await repository.backend.next_asked("tools/list")).refuse(-32000, "not now")
@@ -189,13 +189,13 @@ async def _code(repository: Shelf) -> int | None:
     return caught.value.code
 
 
-async def test_a_capability_that_is_missing_is_an_empty_list_without_asking(repository: Shelf) -> None:
+async def test_a_missing_capability_gives_an_empty_list_without_a_request(repository: Shelf) -> None:
     del repository.link.facts.capabilities["prompts"]
     assert await repository.names(ListKind.PROMPTS) == []
     assert repository.backend.seen == []
 
 
-async def test_a_method_that_is_missing_behind_its_capability_is_an_empty_list(repository: Shelf) -> None:
+async def test_a_missing_method_behind_a_declared_capability_gives_an_empty_list(repository: Shelf) -> None:
     repository.by_hand("resources/templates/list")
     asking = repository.tasks.spawn(repository.names(ListKind.TEMPLATES))
     (await repository.backend.next_asked("resources/templates/list")).refuse(-32601, "Method not found")
@@ -203,7 +203,7 @@ async def test_a_method_that_is_missing_behind_its_capability_is_an_empty_list(r
         assert await asking == []
 
 
-async def test_a_method_that_goes_missing_on_a_later_page_is_a_failure(repository: Shelf) -> None:
+async def test_a_method_that_is_missing_on_a_later_page_fails_the_list(repository: Shelf) -> None:
     def answer(params: JsonObject) -> JsonObject:
         if "cursor" in params:
             raise RpcError({"code": -32601, "message": "Method not found"})
@@ -215,20 +215,20 @@ async def test_a_method_that_goes_missing_on_a_later_page_is_a_failure(repositor
 
 
 @pytest.mark.parametrize("page", [{}, {"tools": None}, {"tools": {"a": 1}}])
-async def test_an_answer_without_a_list_is_a_failure_of_the_protocol(repository: Shelf, page: JsonObject) -> None:
+async def test_a_response_without_a_list_is_a_protocol_failure(repository: Shelf, page: JsonObject) -> None:
     repository.pages(page)
     with pytest.raises(LinkError, match="has no list of tools") as caught:
         await repository.names()
     assert caught.value.failure is LinkFailure.PROTOCOL
 
 
-async def test_entries_that_are_no_objects_are_left_out_and_the_others_are_untouched(repository: Shelf) -> None:
+async def test_list_entries_that_are_not_objects_are_omitted_and_the_others_are_unchanged(repository: Shelf) -> None:
     odd = {"name": "a", "unknown": {"x": None}, "inputSchema": None}
     repository.pages({"tools": [odd, 5, None, "x"]})
     assert await repository.catalog.entries(ListKind.TOOLS) == [odd]
 
 
-async def test_a_modern_list_is_good_for_as_long_as_it_says() -> None:
+async def test_a_modern_list_is_cached_for_its_ttl() -> None:
     repository = Shelf(modern=True)
     repository.pages(tools("a", ttlMs=60_000, nextCursor="1"), tools("b", ttlMs=10_000))
     assert await repository.names() == ["a", "b"]
@@ -241,7 +241,7 @@ async def test_a_modern_list_is_good_for_as_long_as_it_says() -> None:
 
 
 @pytest.mark.parametrize("ttl", [{}, {"ttlMs": 0}, {"ttlMs": -5}, {"ttlMs": "soon"}, {"ttlMs": None}])
-async def test_a_modern_list_that_does_not_say_how_long_it_is_good_is_asked_for_each_time(ttl: JsonObject) -> None:
+async def test_a_modern_list_without_a_valid_ttl_is_requested_each_time(ttl: JsonObject) -> None:
     repository = Shelf(modern=True)
     repository.pages(tools("a", **ttl))
     await repository.names()
@@ -249,7 +249,7 @@ async def test_a_modern_list_that_does_not_say_how_long_it_is_good_is_asked_for_
     assert repository.asks() == 2
 
 
-async def test_waiting_callers_get_an_error_when_the_connection_closes(repository: Shelf) -> None:
+async def test_waiting_list_readers_get_an_error_when_the_connection_closes(repository: Shelf) -> None:
     """Not cancelled: a cancelled asker would look as if its own caller had left, and answer nobody."""
     repository.by_hand()
     asker = TaskOwner("asker")
@@ -260,7 +260,7 @@ async def test_waiting_callers_get_an_error_when_the_connection_closes(repositor
         assert await asking
 
 
-async def test_waiting_callers_get_an_error_even_before_the_fetch_begins(repository: Shelf) -> None:
+async def test_waiting_list_readers_get_an_error_even_before_the_fetch_begins(repository: Shelf) -> None:
     asker = TaskOwner("asker")
     repository.by_hand()
     asking = asker.spawn(_closed(repository))
@@ -277,7 +277,7 @@ async def _closed(repository: Shelf) -> bool:
     return caught.value.failure is LinkFailure.CLOSED
 
 
-async def test_headers_that_repeat_arguments_follow_the_newest_list(
+async def test_headers_that_mirror_arguments_follow_the_newest_tool_list(
     repository: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ScriptedLink, "mirrors_arguments", True)

@@ -4,7 +4,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget
 from support.fakes.clock import FakeClock
 
 
-def test_the_memory_of_a_correction_outlives_that_of_an_era() -> None:
+def test_the_memory_of_a_correction_outlives_the_memory_of_an_era() -> None:
     clock = FakeClock()
     memory, target = EraMemory(clock), HttpTarget(url="http://x.test")
     memory.learn(target, ServerFacts(is_modern=True))

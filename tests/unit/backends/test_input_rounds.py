@@ -36,7 +36,7 @@ def rounds(listener: ScriptedListener, **limits: float) -> InputRounds:
     return InputRounds("one", listener, FakeClock(), Limits(**limits))  # type: ignore[arg-type]  # numbers of both kinds
 
 
-async def test_a_call_is_sent_again_as_it_was_with_the_answers_and_the_newest_state() -> None:
+async def test_a_call_is_repeated_with_its_own_parameters_the_answers_and_the_newest_state() -> None:
     listener, origin = ScriptedListener(**{FORM: {"action": "accept"}}), object()
     send = Sender(asking(b=FORM) | {"requestState": "s2"}, FINAL)
     first = asking(a=FORM) | {"requestState": "s1"}
@@ -49,7 +49,7 @@ async def test_a_call_is_sent_again_as_it_was_with_the_answers_and_the_newest_st
     assert PARAMS == {"name": "dig", "arguments": {"n": 1}}
 
 
-async def test_a_question_in_a_result_has_less_time_than_one_of_the_handshake_era() -> None:
+async def test_a_question_in_a_result_has_a_shorter_timeout_than_one_of_the_handshake_era() -> None:
     listener = ScriptedListener(**{FORM: {"action": "accept"}})
     await rounds(listener, modern_question_seconds=7).finish(asking(a=FORM), PARAMS, Sender(FINAL), None)
     assert listener.seconds == [7]
@@ -59,7 +59,7 @@ async def test_a_question_in_a_result_has_less_time_than_one_of_the_handshake_er
     ("refusal", "condition"),
     [(RpcError({"code": -1, "message": "no model here"}), ExecutionFailed), (ServerLost({}), BackendDisconnected)],
 )
-async def test_a_question_without_an_answer_fails_the_call_and_withdraws_the_others(
+async def test_an_unanswered_question_fails_the_call_and_withdraws_the_other_questions(
     refusal: RpcError, condition: type[Exception]
 ) -> None:
     listener, send = ScriptedListener(**{SAMPLE: refusal}), Sender()
@@ -68,7 +68,7 @@ async def test_a_question_without_an_answer_fails_the_call_and_withdraws_the_oth
     assert (listener.withdrawn, send.sent) == ([FORM], [])
 
 
-async def test_a_call_that_never_stops_asking_is_given_up_after_as_many_rounds_as_are_allowed(
+async def test_a_call_that_keeps_asking_fails_after_the_maximum_number_of_rounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(input_rounds, "QUESTION_ROUNDS", 3)
@@ -78,6 +78,6 @@ async def test_a_call_that_never_stops_asking_is_given_up_after_as_many_rounds_a
     assert send.results == []
 
 
-def test_only_a_result_that_says_so_asks_for_input() -> None:
+def test_only_a_result_of_type_input_required_asks_for_input() -> None:
     assert wants_input(asking())
     assert not any(map(wants_input, ({}, FINAL, {"inputRequests": {}})))

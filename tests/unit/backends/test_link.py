@@ -3,7 +3,7 @@ import pytest
 from emceepee.backends.link import FACTS_BYTES, LinkError, LinkFailure, ServerFacts
 
 
-def test_a_server_may_tell_a_bounded_number_of_bytes_of_itself() -> None:
+def test_the_facts_that_a_server_reports_have_a_size_limit() -> None:
     assert ServerFacts(instructions="x" * (FACTS_BYTES - 100)).instructions
     with pytest.raises(LinkError, match="more than 1048576 bytes of itself") as caught:
         ServerFacts(capabilities={"experimental": {"x": "y" * FACTS_BYTES}})

@@ -116,7 +116,7 @@ async def test_any_refusal_of_the_probe_leads_to_the_handshake(refusal: Exceptio
         LinkError(LinkFailure.REFUSED, "HTTP 403", status=403),
     ],
 )
-async def test_an_outage_is_no_verdict_on_the_era(outage: Exception) -> None:
+async def test_a_connection_failure_does_not_decide_the_era(outage: Exception) -> None:
     backend = Backend(discover=outage, initialize=LEGACY)
     with pytest.raises(LinkError) as caught:
         await backend.negotiate()
@@ -125,7 +125,7 @@ async def test_an_outage_is_no_verdict_on_the_era(outage: Exception) -> None:
 
 
 @pytest.mark.parametrize("failure", [LinkFailure.UNREACHABLE, LinkFailure.CLOSED])
-async def test_a_link_that_ends_during_the_probe_can_tell_nothing_but_that(failure: LinkFailure) -> None:
+async def test_a_link_that_ends_during_the_probe_raises_ended_by_probe(failure: LinkFailure) -> None:
     backend = Backend(discover=LinkError(failure, "it exited"), initialize=LEGACY)
     with pytest.raises(EndedByProbe, match="it exited") as caught:
         await backend.negotiate()
@@ -133,7 +133,7 @@ async def test_a_link_that_ends_during_the_probe_can_tell_nothing_but_that(failu
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_the_same_of_a_server_that_ends_when_more_comes_after_the_probe() -> None:
+async def test_a_server_that_exits_on_the_handshake_after_the_probe_raises_ended_by_probe() -> None:
     backend = Backend(discover=None, initialize=None)
     negotiating = asyncio.create_task(backend.negotiate())
     async with asyncio.timeout(5):
@@ -157,12 +157,12 @@ async def test_the_same_of_a_server_that_ends_when_more_comes_after_the_probe() 
         ("auto", LinkError(LinkFailure.CLOSED, "it exited"), False),
     ],
 )
-def test_the_mode_is_named_where_another_one_could_help(mode: Mode, error: Exception, is_named: bool) -> None:
+def test_the_error_names_the_mode_setting_if_another_mode_could_help(mode: Mode, error: Exception, is_named: bool) -> None:
     assert ("mode" in mode_hint(mode, error)) is is_named
 
 
 @pytest.mark.parametrize("versions", [["2027-01-01"], [], None, "2026-07-28"])
-async def test_a_modern_backend_of_unknown_versions_says_which_it_has(versions: Any) -> None:
+async def test_a_modern_backend_without_a_common_version_is_reported_with_its_versions(versions: Any) -> None:
     backend = Backend(discover={**MODERN, "supportedVersions": versions}, initialize=NOT_FOUND)
     with pytest.raises(RpcError, match="the server offers the versions") as caught:
         await backend.negotiate()
@@ -170,13 +170,13 @@ async def test_a_modern_backend_of_unknown_versions_says_which_it_has(versions: 
     assert backend.asked == ["server/discover", "initialize"]
 
 
-async def test_a_backend_that_refuses_both_is_reported_with_its_answer_to_the_handshake() -> None:
+async def test_a_backend_that_refuses_both_eras_is_reported_with_its_handshake_error() -> None:
     backend = Backend(discover=NOT_FOUND, initialize=RpcError({"code": -1, "message": "go away"}))
     with pytest.raises(RpcError, match="go away"):
         await backend.negotiate()
 
 
-async def test_a_handshake_that_chooses_an_unknown_version_fails() -> None:
+async def test_a_handshake_with_an_unknown_version_fails() -> None:
     backend = Backend(discover=NOT_FOUND, initialize={**LEGACY, "protocolVersion": "1999-01-01"})
     with pytest.raises(LinkError, match="unknown protocol version '1999-01-01'") as caught:
         await backend.negotiate()
@@ -184,14 +184,14 @@ async def test_a_handshake_that_chooses_an_unknown_version_fails() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_backend_that_ignores_the_probe_is_initialized_and_the_probe_given_up() -> None:
+async def test_a_backend_that_ignores_the_probe_is_initialized_and_the_probe_is_cancelled() -> None:
     backend = Backend(discover=None, initialize=LEGACY)
     assert (await backend.negotiate()).is_modern is False
     assert backend.given_up == ["server/discover"]
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_slow_modern_backend_wins_over_its_own_silence_on_the_handshake() -> None:
+async def test_a_slow_modern_backend_wins_even_if_it_ignores_the_handshake() -> None:
     backend = Backend(discover=None, initialize=None)
     negotiating = asyncio.create_task(backend.negotiate())
     async with asyncio.timeout(5):
@@ -203,7 +203,7 @@ async def test_a_slow_modern_backend_wins_over_its_own_silence_on_the_handshake(
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_slow_modern_backend_wins_although_it_refused_the_handshake() -> None:
+async def test_a_slow_modern_backend_wins_even_if_it_refused_the_handshake() -> None:
     backend = Backend(discover=None, initialize=NOT_FOUND)
     negotiating = asyncio.create_task(backend.negotiate())
     async with asyncio.timeout(5):
@@ -215,7 +215,7 @@ async def test_a_slow_modern_backend_wins_although_it_refused_the_handshake() ->
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_probe_refused_late_leaves_the_handshake_its_time() -> None:
+async def test_a_late_refusal_of_the_probe_still_leaves_the_handshake_its_time() -> None:
     backend = Backend(discover=None, initialize=None)
     negotiating = asyncio.create_task(backend.negotiate())
     async with asyncio.timeout(5):
@@ -228,7 +228,7 @@ async def test_a_probe_refused_late_leaves_the_handshake_its_time() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_giving_up_ends_both_attempts() -> None:
+async def test_cancelling_the_negotiation_cancels_both_attempts() -> None:
     backend = Backend(discover=None, initialize=None)
     negotiating = asyncio.create_task(backend.negotiate())
     async with asyncio.timeout(5):
@@ -246,7 +246,7 @@ async def test_the_mode_legacy_never_probes() -> None:
     assert backend.asked == ["initialize"]
 
 
-async def test_a_mode_that_names_the_modern_version_never_falls_back() -> None:
+async def test_a_mode_with_the_modern_version_never_falls_back_to_the_handshake() -> None:
     backend = Backend(discover=NOT_FOUND, initialize=LEGACY)
     with pytest.raises(RpcError):
         await backend.negotiate("2026-07-28")
@@ -254,7 +254,7 @@ async def test_a_mode_that_names_the_modern_version_never_falls_back() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, [], "x", 5])
-async def test_parts_of_an_answer_that_make_no_sense_are_left_out(odd: Any) -> None:
+async def test_invalid_parts_of_a_negotiation_response_are_ignored(odd: Any) -> None:
     discovered = await Backend(
         discover={**MODERN, "capabilities": odd, "instructions": 5, "_meta": odd, "serverInfo": {"name": "old place"}}
     ).negotiate()
@@ -264,7 +264,7 @@ async def test_parts_of_an_answer_that_make_no_sense_are_left_out(odd: Any) -> N
     assert initialized.server_info == {}
 
 
-def test_the_envelope_says_version_and_who_asks() -> None:
+def test_the_request_envelope_contains_the_protocol_version_and_the_client_info() -> None:
     made = envelope("2026-07-28", CLIENT_CAPABILITIES)
     assert made["io.modelcontextprotocol/protocolVersion"] == "2026-07-28"
     assert made["io.modelcontextprotocol/clientInfo"]["name"] == "emceepee"

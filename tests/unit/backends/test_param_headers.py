@@ -34,7 +34,7 @@ ARGUMENTS = st.dictionaries(NAMES, st.recursive(VALUES, lambda inner: st.diction
 
 
 @given(SCHEMAS, ARGUMENTS)
-def test_headers_are_those_of_the_sdk(schema: Any, arguments: dict[str, Any]) -> None:
+def test_param_headers_match_those_of_the_sdk(schema: Any, arguments: dict[str, Any]) -> None:
     ours = header_map(schema)
     if inbound.find_invalid_x_mcp_header(schema) is not None:
         assert ours is None
@@ -43,18 +43,18 @@ def test_headers_are_those_of_the_sdk(schema: Any, arguments: dict[str, Any]) ->
     assert param_headers(ours, arguments) == inbound.mcp_param_headers(ours, arguments)
 
 
-def test_a_number_that_cannot_be_written_is_left_out() -> None:
+def test_an_argument_too_large_for_a_header_is_omitted() -> None:
     assert param_headers({("a",): "A", ("b",): "B"}, {"a": 10**5000, "b": 1}) == {"Mcp-Param-B": "1"}
 
 
-def test_a_deep_schema_is_walked_to_its_end() -> None:
+def test_a_deeply_nested_schema_is_searched_for_headers_to_the_end() -> None:
     schema: dict[str, Any] = {"x-mcp-header": "Deep", "type": "string"}
     for _ in range(5000):
         schema = {"properties": {"a": schema}}
     assert list((header_map(schema) or {}).values()) == ["Deep"]
 
 
-def test_many_arguments_far_below_the_root_take_little_memory() -> None:
+def test_many_deeply_nested_arguments_use_little_memory() -> None:
     marked = {"type": "string", "x-mcp-header": "Last"}
     schema: dict[str, Any] = {"properties": {**{str(number): {} for number in range(MOST_SCHEMAS // 2)}, "z": marked}}
     for _ in range(95):

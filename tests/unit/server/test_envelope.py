@@ -35,7 +35,7 @@ HEADERS = st.none() | st.fixed_dictionaries(
 
 
 @given(METHODS, PARAMS, HEADERS)
-def test_it_is_refused_when_the_sdk_would(method: str, params: Any, headers: dict[str, str] | None) -> None:
+def test_a_modern_request_is_refused_exactly_when_the_sdk_refuses_it(method: str, params: Any, headers: dict[str, str] | None) -> None:
     theirs = inbound.classify_inbound_request({"method": method, "params": params}, headers=headers)
     ours = refusal(Request(1, method, params), headers)
     if isinstance(theirs, inbound.InboundLadderRejection):
@@ -46,17 +46,17 @@ def test_it_is_refused_when_the_sdk_would(method: str, params: Any, headers: dic
 
 
 @pytest.mark.parametrize("twice", [VERSION_HEADER, METHOD_HEADER, NAME_HEADER])
-def test_a_header_that_routes_may_come_only_once(twice: str) -> None:
+def test_a_routing_header_may_occur_only_once(twice: str) -> None:
     assert repeated_header([(twice, "a"), ("mcp-param-x", "1"), ("mcp-param-x", "2")]) is None
     assert repeated_header([(twice, "a"), (twice, "a")]) == twice
 
 
-def test_an_unknown_version_is_answered_with_the_known_ones() -> None:
+def test_an_unsupported_version_is_answered_with_the_supported_ones() -> None:
     assert unsupported_version("2026-07-28") is None
     unknown = unsupported_version("2031-01-01")
     assert unknown is not None
     assert unknown.data == {"supported": ["2026-07-28"], "requested": "2031-01-01"}
 
 
-def test_errors_have_the_http_status_that_the_sdk_gives_them() -> None:
+def test_error_codes_map_to_the_same_http_status_as_in_the_sdk() -> None:
     assert dict(inbound.ERROR_CODE_HTTP_STATUS) == HTTP_STATUS

@@ -73,7 +73,7 @@ async def test_a_handshake_caller_agrees_on_its_version_and_lists_the_tools() ->
 
 
 @pytest.mark.parametrize(("version", "batches"), [("2025-03-26", True), ("2025-06-18", False), ("2024-11-05", False)])
-async def test_only_one_version_has_batches(version: str, batches: bool) -> None:
+async def test_only_protocol_version_2025_03_26_has_batches(version: str, batches: bool) -> None:
     era = HandshakeEra(ProtocolMethods(), feed())
     assert era.has_batches is False
     await era.serve(RequestContext(hello(version)))
@@ -122,7 +122,7 @@ async def test_a_modern_caller_discovers_and_lists_the_tools() -> None:
     assert "execute_tool" in [tool["name"] for tool in (await era.serve(RequestContext(modern("tools/list"))))["tools"]]
 
 
-def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
+def test_a_modern_result_is_marked_complete_and_names_emceepee() -> None:
     era = ModernEra(ProtocolMethods())
     finished = era.complete({"content": [], "zz": None})
     assert finished["resultType"] == "complete"
@@ -131,18 +131,18 @@ def test_a_modern_result_is_marked_complete_and_says_who_answered() -> None:
     assert next(iter(finished["_meta"].values()))["name"] == "emceepee"
 
 
-def test_a_modern_result_keeps_what_the_backend_said_in_it() -> None:
+def test_a_modern_result_keeps_the_type_and_metadata_of_the_backend() -> None:
     era = ModernEra(ProtocolMethods())
     own: JsonObject = {"content": [], "_meta": {"mine": 1}, "resultType": "odd"}
     assert era.complete(own) == own
 
 
-def test_a_handshake_result_is_left_as_it_is() -> None:
+def test_a_handshake_result_is_unchanged() -> None:
     result: JsonObject = {"content": []}
     assert HandshakeEra(ProtocolMethods(), feed()).complete(result) is result
 
 
-def test_a_bad_call_is_explained_and_a_defect_is_not() -> None:
+def test_a_bad_call_is_explained_and_an_internal_error_is_not() -> None:
     told = error_for(request("tools/call", 3), BadCall("Unknown tool 'x'"))
     assert told == {"jsonrpc": "2.0", "id": 3, "error": {"code": -32602, "message": "Unknown tool 'x'"}}
     hidden = error_for(request("tools/list", 3), ZeroDivisionError("a secret detail"))

@@ -30,7 +30,7 @@ def an_activity() -> Activity:
     return Activity(clock, ids, limits, EventBudget(100), Unsaved())
 
 
-async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscriber() -> None:
+async def test_simultaneous_events_cause_one_notification_per_subscriber() -> None:
     activity = an_activity()
     feed = a_feed(activity)
     first: list[ListChange] = []
@@ -46,7 +46,7 @@ async def test_many_events_of_one_moment_are_one_piece_of_news_for_each_subscrib
     assert (first, second) == ([NEWS, NEWS], [NEWS, NEWS])
 
 
-async def test_news_deliver_no_event() -> None:
+async def test_a_notification_of_new_events_delivers_no_event() -> None:
     activity = an_activity()
     a_feed(activity).subscribe(lambda _: None)
     activity.emit(EventType.NOTIFICATION, "one")
@@ -54,7 +54,7 @@ async def test_news_deliver_no_event() -> None:
     assert len(take(activity).events) == 1
 
 
-async def test_a_subscription_may_be_ended_twice_and_others_go_on() -> None:
+async def test_a_subscription_may_be_ended_twice_without_ending_others() -> None:
     activity = an_activity()
     feed = a_feed(activity)
     heard: list[ListChange] = []

@@ -19,13 +19,13 @@ def listed(*servers: BackendSpec) -> list[str]:
     return lines
 
 
-def test_the_first_sentence_says_what_emceepee_is_for() -> None:
+def test_the_instructions_begin_with_the_purpose_of_emceepee() -> None:
     assert instructions([]).startswith(
         "emceepee lets you use other MCP servers: their tools, resources and prompts. list_tools "
     )
 
 
-def test_only_tools_that_there_are_are_named() -> None:
+def test_the_instructions_name_only_existing_tools() -> None:
     named = {word.strip(".,:;()") for word in how_to(Surface.FULL).split() if "_" in word} - {
         "pending_client_action",
         "events_since_last_response",
@@ -34,43 +34,43 @@ def test_only_tools_that_there_are_are_named() -> None:
     assert named <= set(CATALOGUE)
 
 
-def test_without_servers_the_instructions_say_so() -> None:
+def test_the_instructions_state_that_no_server_is_configured() -> None:
     assert instructions([]) == f"{how_to(Surface.FULL)}\nNo server is configured yet."
 
 
-def test_each_server_has_a_line_with_its_purpose() -> None:
+def test_the_instructions_list_each_server_with_its_purpose_on_one_line() -> None:
     lines = listed(server("notes", "what we decided"), server("files"))
     assert lines == ["- notes: what we decided", "- files"]
 
 
 @pytest.mark.parametrize("text", ["a\nb", "a\r\n\tb", "a\x00\x1bb", "a\u2028b", "a\u202eb", "  a   b "])
-def test_a_purpose_stays_on_its_line(text: str) -> None:
+def test_a_server_purpose_in_the_instructions_stays_on_one_line(text: str) -> None:
     assert listed(server("notes", text)) == ["- notes: a b"]
 
 
-def test_a_name_stays_on_its_line() -> None:
+def test_a_server_name_in_the_instructions_stays_on_one_line() -> None:
     assert listed(server("no\u2028tes")) == ["- no tes"]
 
 
-def test_a_long_purpose_is_cut_with_a_mark() -> None:
+def test_a_long_server_purpose_is_shortened_with_an_ellipsis() -> None:
     [line] = listed(server("notes", "x" * 500))
     assert line == f"- notes: {'x' * 99}…"
 
 
-def test_many_servers_end_with_how_many_more_there_are() -> None:
+def test_a_long_server_list_ends_with_the_number_of_remaining_servers() -> None:
     *lines, last = listed(*(server(f"server-{number:03}", "y" * 80) for number in range(50)))
     assert len(lines) == 10
     assert last == "and 40 more: list_servers"
     assert sum(len(line) + 1 for line in lines) <= 1000
 
 
-def test_the_whole_is_shorter_than_where_clients_cut() -> None:
+def test_the_instructions_are_shorter_than_the_limit_of_clients() -> None:
     many = [server("n" * 100, "é" * 200) for _ in range(50)]
     assert len(instructions(many).encode()) <= TWO_KILOBYTES + 1000  # every letter of the list counted twice
     assert len(instructions(many)) <= TWO_KILOBYTES
 
 
-def test_what_a_configuration_says_is_folded_and_cut_where_it_comes_in() -> None:
+def test_a_configured_server_description_is_folded_to_one_line_and_shortened() -> None:
     entry = ServerEntry.model_validate({"name": "a", "command": "x", "description": "one\ntwo " + "z" * 600})
     kept = entry.spec().description
     assert kept is not None

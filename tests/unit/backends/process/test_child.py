@@ -8,7 +8,7 @@ from emceepee.backends.process.child import Child, child_environment
 from support.fakes.clock import FakeClock, settle
 
 
-def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:
+def test_a_child_process_inherits_only_the_environment_variables_that_it_needs_to_run() -> None:
     ours = {
         "PATH": "/bin",
         "HOME": "/root",
@@ -20,7 +20,7 @@ def test_a_child_learns_of_our_environment_only_what_it_needs_to_run() -> None:
     assert child_environment({}, ours) == {"PATH": "/bin", "HOME": "/root", "LANG": "C", "HTTPS_PROXY": "http://p"}
 
 
-def test_what_a_server_is_given_by_name_comes_on_top() -> None:
+def test_configured_environment_variables_override_inherited_ones_in_a_child_process() -> None:
     assert child_environment({"TOKEN": "t", "PATH": "/opt"}, {"PATH": "/bin", "HOME": "/root"}) == {
         "PATH": "/opt",
         "HOME": "/root",
@@ -28,7 +28,7 @@ def test_what_a_server_is_given_by_name_comes_on_top() -> None:
     }
 
 
-def test_our_own_environment_is_not_changed_by_it() -> None:
+def test_building_the_environment_of_a_child_leaves_our_own_environment_unchanged() -> None:
     ours = {"PATH": "/bin"}
     child_environment({"PATH": "/opt"}, ours)["PATH"] = "/tmp"
     assert ours == {"PATH": "/bin"}
@@ -55,7 +55,7 @@ class JustExited(asyncio.SubprocessTransport):
         return 3
 
 
-async def test_writing_to_a_child_that_has_just_exited_fails_with_how_it_went() -> None:
+async def test_writing_to_a_child_that_has_just_exited_fails_with_its_exit_code() -> None:
     clock = FakeClock()
     child = Child("server", clock, on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     child.connection_made(JustExited())
@@ -92,7 +92,7 @@ class Running(asyncio.SubprocessTransport):
         return 7
 
 
-async def test_nothing_is_written_while_the_child_does_not_read_and_then_all_in_order() -> None:
+async def test_writes_to_a_child_that_does_not_read_are_queued_and_then_sent_in_order() -> None:
     child = Child("server", FakeClock(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     transport = Running()
     child.connection_made(transport)

@@ -57,14 +57,14 @@ class House:
         return str(raised.value)
 
 
-async def test_the_process_idle_longest_is_stopped_at_the_share_of_its_principal() -> None:
+async def test_the_process_idle_longest_is_stopped_when_its_principal_reaches_its_share() -> None:
     house = House()
     tenants = [await house.enter("ann", idle=idle) for idle in (5, 90, 30)]
     await house.enter("ann")
     assert [tenant.was_asked for tenant in tenants] == [False, True, False]
 
 
-async def test_a_principal_whose_share_is_in_use_is_refused_while_others_find_room() -> None:
+async def test_a_principal_whose_share_is_in_use_is_refused_while_others_still_get_processes() -> None:
     house = House()
     for _ in range(3):
         await house.enter("ann")
@@ -91,14 +91,14 @@ async def test_idle_processes_of_a_small_principal_are_stopped_last_but_before_a
     assert few.was_asked
 
 
-async def test_everyone_is_refused_only_if_nothing_is_idle() -> None:
+async def test_a_new_process_is_refused_for_everyone_only_if_no_process_is_idle() -> None:
     house = House(in_all=2)
     await house.enter("ann")
     await house.enter("ann")
     assert "emceepee runs 2 processes, which is the limit (processes_in_all)" in await house.refuse("bob")
 
 
-async def test_a_new_process_waits_a_little_for_one_that_becomes_idle() -> None:
+async def test_a_new_process_waits_briefly_for_another_one_to_become_idle() -> None:
     house = House(in_all=1)
     busy = await house.enter("ann")
     entering = asyncio.create_task(house.enter("bob"))

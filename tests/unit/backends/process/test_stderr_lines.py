@@ -12,11 +12,11 @@ def written(*lines: str) -> StderrLines:
     return made
 
 
-def test_few_lines_are_shown_whole() -> None:
+def test_a_short_stderr_is_shown_whole() -> None:
     assert written("one", "", "  ", "two").sentence() == "its stderr: one | two"
 
 
-def test_a_process_that_wrote_nothing_is_said_to_have() -> None:
+def test_an_empty_stderr_is_reported_as_empty() -> None:
     assert written("", " ").sentence() == "its stderr was empty"
 
 
@@ -37,19 +37,19 @@ def test_an_error_before_a_long_stack_trace_is_shown() -> None:
     assert shown[-1] == "Node.js v20.20.2"
 
 
-def test_lines_that_are_not_kept_any_more_are_counted() -> None:
+def test_stderr_lines_beyond_the_limit_are_counted_as_left_out() -> None:
     lines = [f"line {number}" for number in range(LINES_KEPT + 100)]
     shown = written(*lines).excerpt()
     assert shown == [f"({LINES_KEPT + 90} lines left out)", *lines[-10:]]
 
 
-def test_a_long_line_is_cut() -> None:
+def test_a_long_stderr_line_is_shortened() -> None:
     (shown,) = written("x" * 10_000).excerpt()
     assert len(shown) == LONGEST_LINE
 
 
 @pytest.mark.parametrize("count", range(13))
-def test_marks_and_lines_account_for_every_line(count: int) -> None:
+def test_the_stderr_excerpt_accounts_for_every_line(count: int) -> None:
     lines = [f"line {number}" for number in range(count)]
     shown = stderr_excerpt(lines, most=6)
     left_out = sum(int(line[1:].split()[0]) for line in shown if line.startswith("("))

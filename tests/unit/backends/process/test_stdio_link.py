@@ -43,7 +43,7 @@ async def asks(link: StdioLink, count: int) -> None:
     await settle()
 
 
-async def test_a_process_that_asks_and_does_not_read_is_not_heard_until_it_reads() -> None:
+async def test_a_process_that_sends_requests_without_reading_answers_is_paused_until_it_reads() -> None:
     link, child = a_link(FakeClock())
     await asks(link, 2 * MOST - 1)
     assert child.turns == []
@@ -56,7 +56,7 @@ async def test_a_process_that_asks_and_does_not_read_is_not_heard_until_it_reads
     await link._tasks.close(within=5)
 
 
-async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
+async def test_a_process_that_never_reads_its_answers_is_closed_with_the_reason() -> None:
     clock = FakeClock()
     link, child = a_link(clock)
     await asks(link, 2 * MOST)
@@ -68,7 +68,7 @@ async def test_a_process_that_never_reads_is_given_up_with_the_reason() -> None:
     await link._tasks.close(within=5)
 
 
-async def test_its_repr_shows_the_process_what_is_under_way_and_how_it_ended() -> None:
+async def test_the_repr_of_a_stdio_link_shows_its_process_its_requests_and_how_it_ended() -> None:
     link = StdioLink(ScriptedListener(), ChildProcesses(), FakeClock(), most_requests=MOST)
     assert repr(link) == "<StdioLink pid=None requests=0 open>"
     link.end(LinkEnd(LinkEndKind.LOST, "it fell"))

@@ -32,7 +32,7 @@ class Scene:
         self.changes += 1
 
 
-async def test_it_begins_on_a_fresh_link_and_ends_with_what_was_recorded() -> None:
+async def test_an_on_demand_recording_begins_on_a_fresh_link_and_ends_with_the_recorded_lines() -> None:
     scene = Scene()
     await scene.recording.begin()
     assert (scene.recording.is_on, scene.reconnects, scene.changes) == (True, 1, 0)
@@ -55,7 +55,7 @@ async def test_a_server_that_cannot_be_connected_is_not_recorded() -> None:
     assert (scene.recording.is_on, scene.recording.recorder) == (False, None)
 
 
-async def test_one_that_is_dropped_takes_no_more() -> None:
+async def test_a_dropped_on_demand_recording_accepts_no_more_entries() -> None:
     scene = Scene()
     scene.recording.drop()
     await scene.recording.begin()

@@ -35,7 +35,7 @@ class Recorded:
         return [{key: value for key, value in entry.items() if key != "at"} for entry in found[1:]]
 
 
-async def test_it_tells_what_the_server_said_of_itself_and_how_the_link_ended() -> None:
+async def test_a_recording_contains_the_server_facts_and_how_the_link_ended() -> None:
     recorded = Recorded()
     link = await recorded.open()
     await link.close()
@@ -45,7 +45,7 @@ async def test_it_tells_what_the_server_said_of_itself_and_how_the_link_ended() 
     assert closed == {"type": "closed", "reason": "the connection was closed"}
 
 
-async def test_requests_and_results_are_written_without_secrets_and_passed_on_with_them() -> None:
+async def test_requests_and_results_are_recorded_without_secrets_and_passed_on_with_them() -> None:
     recorded = Recorded()
     recorded.backend.answers["tools/call"] = lambda _: {"structuredContent": {"token": "t0ps3cret"}}
     link = await recorded.open()
@@ -59,7 +59,7 @@ async def test_requests_and_results_are_written_without_secrets_and_passed_on_wi
     ]
 
 
-async def test_a_call_that_comes_again_with_answers_is_one_exchange_though_no_state_is_written() -> None:
+async def test_a_call_that_is_repeated_with_answers_is_one_exchange_in_the_recording() -> None:
     recorded = Recorded()
     asked = {"who": {"method": "elicitation/create", "params": {"message": "Who?"}}}
     results: list[dict[str, Any]] = [
@@ -79,7 +79,7 @@ async def test_a_call_that_comes_again_with_answers_is_one_exchange_though_no_st
     assert exchange.result == {"resultType": "complete", "content": []}
 
 
-async def test_errors_failures_and_cancelled_requests_are_distinguished() -> None:
+async def test_a_recording_distinguishes_errors_failures_and_cancelled_requests() -> None:
     recorded = Recorded()
     link = await recorded.open()
     asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "abc"]
@@ -98,7 +98,7 @@ async def test_errors_failures_and_cancelled_requests_are_distinguished() -> Non
     assert ends[3] == {"type": "failed", "id": 3, "reason": "exited with code 1"}
 
 
-async def test_a_message_of_the_server_belongs_to_its_call_and_goes_to_the_caller() -> None:
+async def test_a_recorded_server_message_belongs_to_its_call_and_still_reaches_the_caller() -> None:
     recorded = Recorded(**{"elicitation/create": {"action": "accept", "content": {"street": "Elm"}}})
     link = await recorded.open()
     asking = [asyncio.create_task(link.request("tools/call", {"name": name}, origin=name)) for name in "ab"]
@@ -126,7 +126,7 @@ async def test_a_message_of_the_server_belongs_to_its_call_and_goes_to_the_calle
     await asyncio.gather(*asking, return_exceptions=True)
 
 
-async def test_a_change_that_a_listening_request_tells_belongs_to_the_call_that_caused_it() -> None:
+async def test_a_recorded_change_on_a_listening_request_belongs_to_the_call_that_caused_it() -> None:
     recorded = Recorded()
     link = await recorded.open()
     calling = asyncio.create_task(link.request("tools/call", {"name": "a"}, origin="a"))
@@ -140,7 +140,7 @@ async def test_a_change_that_a_listening_request_tells_belongs_to_the_call_that_
     await asyncio.gather(calling, listening, return_exceptions=True)
 
 
-async def test_a_question_that_outlives_its_link_is_written_with_the_answer_that_another_way_brought() -> None:
+async def test_a_recorded_question_that_outlives_its_link_is_written_with_its_later_answer() -> None:
     recorded = Recorded()
     answering = recorded.listener.takes = asyncio.create_task(for_ever())
     link = await recorded.open()
@@ -151,7 +151,7 @@ async def test_a_question_that_outlives_its_link_is_written_with_the_answer_that
     answering.cancel()
 
 
-async def test_two_links_that_are_recorded_together_ask_under_ids_of_their_own() -> None:
+async def test_two_recorded_links_use_different_question_ids() -> None:
     recorded = Recorded(**{"elicitation/create": {"action": "decline"}})
     links = [await recorded.open(), await recorded.open()]
     for inner in recorded.backend.links:
@@ -166,7 +166,7 @@ async def for_ever() -> None:
     await asyncio.Event().wait()
 
 
-async def test_a_connection_that_cannot_be_opened_says_why() -> None:
+async def test_a_recorded_connection_that_cannot_be_opened_states_why() -> None:
     recorded = Recorded()
     recorded.backend.refuses = LinkError(LinkFailure.UNREACHABLE, "no such program")
     with pytest.raises(LinkError):
@@ -174,7 +174,7 @@ async def test_a_connection_that_cannot_be_opened_says_why() -> None:
     assert recorded.entries() == [{"type": "failed", "reason": "no such program"}]
 
 
-async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
+async def test_a_recorded_reason_contains_no_stderr_output() -> None:
     child = Child("shop", FakeClock(), on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     child.pipe_data_received(2, b"connecting with hunter2\n")
     words = child.describe_end()
@@ -202,7 +202,7 @@ async def test_what_a_process_wrote_on_standard_error_is_in_no_reason() -> None:
         ("HTTP 401 from a.org/b", "HTTP 401 from a.org/b"),
     ],
 )
-async def test_addresses_in_a_reason_lose_their_paths(words: str, told: str) -> None:
+async def test_urls_in_a_recorded_reason_lose_their_paths(words: str, told: str) -> None:
     recorded = Recorded()
     recorded.backend.refuses = LinkError(LinkFailure.REFUSED, words)
     with pytest.raises(LinkError):
@@ -217,7 +217,7 @@ class Unread(dict[str, Any]):
         raise AssertionError("it was looked through")
 
 
-async def test_what_passes_after_a_recording_has_ended_is_not_looked_through() -> None:
+async def test_messages_after_the_end_of_a_recording_are_not_inspected() -> None:
     recorded = Recorded(**{"elicitation/create": Unread(action="accept")})
     link = await recorded.open()
     begun = asyncio.create_task(link.request("tools/call", {"name": "slow"}, origin="mine"))

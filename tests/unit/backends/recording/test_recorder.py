@@ -13,7 +13,7 @@ def a_recorder(lines: list[bytes], clock: FakeClock, most_bytes: int = 10_000) -
     return Recorder(lines.append, clock, server="shop", target="stdio://shop", most_bytes=most_bytes)
 
 
-async def test_the_first_line_says_what_it_is_and_the_others_when_they_were() -> None:
+async def test_the_first_line_of_a_recording_is_its_header_and_entries_have_timestamps() -> None:
     lines, clock = list[bytes](), FakeClock()
     recorder = a_recorder(lines, clock)
     await clock.advance(1.5)
@@ -23,7 +23,7 @@ async def test_the_first_line_says_what_it_is_and_the_others_when_they_were() ->
     assert entry == {"at": 1.5, "type": "cancelled", "id": 3}
 
 
-def test_at_its_largest_size_it_ends_and_says_so() -> None:
+def test_a_recording_ends_with_a_note_when_it_reaches_its_largest_size() -> None:
     lines = list[bytes]()
     recorder = a_recorder(lines, FakeClock(), most_bytes=1000)
     for _ in range(100):
@@ -34,7 +34,7 @@ def test_at_its_largest_size_it_ends_and_says_so() -> None:
     assert "recording_bytes" in json.loads(lines[-1])["reason"]
 
 
-def test_without_any_room_nothing_is_written() -> None:
+def test_a_recorder_without_room_writes_nothing() -> None:
     lines = list[bytes]()
     assert not a_recorder(lines, FakeClock(), most_bytes=-5).is_open
     assert lines == []
@@ -44,7 +44,7 @@ def never() -> dict[str, Any]:
     raise AssertionError("nobody will read it")
 
 
-def test_nothing_is_prepared_for_one_that_has_ended() -> None:
+def test_a_stopped_recorder_does_not_prepare_entries() -> None:
     stopped, full = a_recorder([], FakeClock()), a_recorder([], FakeClock(), most_bytes=-5)
     stopped.stop()
     for recorder in (stopped, full):
@@ -55,7 +55,7 @@ class Lines(list[bytes]):
     """That can be watched."""
 
 
-def test_one_that_was_stopped_holds_nothing_of_what_it_wrote() -> None:
+def test_a_stopped_recorder_releases_its_lines() -> None:
     """A link that goes on has it as long as it lasts."""
     lines = Lines()
     recorder = a_recorder(lines, FakeClock())

@@ -22,7 +22,7 @@ def a_spec(record: Path | None = None, name: str = "shop") -> BackendSpec:
     return BackendSpec(name=name, target=StdioTarget(command="shop"), record=None if record is None else str(record))
 
 
-async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> None:
+async def test_a_recording_file_is_private_to_its_owner_and_appended_to(tmp_path: Path) -> None:
     file = tmp_path / "shop.jsonl"
     for number in (1, 2):
         recordings = Recordings(FakeClock(), Limits())
@@ -36,7 +36,7 @@ async def test_a_file_is_for_its_owner_alone_and_is_added_to(tmp_path: Path) -> 
     assert [entry.get("id", "header") for entry in entries] == ["header", 1, "header", 2]
 
 
-async def test_a_file_whose_last_line_was_cut_off_is_added_to_on_a_line_of_its_own(tmp_path: Path) -> None:
+async def test_a_recording_file_whose_last_line_is_cut_off_continues_on_a_new_line(tmp_path: Path) -> None:
     file = tmp_path / "shop.jsonl"
     for _ in range(2):
         recordings = Recordings(FakeClock(), Limits())
@@ -49,7 +49,7 @@ async def test_a_file_whose_last_line_was_cut_off_is_added_to_on_a_line_of_its_o
     assert len(read_recording(file).notes) == 2
 
 
-async def test_a_write_that_fails_ends_the_recording_for_good(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_write_ends_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A later entry would be appended to half a line."""
     file = tmp_path / "shop.jsonl"
     recordings = Recordings(FakeClock(), Limits())
@@ -70,7 +70,7 @@ def open_files() -> list[int]:
     return [each for each in map(int, os.listdir("/proc/self/fd")) if Path(f"/proc/self/fd/{each}").exists()]
 
 
-async def test_a_file_is_of_one_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_recording_file_belongs_to_one_server(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file, recordings = tmp_path / "shop.jsonl", Recordings(FakeClock(), Limits())
     assert recordings.in_file(a_spec(file)) is not None
     assert [recordings.in_file(a_spec(file, "other")) for _ in range(2)] == [None, None]
@@ -80,7 +80,7 @@ async def test_a_file_is_of_one_server(tmp_path: Path, caplog: pytest.LogCapture
     assert file.read_text().count("emceepee_recording") == 1
 
 
-async def test_a_file_with_something_else_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_recording_is_left_unchanged_and_does_not_stop_the_server(tmp_path: Path) -> None:
     file = tmp_path / "diary.txt"
     file.write_text("Dear diary,\n")
     recordings = Recordings(FakeClock(), Limits())
@@ -91,7 +91,7 @@ async def test_a_file_with_something_else_is_left_alone_and_stops_nothing(tmp_pa
     assert not (tmp_path / "missing").exists()
 
 
-def test_no_link_is_followed_and_no_device_written(tmp_path: Path) -> None:
+def test_recordings_follow_no_symbolic_link_and_open_no_device(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "link", tmp_path / "pipe", Path("/dev/null"), tmp_path):
@@ -100,7 +100,7 @@ def test_no_link_is_followed_and_no_device_written(tmp_path: Path) -> None:
     assert not (tmp_path / "target").exists()
 
 
-def test_one_process_at_a_time_records_to_a_file(tmp_path: Path) -> None:
+def test_a_recording_file_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     descriptor, size = open_recording(tmp_path / "shop.jsonl")
     with pytest.raises(OSError, match="it is recorded to already"):
         open_recording(tmp_path / "shop.jsonl")
@@ -109,7 +109,7 @@ def test_one_process_at_a_time_records_to_a_file(tmp_path: Path) -> None:
     os.close(open_recording(tmp_path / "shop.jsonl")[0])
 
 
-def test_few_are_kept_in_memory_at_once() -> None:
+def test_the_number_of_recordings_in_memory_is_limited() -> None:
     recordings = Recordings(FakeClock(), Limits(recordings_in_all=2))
     kept = [recordings.in_memory(a_spec()) for _ in range(2)]
     with pytest.raises(EmceepeeError, match="2 recordings are kept"):
@@ -126,7 +126,7 @@ def test_few_are_kept_in_memory_at_once() -> None:
         (HttpTarget(url="unix:///run/shop.sock:/t0ps3cret"), "unix:///run/shop.sock"),
     ],
 )
-def test_the_header_says_where_the_server_is_and_not_what_is_secret_in_its_address(
+def test_a_recording_header_shows_the_address_of_its_server_without_secrets(
     target: HttpTarget | StdioTarget, told: str
 ) -> None:
     text = Recordings(FakeClock(), Limits()).in_memory(BackendSpec(name="shop", target=target)).text

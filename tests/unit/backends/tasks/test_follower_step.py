@@ -70,12 +70,12 @@ def pauses(begin: FollowerState, *events: Event) -> list[float]:
 
 
 @BOTH
-def test_polls_begin_quick_and_end_at_the_interval_that_the_backend_wants(begin: FollowerState) -> None:
+def test_task_polls_start_fast_and_slow_down_to_the_interval_of_the_backend(begin: FollowerState) -> None:
     assert pauses(begin, *[told(interval=0.1)] * 5) == [0.02, 0.04, 0.08, 0.1, 0.1]
 
 
 @BOTH
-def test_a_backend_that_wants_no_interval_is_asked_every_second_and_none_is_asked_in_a_rush(
+def test_task_polls_without_an_interval_settle_at_one_second_and_are_never_too_frequent(
     begin: FollowerState,
 ) -> None:
     assert pauses(begin, *[told()] * 9)[-2:] == [1.0, 1.0]
@@ -83,7 +83,7 @@ def test_a_backend_that_wants_no_interval_is_asked_every_second_and_none_is_aske
     assert pauses(begin, *[told(interval=1e9)] * 40)[-1] == LONGEST_INTERVAL
 
 
-def test_a_backend_that_tells_by_itself_is_asked_seldom_until_the_link_is_lost() -> None:
+def test_a_backend_that_pushes_task_status_is_polled_rarely_until_its_link_is_lost() -> None:
     state, decisions = play(HANDSHAKE, told(interval=1.0), told(interval=1.0, is_pushed=True))
     assert decisions == [PollAfter(5.0)]
     assert step(state, told(interval=1.0))[1] == [PollAfter(5.0)]
@@ -92,7 +92,7 @@ def test_a_backend_that_tells_by_itself_is_asked_seldom_until_the_link_is_lost()
 
 
 @BOTH
-def test_what_is_new_is_reported_once(begin: FollowerState) -> None:
+def test_a_task_status_is_reported_only_when_it_changes(begin: FollowerState) -> None:
     state, decisions = step(begin, told(message="digging"))
     assert decisions == [ReportStatus(), PollAfter(0.02)]
     assert step(state, told(message="digging"))[1] == [PollAfter(0.04)]
@@ -101,7 +101,7 @@ def test_what_is_new_is_reported_once(begin: FollowerState) -> None:
 # How it ends.
 
 
-def test_in_2026_07_28_the_status_brings_the_result_or_the_error() -> None:
+def test_in_2026_07_28_the_task_status_contains_the_result_or_the_error() -> None:
     assert play(MODERN, told("completed", result=RESULT))[1] == [ReportStatus(), CompleteCall(RESULT)]
     error: JsonObject = {"code": -32000, "message": "boom"}
     assert play(MODERN, told("failed", error=error))[1] == [ReportStatus(), FailCall(NoResultReason.ERROR, error)]
@@ -109,7 +109,7 @@ def test_in_2026_07_28_the_status_brings_the_result_or_the_error() -> None:
 
 
 @pytest.mark.parametrize("status", ["completed", "failed"])
-def test_in_2025_11_25_the_result_is_fetched_and_whether_it_is_an_error_is_in_it(status: str) -> None:
+def test_in_2025_11_25_the_task_result_is_fetched_and_marks_whether_it_is_an_error(status: str) -> None:
     state, decisions = step(HANDSHAKE, told(status))
     assert decisions == [ReportStatus(), FetchResult(), PollAfter(RESULT_SECONDS)]
     result = {**RESULT, "isError": True}
@@ -117,31 +117,31 @@ def test_in_2025_11_25_the_result_is_fetched_and_whether_it_is_an_error_is_in_it
     assert step(state, TaskResultArrived(marked))[1] == [CompleteCall(result)]
 
 
-def test_an_error_in_the_place_of_the_result_is_that_of_the_call() -> None:
+def test_an_error_in_response_to_the_result_request_is_the_error_of_the_call() -> None:
     error: JsonObject = {"code": INVALID_PARAMS, "message": "no"}
     assert play(HANDSHAKE, told("failed"), TaskRequestRefused(Inquiry.RESULT, error))[1] == [
         FailCall(NoResultReason.ERROR, error)
     ]
 
 
-def test_a_result_that_was_asked_for_early_is_asked_for_again_only_if_it_does_not_come() -> None:
+def test_a_task_result_that_was_requested_early_is_requested_again_only_after_a_timeout() -> None:
     state, decisions = play(HANDSHAKE, told("input_required"), told("completed"))
     assert decisions == [ReportStatus(), PollAfter(RESULT_SECONDS)]
     assert step(state, told("completed"))[1] == [FetchResult(), PollAfter(RESULT_SECONDS)]
 
 
 @BOTH
-def test_a_task_that_the_backend_gave_up_has_failed(begin: FollowerState) -> None:
+def test_a_task_that_the_backend_cancelled_has_failed(begin: FollowerState) -> None:
     assert play(begin, told("cancelled"))[1] == [ReportStatus(), FailCall(NoResultReason.CANCELLED)]
 
 
-def test_what_is_older_than_the_end_changes_nothing() -> None:
+def test_a_task_status_older_than_the_final_one_changes_nothing() -> None:
     ended, _ = step(HANDSHAKE, told("completed", is_pushed=True))
     assert step(ended, told("working")) == (ended, [PollAfter(RESULT_SECONDS)])
 
 
 @BOTH
-def test_after_the_end_nothing_is_decided(begin: FollowerState) -> None:
+def test_a_finished_follower_makes_no_more_decisions(begin: FollowerState) -> None:
     over, _ = step(begin, told("cancelled"))
     for event in (
         told("completed", result=RESULT),
@@ -155,7 +155,7 @@ def test_after_the_end_nothing_is_decided(begin: FollowerState) -> None:
 # Its questions.
 
 
-def test_in_2026_07_28_each_question_is_asked_once() -> None:
+def test_in_2026_07_28_each_task_question_is_asked_once() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
     state, decisions = step(MODERN, asking)
     assert decisions == [ReportStatus(), AskQuestion("a", QUESTION), AskQuestion("b", QUESTION), PollAfter(0.02)]
@@ -164,14 +164,14 @@ def test_in_2026_07_28_each_question_is_asked_once() -> None:
     assert state.unanswered == {"b"}
 
 
-def test_a_question_that_the_backend_no_longer_asks_is_withdrawn_and_one_that_was_answered_is_not() -> None:
+def test_a_task_question_is_withdrawn_when_the_backend_drops_it_unanswered() -> None:
     asking = told("input_required", questions={"a": QUESTION, "b": QUESTION})
     assert WithdrawQuestion("b") in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
     assert play(MODERN, asking, told("completed", result=RESULT))[1][:2] == [ReportStatus(), WithdrawQuestion("a")]
     assert WithdrawQuestion("a") not in play(MODERN, asking, QuestionAnswered("a"), told("working"))[1]
 
 
-def test_in_2025_11_25_the_result_is_asked_for_early_to_hear_the_question() -> None:
+def test_in_2025_11_25_the_task_result_is_requested_early_to_receive_the_question() -> None:
     state, decisions = step(HANDSHAKE, told("input_required"))
     assert decisions == [ReportStatus(), FetchResult(), PollAfter(0.02)]
     assert FetchResult() not in step(state, told("input_required"))[1]
@@ -180,7 +180,7 @@ def test_in_2025_11_25_the_result_is_asked_for_early_to_hear_the_question() -> N
 
 
 @BOTH
-def test_after_an_answer_it_is_asked_soon(begin: FollowerState) -> None:
+def test_a_task_is_polled_soon_after_an_answered_question(begin: FollowerState) -> None:
     assert pauses(begin, *[told(interval=5.0)] * 12, QuestionAnswered("a"))[-1] == 0.02
 
 
@@ -188,7 +188,7 @@ def test_after_an_answer_it_is_asked_soon(begin: FollowerState) -> None:
 
 
 @BOTH
-def test_through_a_lost_connection_it_is_asked_again_with_growing_pauses(begin: FollowerState) -> None:
+def test_task_polls_are_retried_with_growing_pauses_while_the_connection_is_lost(begin: FollowerState) -> None:
     found = pauses(begin, told(), *[TaskRequestLost(Inquiry.STATUS)] * 20, told())
     assert found[1:3] == [FIRST_RETRY, 2 * FIRST_RETRY]
     assert found[-2:] == [LONGEST_RETRY, 0.02]
@@ -205,7 +205,7 @@ def test_a_task_that_the_backend_does_not_know_has_failed(begin: FollowerState) 
 
 
 @BOTH
-def test_other_errors_end_it_only_if_there_is_nothing_else(begin: FollowerState) -> None:
+def test_a_task_fails_after_several_other_errors_in_a_row(begin: FollowerState) -> None:
     stumbles = [refused(INTERNAL_ERROR)] * MOST_REFUSALS
     assert isinstance(play(begin, *stumbles)[1][0], PollAfter)
     assert isinstance(play(begin, *stumbles, told(), *stumbles)[1][0], PollAfter)
@@ -214,7 +214,7 @@ def test_other_errors_end_it_only_if_there_is_nothing_else(begin: FollowerState)
     ]
 
 
-def test_a_result_that_is_refused_before_the_end_is_asked_for_again_when_the_status_says_so() -> None:
+def test_a_task_result_refused_before_the_end_is_requested_again_when_the_status_says_it_is_complete() -> None:
     state, decisions = play(HANDSHAKE, told("input_required"), refused(INVALID_PARAMS, Inquiry.RESULT))
     assert decisions == [PollAfter(1.0)]
     assert FetchResult() in step(state, told("completed"))[1]
@@ -231,7 +231,7 @@ EVENTS: list[Event] = [
 
 
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=12), begin=st.sampled_from([MODERN, HANDSHAKE]))
-def test_as_long_as_it_goes_on_there_is_always_a_next_poll_and_it_ends_once(
+def test_a_follower_always_plans_another_poll_until_it_ends_exactly_once(
     events: list[Event], begin: FollowerState
 ) -> None:
     ends = 0

@@ -32,7 +32,7 @@ def knows(tasks: OwnTasks, task_id: str, token: str | None = None) -> tuple[bool
     return by_id, tasks.are_meant(PROGRESS, {"progressToken": token})
 
 
-async def test_a_task_is_known_from_its_beginning_to_its_end() -> None:
+async def test_a_task_belongs_to_its_session_from_its_creation_to_its_end() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
     await ask(tasks, "tasks/get", {"taskId": "t1"}, {"status": "working"})
@@ -41,7 +41,7 @@ async def test_a_task_is_known_from_its_beginning_to_its_end() -> None:
     assert (knows(tasks, "t1", "p1"), len(tasks)) == ((False, False), 0)
 
 
-async def test_a_task_of_2026_07_28_is_known_by_its_id() -> None:
+async def test_a_task_of_2026_07_28_belongs_to_its_session_by_its_id() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", {"name": "dig"}, {"resultType": "task", "taskId": "t1"})
     assert knows(tasks, "t1") == (True, False)
@@ -49,7 +49,7 @@ async def test_a_task_of_2026_07_28_is_known_by_its_id() -> None:
 
 @pytest.mark.parametrize("answer", [{}, RpcError({"code": 1, "message": "it failed"})], ids=["result", "error"])
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/cancel"])
-async def test_after_its_last_words_it_is_not_known(method: str, answer: JsonObject | RpcError) -> None:
+async def test_a_task_is_forgotten_after_its_result_or_cancellation(method: str, answer: JsonObject | RpcError) -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
     with suppress(RpcError):
@@ -57,7 +57,7 @@ async def test_after_its_last_words_it_is_not_known(method: str, answer: JsonObj
     assert knows(tasks, "t1", "p1") == (False, False)
 
 
-async def test_a_lost_answer_ends_nothing() -> None:
+async def test_a_lost_response_does_not_end_a_task() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", call(), {"task": {"taskId": "t1"}})
     with pytest.raises(LinkError):
@@ -65,7 +65,7 @@ async def test_a_lost_answer_ends_nothing() -> None:
     assert knows(tasks, "t1", "p1") == (True, True)
 
 
-async def test_one_that_was_begun_elsewhere_is_known_when_it_is_followed() -> None:
+async def test_a_task_that_began_elsewhere_becomes_known_when_it_is_polled() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tasks/get", {"taskId": "t1"}, {"status": "input_required"})
     assert knows(tasks, "t1") == (True, False)
@@ -84,20 +84,20 @@ async def test_one_that_was_begun_elsewhere_is_known_when_it_is_followed() -> No
     ],
     ids=lambda answer: str(answer)[:20],
 )
-async def test_a_call_that_became_none_leaves_nothing(answer: JsonObject | BaseException) -> None:
+async def test_a_call_that_does_not_become_a_task_leaves_no_record(answer: JsonObject | BaseException) -> None:
     tasks = OwnTasks()
     with suppress(RpcError, LinkError, asyncio.CancelledError):
         await ask(tasks, "tools/call", call(), answer)
     assert (knows(tasks, "t1", "p1"), len(tasks)) == ((False, False), 0)
 
 
-async def test_a_result_that_only_looks_like_a_task_is_none() -> None:
+async def test_a_result_that_only_resembles_a_task_is_not_recorded_as_one() -> None:
     tasks = OwnTasks()
     await ask(tasks, "tools/call", {"name": "dig"}, {"task": {"taskId": "t1"}})
     assert len(tasks) == 0
 
 
-async def test_of_too_many_the_eldest_are_not_known_any_more() -> None:
+async def test_the_oldest_tasks_are_forgotten_when_there_are_too_many() -> None:
     tasks = OwnTasks()
     for number in range(MOST_TASKS + 1):
         await ask(tasks, "tools/call", call(f"p{number}"), {"task": {"taskId": f"t{number}"}})

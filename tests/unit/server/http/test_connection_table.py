@@ -42,13 +42,13 @@ class Slow:
         ({"a": (1, 60), "b": (120, 0), "c": (1, 60)}, "b"),
     ],
 )
-def test_that_connection_is_closed_which_takes_most_room_for_longest(
+def test_the_connection_that_holds_the_most_memory_for_the_longest_is_closed(
     unread: dict[str, tuple[int, int]], surplus: str | None
 ) -> None:
     assert choose_surplus(unread, 100) == surplus
 
 
-async def test_answers_that_nobody_reads_have_a_budget_which_is_kept_at_once() -> None:
+async def test_unread_responses_share_a_memory_budget_that_is_enforced_at_once() -> None:
     table = ConnectionTable(Limits(unread_bytes_in_all=2 * MIB))
     slow = [Slow(MIB, stalled_ticks=number) for number in range(3)]
     for connection in slow:
@@ -61,7 +61,7 @@ async def test_answers_that_nobody_reads_have_a_budget_which_is_kept_at_once() -
     assert [one.is_given_up for one in slow] == [False, True, True, True]
 
 
-async def test_what_was_read_is_not_counted() -> None:
+async def test_responses_that_were_read_do_not_count_toward_the_memory_budget() -> None:
     table = ConnectionTable(Limits(unread_bytes_in_all=2 * MIB))
     readers = [Slow(MIB) for _ in range(20)]
     for reader in readers:
@@ -72,7 +72,7 @@ async def test_what_was_read_is_not_counted() -> None:
     assert not any(reader.is_given_up for reader in readers)
 
 
-async def test_a_budget_that_is_full_for_long_is_kept_at_each_tick() -> None:
+async def test_the_memory_budget_is_enforced_at_each_tick() -> None:
     table = ConnectionTable(Limits(unread_bytes_in_all=2 * MIB))
     slow = Slow(MIB)
     table.begin_unread(slow)
@@ -82,7 +82,7 @@ async def test_a_budget_that_is_full_for_long_is_kept_at_each_tick() -> None:
 
 
 @pytest.mark.parametrize("turn", [0.1, 0.4, 0.9])
-def test_deadlines_are_kept_however_slowly_a_busy_loop_turns(turn: float) -> None:
+def test_connection_deadlines_are_met_however_slowly_the_event_loop_turns(turn: float) -> None:
     table, connection = ConnectionTable(Limits()), Slow(0)
     table.enter(connection)
     now = 1000.0
@@ -92,7 +92,7 @@ def test_deadlines_are_kept_however_slowly_a_busy_loop_turns(turn: float) -> Non
     assert connection.ticks == pytest.approx(10 / TICK_SECONDS, abs=2)
 
 
-def test_a_process_that_was_halted_gives_its_callers_time_to_be_heard() -> None:
+def test_a_process_that_was_suspended_gives_its_connections_time_before_their_deadlines() -> None:
     table, connection = ConnectionTable(Limits()), Slow(0)
     table.enter(connection)
     table.catch_up(1000.0)

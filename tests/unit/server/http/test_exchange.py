@@ -83,7 +83,7 @@ async def a_client(accept: str = "*/*") -> AsyncIterator[Client]:
         await client.tasks.close(within=1)
 
 
-async def test_an_exchange_shows_how_far_its_response_is() -> None:
+async def test_the_repr_of_an_exchange_shows_the_progress_of_its_response() -> None:
     async with a_client() as client:
         exchange = client.exchange()
         assert repr(exchange) == "<Exchange not begun>"
@@ -96,7 +96,7 @@ async def test_an_exchange_shows_how_far_its_response_is() -> None:
         assert repr(client.replay) == "<Replay messages=2 readers=[]>"
 
 
-async def test_a_stateless_exchange_shows_how_far_its_response_is() -> None:
+async def test_the_repr_of_a_stateless_exchange_shows_the_progress_of_its_response() -> None:
     async with a_client() as client:
         exchange = client.stateless()
         assert repr(exchange) == "<StatelessExchange not begun>"
@@ -107,7 +107,7 @@ async def test_a_stateless_exchange_shows_how_far_its_response_is() -> None:
         assert repr(exchange) == "<StatelessExchange gone>"
 
 
-async def test_to_ask_whether_a_caller_is_gone_changes_nothing() -> None:
+async def test_asking_whether_a_caller_is_gone_changes_nothing() -> None:
     async with a_client() as client:
         exchange = client.exchange()
         client.left.set()
@@ -118,7 +118,7 @@ async def test_to_ask_whether_a_caller_is_gone_changes_nothing() -> None:
         assert client.answered.status == 0
 
 
-async def test_a_caller_that_cannot_resume_is_watched_after_half_a_second() -> None:
+async def test_a_caller_that_cannot_resume_is_watched_for_disconnects_after_half_a_second() -> None:
     async with a_client() as client:
         reports: list[str] = []
         exchange = client.stateless(lambda: reports.append("gone"))
@@ -139,7 +139,7 @@ def an_exchange(client: Client, *, is_modern: bool) -> Exchange | StatelessExcha
 
 
 @EACH_ERA
-async def test_a_large_answer_is_written_in_parts_and_held_until_the_last_one(is_modern: bool) -> None:
+async def test_a_large_response_is_written_in_parts_and_held_until_the_last_one(is_modern: bool) -> None:
     async with a_client("text/event-stream") as client:
         text = "x" * (3 * PART_BYTES)
         assert await an_exchange(client, is_modern=is_modern).answer({"text": text})
@@ -148,7 +148,7 @@ async def test_a_large_answer_is_written_in_parts_and_held_until_the_last_one(is
 
 
 @EACH_ERA
-async def test_an_answer_that_is_not_read_waits_for_its_caller_to_read_or_leave(is_modern: bool) -> None:
+async def test_an_unread_response_waits_for_its_caller_to_read_or_disconnect(is_modern: bool) -> None:
     """It is the connection that gives a caller up."""
     async with a_client("text/event-stream") as client:
         client.can_write.clear()
@@ -161,7 +161,7 @@ async def test_an_answer_that_is_not_read_waits_for_its_caller_to_read_or_leave(
 
 
 @EACH_ERA
-async def test_who_takes_no_stream_gets_json_however_late_and_nothing_before_it(is_modern: bool) -> None:
+async def test_a_caller_that_accepts_no_stream_gets_only_the_json_response_however_late_it_is(is_modern: bool) -> None:
     async with a_client("application/json") as client:
         exchange = an_exchange(client, is_modern=is_modern)
         exchange.send(NEWS)
@@ -172,7 +172,7 @@ async def test_who_takes_no_stream_gets_json_however_late_and_nothing_before_it(
         assert client.answered.body == b'{"id":1}'
 
 
-async def test_who_takes_no_stream_and_cannot_resume_is_watched_all_the_same() -> None:
+async def test_a_caller_that_accepts_no_stream_and_cannot_resume_is_watched_for_disconnects() -> None:
     async with a_client("application/json") as client:
         reports: list[str] = []
         exchange = client.stateless(lambda: reports.append("gone"))
@@ -184,7 +184,7 @@ async def test_who_takes_no_stream_and_cannot_resume_is_watched_all_the_same() -
 
 
 @EACH_ERA
-async def test_who_takes_only_a_stream_gets_one_however_early_the_answer_is(is_modern: bool) -> None:
+async def test_a_caller_that_accepts_only_a_stream_gets_one_however_early_the_response_is(is_modern: bool) -> None:
     async with a_client("text/event-stream") as client:
         assert await an_exchange(client, is_modern=is_modern).answer({"id": 1})
         assert client.answered.headers["content-type"] == "text/event-stream"
@@ -192,13 +192,13 @@ async def test_who_takes_only_a_stream_gets_one_however_early_the_answer_is(is_m
         assert client.answered.is_whole
 
 
-async def test_an_error_with_its_own_status_is_json_even_for_a_client_of_streams() -> None:
+async def test_an_error_with_its_own_http_status_is_json_even_for_a_client_that_accepts_only_streams() -> None:
     async with a_client("text/event-stream") as client:
         assert await client.stateless().answer({"error": {}}, 400)
         assert (client.answered.status, client.answered.body) == (400, b'{"error":{}}')
 
 
-async def test_an_answer_written_to_a_resumed_line_that_is_lost_already_counts_as_unread() -> None:
+async def test_a_response_written_to_a_resumed_connection_that_is_already_lost_counts_as_unread() -> None:
     """The connection learns of its loss one turn before its waiters."""
     async with a_client() as client, a_client() as back:
         exchange = client.exchange()

@@ -35,7 +35,7 @@ def joined(wire: Any) -> asyncio.Transport:
     return joined_writes(wire, close=wire.close)
 
 
-async def test_head_and_body_are_one_piece(wire: Wire) -> None:
+async def test_head_and_body_of_a_response_are_written_in_one_piece(wire: Wire) -> None:
     response = joined(wire)
     response.write(b"head ")
     response.write(b"body")
@@ -46,7 +46,7 @@ async def test_head_and_body_are_one_piece(wire: Wire) -> None:
     assert len(wire.pieces) == 2
 
 
-async def test_a_head_without_a_body_leaves_in_the_same_turn(wire: Wire) -> None:
+async def test_a_head_without_a_body_is_written_in_the_same_loop_turn(wire: Wire) -> None:
     """That of a stream, whose first event may come much later."""
     response = joined(wire)
     response.write(b"head")
@@ -57,7 +57,7 @@ async def test_a_head_without_a_body_leaves_in_the_same_turn(wire: Wire) -> None
     assert wire.pieces == [b"head", b"event"]
 
 
-async def test_what_waits_is_written_before_the_end(wire: Wire) -> None:
+async def test_a_pending_head_is_written_before_the_response_closes(wire: Wire) -> None:
     response = joined(wire)
     response.write(b"head")
     response.close()
@@ -66,7 +66,7 @@ async def test_what_waits_is_written_before_the_end(wire: Wire) -> None:
     assert wire.pieces == [b"head"]
 
 
-async def test_to_a_caller_that_left_nothing_is_written(wire: Wire) -> None:
+async def test_nothing_is_written_to_a_caller_that_disconnected(wire: Wire) -> None:
     response = joined(wire)
     response.write(b"head")
     wire.close()

@@ -73,7 +73,7 @@ def scene() -> Scene:
     return Scene()
 
 
-async def test_a_request_is_served_by_what_the_finder_returns(scene: Scene) -> None:
+async def test_a_request_is_served_by_the_endpoint_that_the_finder_returns(scene: Scene) -> None:
     assert await scene.decide() == "here"
 
 
@@ -83,7 +83,7 @@ async def test_a_request_for_a_session_elsewhere_is_forwarded_to_its_holder(scen
     assert await scene.decide() == Forward(holder=ONE, key=KEY, give_up_at=give_up_at, pause=0)
 
 
-async def test_after_a_failed_forward_the_finder_asks_the_store_instead_of_guessing_from_the_session_id(
+async def test_after_a_failed_forward_the_finder_asks_the_store_instead_of_guessing(
     scene: Scene,
 ) -> None:
     scene.holder = ONE
@@ -95,28 +95,28 @@ async def test_after_a_failed_forward_the_finder_asks_the_store_instead_of_guess
     assert (scene.guesses, scene.forgotten) == ([True, False], [KEY])
 
 
-async def test_a_holder_that_stays_out_of_reach_is_given_up(scene: Scene) -> None:
+async def test_a_holder_that_stays_unreachable_is_given_up_after_a_deadline(scene: Scene) -> None:
     scene.holder = ONE
     first = await scene.decide()
     await scene.clock.advance(2 * LEASE + SLACK_SECONDS)
     assert await scene.decide_again(first) is OUT_OF_REACH
 
 
-async def test_nothing_is_decided_for_a_caller_that_has_left(scene: Scene) -> None:
+async def test_the_router_decides_nothing_for_a_caller_that_disconnected(scene: Scene) -> None:
     scene.holder = ONE
     first = await scene.decide()
     scene.is_left = True
     assert await scene.decide_again(first) is None
 
 
-async def test_a_replica_in_doubt_refuses_requests_and_hops(scene: Scene) -> None:
+async def test_a_replica_that_is_unsure_of_its_lease_refuses_requests_and_hops(scene: Scene) -> None:
     scene.is_sure, scene.is_in_doubt = False, True
     assert await scene.decide() is OUT_OF_REACH
     assert await scene.router.decide_hop(scene.http, BODY) is None
     assert scene.guesses == []
 
 
-async def test_a_draining_replica_hands_requests_over_to_the_other_replicas_in_turn(scene: Scene) -> None:
+async def test_a_draining_replica_forwards_requests_to_the_other_replicas_in_turn(scene: Scene) -> None:
     scene.stage.is_draining = True
     first = await scene.decide()
     assert isinstance(first, Forward)

@@ -110,7 +110,7 @@ class Served:
             self.table.tick()
 
 
-async def test_a_request_finds_its_connection_in_its_scope_and_nothing_refers_to_it_at_the_end() -> None:
+async def test_a_connection_is_in_the_scope_of_its_request_and_is_released_at_its_end() -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(GET)
@@ -134,7 +134,7 @@ async def test_a_request_finds_its_connection_in_its_scope_and_nothing_refers_to
         (POST + b"body", 75, b"200"),
     ],
 )
-async def test_a_client_that_stops_sending_has_a_bounded_time(sent: bytes, seconds: float, answer: bytes) -> None:
+async def test_a_client_that_stops_sending_is_disconnected_after_a_timeout(sent: bytes, seconds: float, answer: bytes) -> None:
     served = Served()
     connection, transport = served.connect()
     if sent:
@@ -148,7 +148,7 @@ async def test_a_client_that_stops_sending_has_a_bounded_time(sent: bytes, secon
     assert transport.closed == "aborted"
 
 
-async def test_an_answer_may_take_as_long_as_it_likes() -> None:
+async def test_a_response_may_take_any_time_to_be_computed() -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()
@@ -191,7 +191,7 @@ async def begin_stream(served: Served) -> tuple[ServerConnection, FakeTransport]
     return connection, transport
 
 
-async def test_a_stream_that_is_not_read_is_given_up_and_progress_begins_its_time_again() -> None:
+async def test_an_unread_stream_is_closed_after_a_timeout_that_restarts_with_progress() -> None:
     served = Served(unread_answer_seconds=10)
     connection, transport = await begin_stream(served)
     for unsent in (900, 800):
@@ -209,7 +209,7 @@ async def test_a_stream_that_is_not_read_is_given_up_and_progress_begins_its_tim
     connection.connection_lost(None)
 
 
-async def test_bytes_that_the_callers_system_acknowledges_are_progress() -> None:
+async def test_bytes_that_the_caller_acknowledges_count_as_progress() -> None:
     served = Served(unread_answer_seconds=10)
     connection, transport = await begin_stream(served)
     transport.is_unread = True
@@ -223,7 +223,7 @@ async def test_bytes_that_the_callers_system_acknowledges_are_progress() -> None
     connection.connection_lost(None)
 
 
-async def test_the_rest_of_a_response_that_broke_off_is_given_up_as_any_other(
+async def test_the_rest_of_an_aborted_response_is_closed_after_the_usual_timeout(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     served = Served(unread_answer_seconds=10)
@@ -239,7 +239,7 @@ async def test_the_rest_of_a_response_that_broke_off_is_given_up_as_any_other(
     assert served.table.waiting == {}
 
 
-async def test_the_largest_connection_is_closed_if_all_use_too_much_memory() -> None:
+async def test_the_connection_that_uses_the_most_memory_is_closed_when_the_budget_is_exceeded() -> None:
     served = Served(unread_bytes_in_all=1 << 20)
     (_, small), (connection, large) = await begin_stream(served), await begin_stream(served)
     connection.hold(1 << 20)
@@ -249,7 +249,7 @@ async def test_the_largest_connection_is_closed_if_all_use_too_much_memory() -> 
 
 
 @pytest.mark.parametrize(("closing", "patience"), [(b"connection: close\r\n", 30)])
-async def test_a_client_that_does_not_read_its_last_answer_is_disconnected(closing: bytes, patience: float) -> None:
+async def test_a_client_that_does_not_read_its_last_response_is_disconnected(closing: bytes, patience: float) -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(GET[:-2] + closing + b"\r\n")
@@ -262,7 +262,7 @@ async def test_a_client_that_does_not_read_its_last_answer_is_disconnected(closi
     assert transport.closed == "aborted"
 
 
-async def test_a_body_behind_an_early_answer_has_an_end_too() -> None:
+async def test_a_request_body_after_an_early_response_has_a_timeout() -> None:
     served = Served()
     connection, transport = served.connect()
 
@@ -282,7 +282,7 @@ async def test_a_body_behind_an_early_answer_has_an_end_too() -> None:
     assert transport.closed == "aborted"
 
 
-async def test_requests_behind_others_wait_and_too_many_end_the_connection_after_them() -> None:
+async def test_pipelined_requests_wait_and_too_many_of_them_end_the_connection() -> None:
     served = Served(pipelined_requests=3)
     served.hold.clear()
     connection, transport = served.connect()
@@ -296,7 +296,7 @@ async def test_requests_behind_others_wait_and_too_many_end_the_connection_after
     assert transport.closed == "closed"
 
 
-async def test_a_body_that_a_pipelined_request_has_not_sent_has_its_time_when_its_turn_comes() -> None:
+async def test_the_timeout_for_a_pipelined_request_body_starts_when_the_request_is_served() -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()
@@ -312,7 +312,7 @@ async def test_a_body_that_a_pipelined_request_has_not_sent_has_its_time_when_it
     assert b"408" in transport.written
 
 
-async def test_reading_goes_on_behind_a_large_body_so_that_a_hang_up_is_noticed() -> None:
+async def test_reading_continues_after_a_large_body_so_that_a_disconnect_is_noticed() -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()
@@ -342,7 +342,7 @@ CHUNKED = b"POST /x HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n
     ids=["long", "too long", "too long to end", "many", "too many", "too long together"],
 )
 @pytest.mark.parametrize("piece", [1 << 20, 1000])
-async def test_trailers_have_the_bounds_of_a_head_and_are_no_headers(
+async def test_trailers_are_limited_like_a_head_and_are_not_headers(
     trailers: bytes, status: bytes, piece: int
 ) -> None:
     served = Served()
@@ -367,7 +367,7 @@ async def test_trailers_have_the_bounds_of_a_head_and_are_no_headers(
     ],
     ids=["small", "tiny", "very many tiny", "an extension", "extensions", "a trailer behind a large body"],
 )
-async def test_what_frames_a_body_is_bounded(body: bytes, status: bytes) -> None:
+async def test_the_framing_bytes_of_a_body_are_limited(body: bytes, status: bytes) -> None:
     served = Served()
     connection, transport = served.connect()
     for part in pieces(CHUNKED + body + b"0\r\n\r\n", 10_000):
@@ -376,7 +376,7 @@ async def test_what_frames_a_body_is_bounded(body: bytes, status: bytes) -> None
     assert transport.written[9:12] == status
 
 
-async def test_lines_before_a_request_are_skipped_but_not_forever() -> None:
+async def test_blank_lines_before_a_request_are_skipped_up_to_a_limit() -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(b"\r\n" * 30_000 + GET)
@@ -388,7 +388,7 @@ async def test_lines_before_a_request_are_skipped_but_not_forever() -> None:
     assert transport.is_ended
 
 
-async def test_the_next_head_has_its_own_bound_wherever_the_last_body_ended() -> None:
+async def test_each_request_head_has_its_own_limit_wherever_the_previous_body_ended() -> None:
     served = Served()
     connection, transport = served.connect()
     size = 150_000
@@ -399,7 +399,7 @@ async def test_the_next_head_has_its_own_bound_wherever_the_last_body_ended() ->
     assert transport.written.count(b"HTTP/1.1 200 ") == 2
 
 
-async def test_the_body_of_a_refused_request_is_skipped_but_not_forever() -> None:
+async def test_the_body_of_a_refused_request_is_skipped_up_to_a_limit() -> None:
     served = Served(request_body_bytes=4 << 10)
     connection, transport = served.connect()
 
@@ -418,7 +418,7 @@ async def test_the_body_of_a_refused_request_is_skipped_but_not_forever() -> Non
     assert transport.written.count(b"HTTP/1.1 ") == 1, "a request has one response"
 
 
-async def test_much_data_at_once_lets_others_have_a_turn_first() -> None:
+async def test_a_large_amount_of_data_at_once_pauses_reading_for_one_loop_turn() -> None:
     """The transport would go on reading in the same turn for as long as there is something."""
     served = Served()
     connection, transport = served.connect()
@@ -430,7 +430,7 @@ async def test_much_data_at_once_lets_others_have_a_turn_first() -> None:
     assert (was_paused, transport.is_reading_paused) == (True, False)
 
 
-async def test_a_body_that_is_far_too_large_is_refused_for_every_reader() -> None:
+async def test_a_body_that_is_far_too_large_is_refused_with_413() -> None:
     served = Served(request_body_bytes=4 << 10)
     connection, transport = served.connect()
     connection.data_received(POST.replace(b"length: 4", b"length: 9999999"))
@@ -481,7 +481,7 @@ async def test_if_all_connections_are_active_a_new_one_gets_503_and_is_closed() 
 @pytest.mark.parametrize(
     ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
 )
-async def test_an_observer_learns_that_the_last_answer_was_not_read(error: Exception | None, is_unread: bool) -> None:
+async def test_an_observer_is_notified_that_the_last_response_was_not_read(error: Exception | None, is_unread: bool) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -498,7 +498,7 @@ async def test_an_observer_learns_that_the_last_answer_was_not_read(error: Excep
 @pytest.mark.parametrize(
     ("is_unread", "is_paused", "heard"), [(False, False, "read"), (True, False, "not read"), (False, True, "not read")]
 )
-async def test_a_proxy_that_resets_its_connection_has_read_a_response_that_it_acknowledged(
+async def test_a_proxy_that_resets_its_connection_has_read_the_responses_that_it_acknowledged(
     header: bytes, is_unread: bool, is_paused: bool, heard: str
 ) -> None:
     """HAProxy does so when its own client leaves. A paused transport still holds a part of the response."""
@@ -514,7 +514,7 @@ async def test_a_proxy_that_resets_its_connection_has_read_a_response_that_it_ac
     assert told == [heard]
 
 
-async def test_after_two_seconds_an_answer_counts_as_read() -> None:
+async def test_a_response_counts_as_read_after_two_seconds() -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -526,7 +526,7 @@ async def test_after_two_seconds_an_answer_counts_as_read() -> None:
 
 
 @pytest.mark.parametrize("unsent", [0, 100])
-async def test_an_answer_that_is_not_acknowledged_does_not_count_as_read_however_long_it_waits(unsent: int) -> None:
+async def test_an_unacknowledged_response_never_counts_as_read(unsent: int) -> None:
     """Its caller may have lost its network."""
     served, told = Served(), list[str]()
     connection, transport = served.connect()
@@ -539,7 +539,7 @@ async def test_an_answer_that_is_not_acknowledged_does_not_count_as_read_however
     assert told == ["late"]
 
 
-async def test_an_answer_that_is_acknowledged_late_counts_as_read() -> None:
+async def test_a_response_that_is_acknowledged_late_counts_as_read() -> None:
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     connection.data_received(GET)
@@ -554,7 +554,7 @@ async def test_an_answer_that_is_acknowledged_late_counts_as_read() -> None:
 
 @pytest.mark.parametrize("how", ["the caller asks for it", "the server stops", "the server stops while it answers"])
 @pytest.mark.parametrize("is_taken", [True, False])
-async def test_a_connection_that_ends_after_an_answer_waits_until_that_is_acknowledged(
+async def test_a_closing_connection_waits_until_its_last_response_is_acknowledged(
     how: str, is_taken: bool
 ) -> None:
     served, told = Served(), list[str]()
@@ -578,7 +578,7 @@ async def test_a_connection_that_ends_after_an_answer_waits_until_that_is_acknow
     assert (told, len(served.seen)) == (["read" if is_taken else "not read"], 1)
 
 
-async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> None:
+async def test_a_slow_reader_of_the_last_response_is_waited_for_like_any_other() -> None:
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     connection.data_received(GET[:-2] + b"connection: close\r\n\r\n")
@@ -592,7 +592,7 @@ async def test_a_slow_reader_of_a_last_answer_is_waited_for_as_any_other() -> No
     assert told == []
 
 
-async def test_a_connection_whose_answer_was_acknowledged_ends_at_once_and_without_a_word() -> None:
+async def test_a_connection_whose_response_was_acknowledged_closes_at_once_without_an_eof() -> None:
     """The end of the stream would itself have to be acknowledged."""
     served, told = Served(), list[str]()
     connection, transport = served.connect()
@@ -605,7 +605,7 @@ async def test_a_connection_whose_answer_was_acknowledged_ends_at_once_and_witho
     assert told == ["read"]
 
 
-async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
+async def test_a_connection_without_observers_closes_at_once() -> None:
     served = Served()
     connection, transport = served.connect()
     connection.data_received(GET)
@@ -616,7 +616,7 @@ async def test_where_nobody_wants_to_know_a_connection_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("end", ["asks again", "waits", "closes", "resets"])
-async def test_an_observer_learns_that_an_answer_was_read(end: str) -> None:
+async def test_an_observer_is_notified_that_a_response_was_read(end: str) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -631,7 +631,7 @@ async def test_an_observer_learns_that_an_answer_was_read(end: str) -> None:
     assert told == ["not read" if end == "resets" else "read"]
 
 
-async def test_a_response_that_is_aborted_ends_its_connection_and_is_no_mistake(
+async def test_an_aborted_response_ends_its_connection_without_a_log_entry(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     served = Served()
@@ -646,7 +646,7 @@ async def test_a_response_that_is_aborted_ends_its_connection_and_is_no_mistake(
     assert not caplog.records
 
 
-async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
+async def test_a_request_notices_at_once_that_its_caller_disconnected() -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()
@@ -657,7 +657,7 @@ async def test_a_request_knows_at_once_that_its_caller_is_gone() -> None:
     assert connection.is_gone()
 
 
-async def test_a_response_that_is_given_up_is_not_written_and_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_abandoned_response_is_not_written_and_causes_no_log_entry(caplog: pytest.LogCaptureFixture) -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()
@@ -671,7 +671,7 @@ async def test_a_response_that_is_given_up_is_not_written_and_is_no_mistake(capl
     assert not caplog.records
 
 
-async def test_a_connection_shows_what_it_is_at() -> None:
+async def test_the_repr_of_a_connection_shows_its_state() -> None:
     served = Served()
     served.hold.clear()
     connection, transport = served.connect()

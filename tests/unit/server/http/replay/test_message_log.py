@@ -41,7 +41,7 @@ async def read(log: MessageLog, stream: str, after: int, count: int | None = Non
     cuts=st.lists(st.integers(0, 40), max_size=5),
     pauses=st.lists(st.booleans(), min_size=40, max_size=40),
 )
-async def test_a_reader_that_is_cut_anywhere_hears_everything_once(
+async def test_a_reader_that_disconnects_anywhere_receives_every_message_exactly_once(
     streams: list[str], cuts: list[int], pauses: list[bool]
 ) -> None:
     """However appending and reading interleave, and wherever the reader is cut and comes back by its last id."""
@@ -79,13 +79,13 @@ async def test_a_reader_that_is_cut_anywhere_hears_everything_once(
     assert heard == [*expected, b"end"]
 
 
-async def test_it_holds_so_many_messages_and_no_more() -> None:
+async def test_the_message_log_holds_a_limited_number_of_messages() -> None:
     log = a_log(replay_messages=3)
     entries = [log.append("a", b"%d" % number) for number in range(5)]
     assert [log.find(entry.event_id) is not None for entry in entries] == [False, False, True, True, True]
 
 
-async def test_it_forgets_what_is_old() -> None:
+async def test_the_message_log_drops_old_messages() -> None:
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
     old = log.append("a", b"old", is_final=True)
@@ -94,7 +94,7 @@ async def test_it_forgets_what_is_old() -> None:
     assert log.find(old.event_id) is None
 
 
-async def test_a_stream_that_goes_on_can_be_taken_up_after_hours_of_silence() -> None:
+async def test_an_open_stream_can_be_resumed_after_hours_of_silence() -> None:
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
     first = log.append("a", b"")
@@ -105,7 +105,7 @@ async def test_a_stream_that_goes_on_can_be_taken_up_after_hours_of_silence() ->
     assert await read(log, "a", first.number) == [b"end"]
 
 
-async def test_large_messages_go_though_nothing_else_is_ever_written() -> None:
+async def test_large_messages_are_evicted_by_a_timer_even_if_nothing_else_is_written() -> None:
     clock = FakeClock()
     log = a_log(clock, most_bytes=1000)
     first, second = (log.append(name, b"x" * 900, is_final=True) for name in ("a", "b"))
@@ -115,7 +115,7 @@ async def test_large_messages_go_though_nothing_else_is_ever_written() -> None:
     assert log.numbers == [second.number]
 
 
-async def test_large_messages_go_sooner_but_not_before_they_can_be_read() -> None:
+async def test_large_messages_are_evicted_earlier_but_not_before_they_can_be_read() -> None:
     clock = FakeClock()
     log = a_log(clock, most_bytes=1000)
     first = log.append("a", b"x" * 900, is_final=True)
@@ -127,7 +127,7 @@ async def test_large_messages_go_sooner_but_not_before_they_can_be_read() -> Non
     assert log.find(second.event_id) == second
 
 
-async def test_a_stream_whose_end_is_no_longer_kept_ends_all_the_same() -> None:
+async def test_a_stream_whose_last_message_was_evicted_still_ends() -> None:
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
     first = log.append("a", b"1")
@@ -137,7 +137,7 @@ async def test_a_stream_whose_end_is_no_longer_kept_ends_all_the_same() -> None:
     assert await read(log, "a", first.number) == []
 
 
-async def test_a_silent_stream_is_kept_awake() -> None:
+async def test_a_silent_stream_sends_keep_alives() -> None:
     clock = FakeClock()
     log = a_log(clock)
     entries = log.follow(PUSH, 0)
@@ -148,7 +148,7 @@ async def test_a_silent_stream_is_kept_awake() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "1", "01ARZ3NDEKTSV4RRFFQ69G5FAV"])
-async def test_an_id_that_was_never_given_out_is_unknown(given: str) -> None:
+async def test_an_unknown_event_id_is_not_found(given: str) -> None:
     log = a_log()
     log.append("a", b"1")
     assert log.find(given) is None
@@ -157,7 +157,7 @@ async def test_an_id_that_was_never_given_out_is_unknown(given: str) -> None:
 # When there is too much.
 
 
-async def test_a_reader_that_falls_too_far_behind_learns_that_and_continues_with_the_stored_messages() -> None:
+async def test_a_reader_that_falls_behind_receives_the_size_of_the_gap_and_continues() -> None:
     log = a_log(replay_messages=5)
     log.append("a", b"0")
     async with asyncio.timeout(5), aclosing(cast(Any, log.follow("a", 0))) as entries:
@@ -183,7 +183,7 @@ async def test_a_reader_of_evicted_messages_continues_after_them() -> None:
 
 
 @pytest.mark.parametrize("most", [5, 50, 1000])
-async def test_an_answer_is_never_let_go_before_its_reader_took_it(most: int) -> None:
+async def test_a_response_is_never_evicted_before_its_reader_received_it(most: int) -> None:
     """Though it comes before its reader has run at all, and more than everything else follows."""
     log = a_log(replay_messages=most)
     log.append("a", b"")
@@ -199,7 +199,7 @@ async def test_an_answer_is_never_let_go_before_its_reader_took_it(most: int) ->
     record_figure(f"{len(heard)} of {most * 2 + 2} heard")
 
 
-async def test_the_flood_of_one_stream_takes_nothing_from_another() -> None:
+async def test_a_flood_on_one_stream_evicts_nothing_from_another() -> None:
     log = a_log(replay_messages=20)
     for number in range(3):
         log.append("quiet", b"%d" % number, is_final=number == 2)
@@ -208,7 +208,7 @@ async def test_the_flood_of_one_stream_takes_nothing_from_another() -> None:
     assert await read(log, "quiet", 0) == [b"0", b"1", b"2"], "nobody read it until now"
 
 
-async def test_what_was_read_goes_before_what_was_not() -> None:
+async def test_messages_that_were_read_are_evicted_before_unread_ones() -> None:
     log = a_log(replay_messages=4)
     for number in range(4):
         log.append("a", b"%d" % number, is_final=number == 3)
@@ -220,7 +220,7 @@ async def test_what_was_read_goes_before_what_was_not() -> None:
     assert await read(log, "b", 0) == [b"4", b"5", b"6"]
 
 
-async def test_of_answers_that_nobody_reads_there_are_so_many_and_no_more() -> None:
+async def test_unread_responses_are_limited_in_number() -> None:
     log = a_log(replay_messages=10)
     for number in range(100):
         log.append(f"s{number}", b"", is_final=False)
@@ -230,7 +230,7 @@ async def test_of_answers_that_nobody_reads_there_are_so_many_and_no_more() -> N
     assert 5 <= len(kept) <= 11
 
 
-async def test_more_answers_than_there_is_room_for_all_reach_their_readers() -> None:
+async def test_more_responses_than_the_log_can_hold_all_reach_their_waiting_readers() -> None:
     """A thousand wait for the same moment."""
     log = a_log(replay_messages=100)
     for number in range(1000):
@@ -243,7 +243,7 @@ async def test_more_answers_than_there_is_room_for_all_reach_their_readers() -> 
     assert [each[-1] for each in heard] == [b"%d" % number for number in range(1000)]
 
 
-async def test_a_new_reader_of_pushes_hears_what_is_kept_even_if_older_ones_are_gone() -> None:
+async def test_a_new_reader_of_pushes_receives_the_stored_messages_and_the_number_of_missed_ones() -> None:
     log = a_log(replay_messages=3)
     for number in range(6):
         log.append(PUSH, str(number).encode())
@@ -263,7 +263,7 @@ class LostRecords:
         self.is_lost = True
 
 
-async def test_nobody_gets_an_id_that_is_not_kept_but_everybody_an_answer() -> None:
+async def test_every_reader_gets_the_response_but_no_event_id_of_an_unsaved_message() -> None:
     """A client that came back with it would get an error that it is unknown."""
     clock = FakeClock()
     log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), LostRecords())
@@ -278,7 +278,7 @@ async def test_nobody_gets_an_id_that_is_not_kept_but_everybody_an_answer() -> N
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["a slow reader", "a quick reader"])
 @pytest.mark.parametrize("flood", [900, 1100, 5000])
-async def test_no_flood_of_a_neighbor_evicts_an_answer_that_was_written(flood: int, is_read: bool) -> None:
+async def test_a_flood_on_a_neighboring_stream_never_evicts_a_written_response(flood: int, is_read: bool) -> None:
     """Twenty answers, each written and not read, and then the flood of one more stream."""
     log = a_log()
     openings = [log.append(f"request {number}", b"") for number in range(20)]
@@ -295,7 +295,7 @@ async def test_no_flood_of_a_neighbor_evicts_an_answer_that_was_written(flood: i
     assert heard == [[b"answer"]] * 20
 
 
-async def test_a_reader_that_stopped_during_its_own_flood_gets_the_answer() -> None:
+async def test_a_reader_that_disconnected_during_its_own_flood_still_receives_the_response() -> None:
     """The id that it comes back with is of a message that had to make room."""
     log = a_log(replay_messages=20)
     early = [log.append("request 1", b"%d" % number) for number in range(5)]
@@ -311,7 +311,7 @@ async def test_a_reader_that_stopped_during_its_own_flood_gets_the_answer() -> N
     assert heard[-2] == b"499"
 
 
-async def test_an_id_leads_only_to_its_own_stream_and_one_of_an_earlier_version_as_long_as_its_message_is_kept() -> (
+async def test_an_event_id_leads_only_to_its_own_stream() -> (
     None
 ):
     log = a_log(replay_messages=20)
@@ -328,7 +328,7 @@ async def test_an_id_leads_only_to_its_own_stream_and_one_of_an_earlier_version_
     assert log.position(other.sent_id) == ("request 2", other.number)
 
 
-async def test_an_id_whose_answer_is_not_kept_any_more_is_unknown() -> None:
+async def test_an_event_id_is_unknown_once_its_response_was_evicted() -> None:
     """Rather than a stream that ends without an answer."""
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
@@ -341,7 +341,7 @@ async def test_an_id_whose_answer_is_not_kept_any_more_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("size", [1 << 20, 4 << 20])
-async def test_a_few_huge_messages_are_bounded_too_and_take_nothing_from_a_neighbor(size: int) -> None:
+async def test_a_few_huge_messages_are_limited_and_evict_nothing_from_a_neighboring_stream(size: int) -> None:
     log = a_log()
     opening = log.append("request 1", b"")
     log.append("request 1", b"answer", is_final=True)
@@ -356,7 +356,7 @@ async def test_a_few_huge_messages_are_bounded_too_and_take_nothing_from_a_neigh
     assert await read(log, *log.position(opening.sent_id) or ("", 0)) == [b"answer"]
 
 
-async def test_of_answers_that_are_too_large_together_the_largest_goes_first() -> None:
+async def test_the_largest_response_is_evicted_first_when_responses_exceed_the_limit() -> None:
     clock = FakeClock()
     log = a_log(clock, most_bytes=10_000)
     for number, size in enumerate([100, 8000, 1000, 2000]):
@@ -368,7 +368,7 @@ async def test_of_answers_that_are_too_large_together_the_largest_goes_first() -
     assert [len(data) for data in await read(log, "request 2", 0)] != [0, 8000]
 
 
-async def test_many_answers_leave_room_for_the_messages_on_the_way_to_the_next_one() -> None:
+async def test_many_responses_leave_room_for_the_messages_before_the_next_response() -> None:
     log = a_log(replay_messages=100)
     for number in range(500):
         log.append(f"request {number}", b"answer", is_final=True)
@@ -378,7 +378,7 @@ async def test_many_answers_leave_room_for_the_messages_on_the_way_to_the_next_o
     assert await read(log, "request 900", 0, 20) == [b"%d" % number for number in range(20)]
 
 
-async def test_an_answer_stays_however_old_while_its_reader_is_slow() -> None:
+async def test_a_response_is_retained_while_its_reader_is_slow() -> None:
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
     log.append("request 1", b"")
@@ -390,7 +390,7 @@ async def test_an_answer_stays_however_old_while_its_reader_is_slow() -> None:
         assert [entry.data async for entry in entries] == [b"answer"]
 
 
-async def test_messages_are_evicted_rarely_so_that_a_flood_costs_no_more_a_message() -> None:
+async def test_eviction_costs_the_same_per_message_however_long_the_flood() -> None:
     """The average number of messages that are scanned per message does not grow with the flood."""
     log = a_log(replay_messages=1000)
     looked_at = 0
@@ -408,7 +408,7 @@ async def test_messages_are_evicted_rarely_so_that_a_flood_costs_no_more_a_messa
     assert looked_at <= 15 * 10_000
 
 
-async def test_answers_that_nobody_comes_back_for_take_no_place_from_a_newer_one() -> None:
+async def test_unclaimed_responses_take_no_room_from_a_newer_one() -> None:
     log = a_log(replay_messages=100)
     for number in range(200):
         log.append(f"request {number}", b"", is_final=True)
@@ -442,7 +442,7 @@ class CountingRecords:
         self.is_unsaved = True  # by a neighbor's flood
 
 
-async def test_a_thousand_messages_wait_for_a_few_commits_and_each_is_saved_before_it_is_read() -> None:
+async def test_messages_are_saved_in_batches_and_each_is_saved_before_it_is_read() -> None:
     clock, records = FakeClock(), CountingRecords()
     log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(replay_messages=2000), records)
     for number in range(1000):
@@ -459,7 +459,7 @@ async def test_a_thousand_messages_wait_for_a_few_commits_and_each_is_saved_befo
     assert records.saves <= 1 + 1000 // BATCH_MESSAGES
 
 
-async def test_large_messages_are_saved_a_few_at_once() -> None:
+async def test_large_messages_are_saved_in_small_batches() -> None:
     clock, records = FakeClock(), CountingRecords()
     log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), records)
     for _ in range(10):

@@ -19,7 +19,7 @@ async def staying() -> JsonObject:
 
 
 @pytest.mark.parametrize("flood", ["notifications", "answers"])
-async def test_who_comes_back_gets_the_answer_though_all_else_is_evicted_before_its_reader_begins(flood: str) -> None:
+async def test_a_resuming_caller_gets_the_response_even_if_everything_else_is_evicted_before_its_reader_starts(flood: str) -> None:
     """The reader is a task, which takes its first step a turn after the stream was found."""
     tasks, answered = TaskOwner("replay"), Answered()
     replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
@@ -40,7 +40,7 @@ def fill(replay: Replay, flood: str) -> None:
         replay.log.append(stream, b"%d" % number, is_final=flood == "answers")
 
 
-async def test_a_reader_that_is_stopped_before_it_begins_holds_nothing() -> None:
+async def test_a_reader_that_is_stopped_before_it_starts_retains_nothing() -> None:
     tasks = TaskOwner("replay")
     replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
     opening = replay.log.append("request 1", b"")
