@@ -35,7 +35,9 @@ HEADERS = st.none() | st.fixed_dictionaries(
 
 
 @given(METHODS, PARAMS, HEADERS)
-def test_a_modern_request_is_refused_exactly_when_the_sdk_refuses_it(method: str, params: Any, headers: dict[str, str] | None) -> None:
+def test_a_modern_request_is_refused_exactly_when_the_sdk_refuses_it(
+    method: str, params: Any, headers: dict[str, str] | None
+) -> None:
     theirs = inbound.classify_inbound_request({"method": method, "params": params}, headers=headers)
     ours = refusal(Request(1, method, params), headers)
     if isinstance(theirs, inbound.InboundLadderRejection):

@@ -62,7 +62,7 @@ def a_listener() -> tuple[RequestContext, list[JsonObject]]:
     return RequestContext(Request(7, LISTEN, None), channel=channel), channel.heard
 
 
-async def test_it_receives_the_list_of_its_subscriptions_and_then_only_these() -> None:
+async def test_a_listener_receives_the_list_of_its_subscriptions_and_then_only_their_notifications() -> None:
     source = Source()
     context, heard = a_listener()
     wanted = msgspec.convert({"toolsListChanged": True, "resourceSubscriptions": ["a://b"]}, Wanted)
@@ -84,7 +84,7 @@ async def test_it_receives_the_list_of_its_subscriptions_and_then_only_these() -
     assert source.listeners == []
 
 
-async def test_it_is_promised_nothing_that_never_happens() -> None:
+async def test_a_listener_is_promised_only_subscriptions_that_can_occur() -> None:
     """The acknowledgment omits a list that never changes and an unknown resource."""
     wishes = {"toolsListChanged": False, "resourcesListChanged": True, "resourceSubscriptions": ["file:///no", "a://c"]}
     context, heard = a_listener()
@@ -96,7 +96,7 @@ async def test_it_is_promised_nothing_that_never_happens() -> None:
         await stream
 
 
-async def test_it_has_a_result_when_it_is_ended_and_then_hears_nothing_more() -> None:
+async def test_an_ended_listener_gets_a_result_and_no_further_notifications() -> None:
     source = Source()
     context, heard = a_listener()
     wanted = msgspec.convert({"toolsListChanged": True}, Wanted)

@@ -48,7 +48,7 @@ async def listed(*, is_modern: bool, takes_handles: bool = True) -> dict[str, Js
     return {tool["name"]: tool for tool in result["tools"]}
 
 
-async def test_both_eras_learn_the_configured_servers_at_the_start() -> None:
+async def test_both_eras_show_the_configured_servers_at_the_start() -> None:
     spec = BackendSpec(name="notes", target=StdioTarget(command="x"), description="what we decided")
     protocol = ProtocolMethods(servers=[spec])
     _, told = await hello(protocol)
@@ -83,7 +83,7 @@ async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern:
         assert tools[name]["_meta"] == tool.load.meta()
 
 
-async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() -> None:
+async def test_only_a_caller_that_can_name_a_session_sees_the_session_argument() -> None:
     """The tools for 2026-07-28 over HTTP: for all other callers the connection is the session."""
     shown = await listed(is_modern=True)
     assert {name for name, tool in shown.items() if "session" not in tool["inputSchema"]["properties"]} == {
@@ -96,7 +96,7 @@ async def test_only_a_caller_that_can_name_a_session_sees_the_argument_for_it() 
         }
 
 
-async def test_the_session_argument_is_described_in_the_tools_that_are_always_loaded() -> None:
+async def test_the_session_argument_is_described_only_in_tools_that_are_always_loaded() -> None:
     for name, tool in (await listed(is_modern=True)).items():
         if CATALOGUE[name].load.always:
             assert tool["inputSchema"]["properties"]["session"]["description"] == "Handle"
@@ -198,7 +198,7 @@ def agrees(method: str, version: str, params: JsonObject | None, found: JsonObje
 
 
 @pytest.mark.parametrize("hello", HELLOS, ids=str)
-async def test_a_handshake_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(hello: JsonObject) -> None:
+async def test_an_initialize_request_is_accepted_or_refused_exactly_as_by_the_sdk(hello: JsonObject) -> None:
     found = await outcome(HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send)), "initialize", hello)
     version = "2025-11-25" if isinstance(found, ProtocolError) else found["protocolVersion"]
     agrees("initialize", version, hello, found)
@@ -206,7 +206,7 @@ async def test_a_handshake_is_refused_when_the_sdk_would_and_else_answered_as_it
 
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 @pytest.mark.parametrize(("method", "params"), ASKED, ids=str)
-async def test_a_handshake_caller_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(
+async def test_a_handshake_request_is_accepted_or_refused_exactly_as_by_the_sdk(
     version: str, method: str, params: JsonObject | None
 ) -> None:
     era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
@@ -216,7 +216,7 @@ async def test_a_handshake_caller_is_refused_when_the_sdk_would_and_else_answere
 
 @pytest.mark.parametrize("envelope", ENVELOPES, ids=str)
 @pytest.mark.parametrize(("method", "params"), ASKED, ids=str)
-async def test_a_modern_caller_is_refused_when_the_sdk_would_and_else_answered_as_it_wants(
+async def test_a_modern_request_is_accepted_or_refused_exactly_as_by_the_sdk(
     envelope: JsonObject, method: str, params: JsonObject | None
 ) -> None:
     asked = {**(params or {}), "_meta": {**envelope, **((params or {}).get("_meta") or {})}}
@@ -224,7 +224,7 @@ async def test_a_modern_caller_is_refused_when_the_sdk_would_and_else_answered_a
 
 
 @pytest.mark.parametrize("said", CAPABILITIES, ids=str)
-async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: Any) -> None:
+async def test_modern_client_capabilities_are_accepted_or_refused_exactly_as_by_the_sdk(said: Any) -> None:
     asked = {"_meta": {**ENVELOPE, "io.modelcontextprotocol/clientCapabilities": said}}
     agrees("tools/list", "2026-07-28", asked, await outcome(ModernEra(ProtocolMethods()), "tools/list", asked))
 
@@ -241,13 +241,15 @@ async def test_what_a_modern_caller_can_do_is_refused_when_the_sdk_would(said: A
     ],
     ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
-async def test_which_questions_a_handshake_caller_takes(said: JsonObject | None, modes: set[str]) -> None:
+async def test_the_elicitation_modes_of_a_handshake_caller_come_from_its_capabilities(
+    said: JsonObject | None, modes: set[str]
+) -> None:
     era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
     await outcome(era, "initialize", {**HELLO, "capabilities": {"elicitation": said}})
     assert era.elicitation_modes == modes
 
 
-async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
+async def test_only_a_ping_is_allowed_before_the_handshake() -> None:
     era = HandshakeEra(ProtocolMethods(), EventsFeed(None, NO_CHANNEL.send))
     assert era.refusal(Request(1, "ping", None)) is None
     assert await outcome(era, "ping", None) == {}
@@ -260,7 +262,7 @@ async def test_nothing_but_a_ping_comes_before_the_handshake() -> None:
     assert unknown.code == METHOD_NOT_FOUND
 
 
-async def test_a_refusal_says_which_parameter_is_wrong() -> None:
+async def test_a_refused_request_names_the_wrong_parameter() -> None:
     era, _ = await hello(ProtocolMethods())
     refused = await outcome(era, "tools/list", {"cursor": 5})
     assert str(refused) == "Invalid request parameters: Expected `str | null`, got `int` - at `$.cursor`"

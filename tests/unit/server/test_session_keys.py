@@ -35,13 +35,13 @@ def default(name: Any, identity: CallerIdentity | None = None) -> SessionKey | N
         ({}, b"\xff&=;%", ""),
     ],
 )
-def test_a_name_is_pinned_by_the_header_or_else_in_the_address(
+def test_a_session_name_comes_from_the_header_or_else_from_the_query(
     headers: dict[bytes, bytes], query: bytes, name: str
 ) -> None:
     assert pinned_name(headers, query) == name
 
 
-def test_a_name_is_the_principals_own_and_may_not_be_endless() -> None:
+def test_a_session_name_belongs_to_its_principal_and_has_a_length_limit() -> None:
     assert named_key("ada", "desk") == SessionKey("ada", KeyKind.NAME, "desk")
     assert named_key("ada", "x" * LONGEST_NAME)
     with pytest.raises(NameTooLong, match=r"201 characters, and may have 200"):
@@ -64,7 +64,7 @@ def test_an_authenticated_or_direct_caller_has_a_default_session(identity: Calle
     assert default("agent", identity) == key
 
 
-def test_each_program_of_each_principal_has_its_own_in_any_version() -> None:
+def test_each_program_of_each_principal_has_its_own_default_session_in_any_version() -> None:
     newer = {"_meta": {CLIENT_INFO_META_KEY: {"name": "agent", "version": "2"}}}
     assert default_key(CallerIdentity(), newer) == default("agent")
     others = [default("Agent"), default("agent "), default(""), default("agent", CallerIdentity("ada", is_proven=True))]
@@ -75,11 +75,11 @@ def test_each_program_of_each_principal_has_its_own_in_any_version() -> None:
     "params",
     [None, [], {}, {"_meta": {}}, {"_meta": {CLIENT_INFO_META_KEY: "agent"}}, calling(None), calling(7), calling("")],
 )
-def test_programs_that_do_not_say_what_they_are_share_one(params: Any) -> None:
+def test_programs_that_do_not_identify_themselves_share_one_default_session(params: Any) -> None:
     assert default_key(CallerIdentity(), params) == SessionKey("local", KeyKind.DEFAULT, "")
 
 
-def test_a_long_name_is_kept_short_and_still_apart_from_others() -> None:
+def test_a_long_program_name_is_shortened_and_stays_distinct_from_others() -> None:
     keys = [default("x" * length) for length in (LONGEST_NAME, LONGEST_NAME + 1, 1_000_000)]
     keys.append(default("x" * LONGEST_NAME + "\ud800"))
     assert len(set(keys)) == 4

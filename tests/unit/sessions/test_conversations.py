@@ -44,12 +44,12 @@ class Window:
         return found
 
 
-def test_requests_on_one_connection_are_of_one_conversation() -> None:
+def test_requests_on_one_connection_belong_to_one_conversation() -> None:
     window = Window(Conversations())
     assert len({window.ask() for _ in range(5)}) == 1
 
 
-def test_two_windows_have_a_conversation_each() -> None:
+def test_two_client_windows_have_separate_conversations() -> None:
     conversations = Conversations()
     windows = [Window(conversations) for _ in range(2)]
     found = [window.ask() for _ in range(3) for window in windows]
@@ -57,7 +57,7 @@ def test_two_windows_have_a_conversation_each() -> None:
     assert len(conversations) == 2
 
 
-def test_a_window_goes_on_over_another_connection_after_its_own_was_closed() -> None:
+def test_a_window_continues_its_conversation_on_a_new_connection_after_its_own_was_closed() -> None:
     """As after a pause: servers and clients close idle connections."""
     window = Window(Conversations())
     first = window.ask()
@@ -66,7 +66,7 @@ def test_a_window_goes_on_over_another_connection_after_its_own_was_closed() -> 
         assert window.ask() is first
 
 
-def test_a_window_opens_a_second_connection_while_the_first_is_busy() -> None:
+def test_a_window_continues_its_conversation_on_a_second_connection_while_the_first_is_busy() -> None:
     window = Window(Conversations())
     first = window.ask()
     window.connections[0].is_busy = True
@@ -74,7 +74,7 @@ def test_a_window_opens_a_second_connection_while_the_first_is_busy() -> None:
     assert len(window.connections) == 2
 
 
-def test_a_new_window_is_not_taken_for_one_whose_connection_was_closed() -> None:
+def test_a_new_window_does_not_continue_the_conversation_of_a_closed_connection() -> None:
     """It counts from its own beginning."""
     conversations = Conversations()
     first = Window(conversations)
@@ -84,7 +84,7 @@ def test_a_new_window_is_not_taken_for_one_whose_connection_was_closed() -> None
     assert first.ask() is known
 
 
-def test_a_new_connection_beside_an_idle_one_is_another_windows() -> None:
+def test_a_new_connection_beside_an_idle_one_belongs_to_another_window() -> None:
     """Even if its number comes next: the client would have used the idle one."""
     conversations = Conversations()
     known = Window(conversations).ask()
@@ -92,7 +92,7 @@ def test_a_new_connection_beside_an_idle_one_is_another_windows() -> None:
 
 
 @pytest.mark.parametrize(("skipped", "is_same"), [(0, True), (LONGEST_GAP - 1, True), (LONGEST_GAP, False)])
-def test_some_numbers_may_be_missing(skipped: int, is_same: bool) -> None:
+def test_a_window_may_skip_a_few_request_ids_and_keep_its_conversation(skipped: int, is_same: bool) -> None:
     window = Window(Conversations())
     known = window.ask()
     window.connections[-1].close()
@@ -100,7 +100,7 @@ def test_some_numbers_may_be_missing(skipped: int, is_same: bool) -> None:
     assert (window.ask() is known) is is_same
 
 
-def test_of_two_that_may_go_on_the_nearer_one_does_and_none_if_they_are_as_near() -> None:
+def test_the_conversation_with_the_nearest_request_id_continues_and_none_if_two_are_equally_near() -> None:
     for second, expected in ((2, "second"), (1, "neither")):
         conversations = Conversations()
         windows = {"first": Window(conversations, first=1), "second": Window(conversations, first=second)}
@@ -112,14 +112,14 @@ def test_of_two_that_may_go_on_the_nearer_one_does_and_none_if_they_are_as_near(
         assert (expected == "neither") == (found not in known.values())
 
 
-def test_programs_and_versions_are_apart() -> None:
+def test_different_programs_and_versions_have_separate_conversations() -> None:
     conversations = Conversations()
     known = Window(conversations).ask()
     assert Window(conversations, ("claude-code 2.1", b"claude-code/2.1 (sdk-cli)"), first=1).ask() is not known
 
 
 @pytest.mark.parametrize("key", ["threadId", "vscode.conversationId", "openai/session"])
-def test_an_id_that_the_client_sends_decides(key: str) -> None:
+def test_a_conversation_id_sent_by_the_client_decides(key: str) -> None:
     conversations = Conversations()
     window = Window(conversations)
     connection = window.open()
@@ -129,13 +129,13 @@ def test_an_id_that_the_client_sends_decides(key: str) -> None:
     assert Window(conversations, ("other 1", b"")).ask(meta={key: "a"}) is not first
 
 
-def test_behind_a_proxy_all_windows_of_a_program_are_one_conversation() -> None:
+def test_all_windows_of_a_program_behind_a_proxy_share_one_conversation() -> None:
     conversations = Conversations()
     found = {conversations.find(AGENT, None, number, {}) for number in (1, 1, 7, "x")}
     assert len(found) == 1
 
 
-def test_without_numbers_a_new_connection_is_a_new_conversation() -> None:
+def test_without_numeric_request_ids_a_new_connection_is_a_new_conversation() -> None:
     conversations = Conversations()
     lines = [ClientLine() for _ in range(2)]
     for line in lines:
@@ -143,7 +143,7 @@ def test_without_numbers_a_new_connection_is_a_new_conversation() -> None:
     assert conversations.find(AGENT, lines[0], "a-b-c", {}) is not conversations.find(AGENT, lines[1], "d-e-f", {})
 
 
-def test_what_is_remembered_is_bounded_and_what_is_in_use_stays() -> None:
+def test_remembered_conversations_are_limited_and_the_ones_in_use_stay() -> None:
     conversations = Conversations()
     kept = Window(conversations)
     known = kept.ask()
@@ -153,7 +153,7 @@ def test_what_is_remembered_is_bounded_and_what_is_in_use_stays() -> None:
     assert len(conversations) == MOST_TOKENS
 
 
-def test_the_lines_of_a_conversation_that_goes_on_for_long_are_bounded() -> None:
+def test_the_remembered_connections_of_a_long_conversation_are_limited() -> None:
     window = Window(Conversations())
     for _ in range(50):
         window.ask()

@@ -19,7 +19,7 @@ def made_at(moment: datetime) -> str:
 @pytest.mark.parametrize(
     ("transport", "way"), [("stdio", "--attach auto --session NAME"), ("http", "?session=NAME to the URL")]
 )
-def test_an_id_from_before_the_session_tells_how_to_keep_one(transport: str, way: str) -> None:
+def test_an_id_older_than_the_session_explains_how_to_keep_a_session(transport: str, way: str) -> None:
     profile = SessionProfile(secret="x", opened_at=OPENED, transport=transport)
     words = why_foreign(made_at(OPENED - timedelta(milliseconds=1)), profile)
     assert words is not None
@@ -27,11 +27,11 @@ def test_an_id_from_before_the_session_tells_how_to_keep_one(transport: str, way
     assert way in words
 
 
-def test_any_other_id_may_be_one_of_this_session() -> None:
+def test_an_id_that_is_not_older_than_the_session_may_belong_to_it() -> None:
     profile = SessionProfile(secret="x", opened_at=OPENED)
     ids = [made_at(OPENED), made_at(OPENED + timedelta(hours=1)), "nothing", "", "U" * 26, "0" * 27]
     assert [why_foreign(item_id, profile) for item_id in ids] == [None] * len(ids)
 
 
-def test_the_time_of_an_id_is_when_it_was_made() -> None:
+def test_the_timestamp_of_an_id_is_its_creation_time() -> None:
     assert milliseconds_of(made_at(OPENED)) == milliseconds(OPENED)

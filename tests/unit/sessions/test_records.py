@@ -58,14 +58,14 @@ SERVER = ServerRecord(log_level="debug", subscriptions=("file:///a", "file:///b"
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_record_is_read_as_it_was_written(
+def test_a_record_survives_a_round_trip(
     write: Callable[[Any], bytes], read: Callable[[bytes], Any], value: Any
 ) -> None:
     assert read(write(value)) == value
 
 
 @pytest.mark.parametrize("kind", list(QuestionKind))
-def test_of_a_question_only_what_tells_that_it_is_gone_is_written(kind: QuestionKind) -> None:
+def test_the_record_of_a_question_contains_only_its_state_and_deadline(kind: QuestionKind) -> None:
     status = ElicitationStatus.PENDING if kind is QuestionKind.ELICITATION else SamplingStatus.PENDING
     question = Question(
         request_id="01Q",
@@ -83,11 +83,11 @@ def test_of_a_question_only_what_tells_that_it_is_gone_is_written(kind: Question
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"version":2}', b"{}", b"\xff\xfe"])
-def test_what_is_damaged_or_newer_is_not_read(data: bytes) -> None:
+def test_a_damaged_or_newer_record_is_unreadable(data: bytes) -> None:
     with pytest.raises(UnreadableRecord):
         records.read(data)
 
 
-def test_event_records_sort_as_their_numbers() -> None:
+def test_event_record_ids_sort_by_number() -> None:
     numbers = [0, 9, 10, 99, 100, 123_456_789]
     assert sorted(map(records.event_record_id, reversed(numbers))) == list(map(records.event_record_id, numbers))

@@ -19,7 +19,7 @@ class CountingStore(MemoryStore):
         return await super().sealer() if self._has_key else None
 
 
-async def test_many_who_need_it_at_once_ask_once() -> None:
+async def test_concurrent_callers_load_the_sealing_key_once() -> None:
     store = CountingStore()
     sealing = Sealing(store)
     assert (sealing.sealer, sealing.is_loaded, store.asked) == (None, False, 0)
@@ -28,7 +28,7 @@ async def test_many_who_need_it_at_once_ask_once() -> None:
     assert store.asked == 1
 
 
-async def test_a_store_that_fails_is_asked_again_and_one_without_a_key_is_not() -> None:
+async def test_a_failed_load_of_the_sealing_key_is_retried_and_a_missing_key_is_not() -> None:
     failing = Sealing(CountingStore(fails=1))
     await failing.load()
     assert not failing.is_loaded

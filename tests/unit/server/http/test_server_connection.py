@@ -134,7 +134,9 @@ async def test_a_connection_is_in_the_scope_of_its_request_and_is_released_at_it
         (POST + b"body", 75, b"200"),
     ],
 )
-async def test_a_client_that_stops_sending_is_disconnected_after_a_timeout(sent: bytes, seconds: float, answer: bytes) -> None:
+async def test_a_client_that_stops_sending_is_disconnected_after_a_timeout(
+    sent: bytes, seconds: float, answer: bytes
+) -> None:
     served = Served()
     connection, transport = served.connect()
     if sent:
@@ -342,9 +344,7 @@ CHUNKED = b"POST /x HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n
     ids=["long", "too long", "too long to end", "many", "too many", "too long together"],
 )
 @pytest.mark.parametrize("piece", [1 << 20, 1000])
-async def test_trailers_are_limited_like_a_head_and_are_not_headers(
-    trailers: bytes, status: bytes, piece: int
-) -> None:
+async def test_trailers_are_limited_like_a_head_and_are_not_headers(trailers: bytes, status: bytes, piece: int) -> None:
     served = Served()
     connection, transport = served.connect()
     for part in pieces(CHUNKED + b"4\r\nbody\r\n0\r\n" + trailers + b"\r\n", piece):
@@ -481,7 +481,9 @@ async def test_if_all_connections_are_active_a_new_one_gets_503_and_is_closed() 
 @pytest.mark.parametrize(
     ("error", "is_unread"), [(ConnectionResetError(), True), (BrokenPipeError(), True), (None, False)]
 )
-async def test_an_observer_is_notified_that_the_last_response_was_not_read(error: Exception | None, is_unread: bool) -> None:
+async def test_an_observer_is_notified_that_the_last_response_was_not_read(
+    error: Exception | None, is_unread: bool
+) -> None:
     served, told = Served(), list[str]()
     connection, _ = served.connect()
     connection.data_received(GET)
@@ -554,9 +556,7 @@ async def test_a_response_that_is_acknowledged_late_counts_as_read() -> None:
 
 @pytest.mark.parametrize("how", ["the caller asks for it", "the server stops", "the server stops while it answers"])
 @pytest.mark.parametrize("is_taken", [True, False])
-async def test_a_closing_connection_waits_until_its_last_response_is_acknowledged(
-    how: str, is_taken: bool
-) -> None:
+async def test_a_closing_connection_waits_until_its_last_response_is_acknowledged(how: str, is_taken: bool) -> None:
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     transport.is_unread = True

@@ -52,7 +52,7 @@ class Place:
         self._tasks.append(asyncio.ensure_future(work))
 
 
-async def test_what_is_due_is_loaded_in_that_moment() -> None:
+async def test_a_due_session_is_loaded_at_its_due_time() -> None:
     place = Place()
     place.due_in(30)
     await place.watch.look()
@@ -64,7 +64,7 @@ async def test_what_is_due_is_loaded_in_that_moment() -> None:
     assert place.looks == [0, 30], "nothing else is due"
 
 
-async def test_among_replicas_each_waits_for_its_turn_and_looks_again_before_long() -> None:
+async def test_replicas_wait_for_their_turn_before_they_check_for_due_sessions_and_check_again_soon() -> None:
     place = Place(turn=2, at_most=5)
     place.due_in(3)
     await place.watch.look()
@@ -72,7 +72,7 @@ async def test_among_replicas_each_waits_for_its_turn_and_looks_again_before_lon
     assert place.looks == [0, 5, 12, 19]
 
 
-async def test_many_losses_bring_one_look() -> None:
+async def test_many_losses_cause_one_check_for_due_sessions() -> None:
     place = Place(turn=2, at_most=100)
     await place.watch.look()
     for _ in range(10):
@@ -82,7 +82,7 @@ async def test_many_losses_bring_one_look() -> None:
     assert place.looks == [0, 2]
 
 
-async def test_what_is_due_and_not_for_us_to_take_yet_is_asked_for_again_after_a_pause() -> None:
+async def test_a_due_session_that_cannot_be_taken_yet_is_checked_again_after_a_pause() -> None:
     place = Place()
 
     async def nothing() -> int:
@@ -97,7 +97,7 @@ async def test_what_is_due_and_not_for_us_to_take_yet_is_asked_for_again_after_a
     watch.cancel()
 
 
-async def test_without_room_nothing_is_waited_for() -> None:
+async def test_a_full_process_does_not_wait_for_due_sessions() -> None:
     place = Place()
     place.due_in(-1)
     place.is_full = True
@@ -107,7 +107,7 @@ async def test_without_room_nothing_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("happens", ["wait", "hurry"])
-async def test_nobody_looks_after_it_was_called_off(happens: str) -> None:
+async def test_a_cancelled_due_watch_makes_no_more_checks(happens: str) -> None:
     place = Place()
     place.due_in(1)
     if happens == "wait":

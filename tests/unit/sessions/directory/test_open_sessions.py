@@ -10,7 +10,7 @@ NAME = SessionKey("local", KeyKind.NAME, "desk")
 CONNECTION = SessionKey("local", KeyKind.CONNECTION, "first")
 
 
-def test_a_claim_on_many_keys_leaves_nothing_behind_when_it_ends() -> None:
+def test_a_claim_on_several_keys_is_removed_when_it_ends() -> None:
     claims: dict[SessionKey, KeyClaim] = {}
     with KeyClaim(claims, [CONNECTION]) as claim:
         claim.extend({NAME, CONNECTION})

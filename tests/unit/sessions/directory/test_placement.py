@@ -45,7 +45,7 @@ def me(store: MemoryStore) -> Replica:
     return store.replica
 
 
-async def test_who_is_found_gone_by_one_is_gone_for_all_that_hear_of_it() -> None:
+async def test_a_replica_that_one_process_reports_as_gone_is_gone_for_every_process_that_is_notified() -> None:
     store, (second, third) = with_others(2)
     first, hears = await a_placement(store), await a_placement(second)
     told: list[int] = []
@@ -60,7 +60,7 @@ async def test_who_is_found_gone_by_one_is_gone_for_all_that_hear_of_it() -> Non
     assert hears.guess(opened_at(0)) == me(store), "the others are there"
 
 
-async def test_nobody_believes_that_it_is_gone_itself() -> None:
+async def test_a_replica_ignores_an_announcement_of_its_own_death() -> None:
     store, (second,) = with_others(1)
     placement = await a_placement(store)
     told: list[Replica] = []
@@ -69,7 +69,7 @@ async def test_nobody_believes_that_it_is_gone_itself() -> None:
     assert (placement.count, told) == (2, [])
 
 
-async def test_one_that_is_gone_does_not_come_back_by_an_answer_from_before() -> None:
+async def test_a_stale_answer_does_not_revive_a_replica_that_is_gone() -> None:
     store, (second, third) = with_others(2)
     placement = await a_placement(store)
     third.die()
@@ -78,7 +78,7 @@ async def test_one_that_is_gone_does_not_come_back_by_an_answer_from_before() ->
     assert placement.guess(opened_at(2)) is None
 
 
-async def test_the_new_one_in_a_slot_is_known_as_soon_as_the_store_names_it() -> None:
+async def test_the_new_replica_in_a_slot_is_used_as_soon_as_the_store_names_it() -> None:
     store, (second,) = with_others(1)
     placement = await a_placement(store)
     second.die()
@@ -89,7 +89,7 @@ async def test_the_new_one_in_a_slot_is_known_as_soon_as_the_store_names_it() ->
 
 
 @pytest.mark.parametrize(("others", "most_reads"), [(2, 31), (5 * READERS - 1, 12)])
-async def test_many_replicas_share_the_reading_of_the_list(others: int, most_reads: int) -> None:
+async def test_many_replicas_share_the_reading_of_the_replica_list(others: int, most_reads: int) -> None:
     """Within ten leases; few read three times per lease each."""
     store, _ = with_others(others)
     clock = FakeClock()
@@ -105,7 +105,7 @@ async def test_many_replicas_share_the_reading_of_the_list(others: int, most_rea
     assert most_reads / 3 <= store.reads <= most_reads
 
 
-async def test_a_turn_comes_at_once_to_one_that_is_alone_and_is_spread_among_many() -> None:
+async def test_a_single_replica_takes_its_turn_at_once_and_many_replicas_spread_theirs() -> None:
     alone = await a_placement(with_others(0)[0])
     assert alone.turn_delay() == 0
     many = await a_placement(with_others(100)[0])
@@ -114,7 +114,7 @@ async def test_a_turn_comes_at_once_to_one_that_is_alone_and_is_spread_among_man
     assert 0.9 < sum(delays) / 1000 / (100 * TURN_SECONDS) < 1.1
 
 
-async def test_an_observer_learns_only_when_others_come_and_go() -> None:
+async def test_a_placement_observer_is_notified_only_when_replicas_join_or_leave() -> None:
     machine = MemoryStore(is_durable=True)
     store, heard = machine.another_process("unix:/replica/0"), list[list[str]]()
     placement = Placement(store, FakeClock(), lease_seconds=3)
@@ -131,7 +131,7 @@ async def test_an_observer_learns_only_when_others_come_and_go() -> None:
     assert heard == [["unix:/replica/1"], []]
 
 
-async def test_a_holder_that_was_not_known_yet_has_come() -> None:
+async def test_a_previously_unknown_holder_counts_as_a_joined_replica() -> None:
     store, heard = MemoryStore(is_durable=True).another_process("unix:/replica/0"), list[int]()
     placement = Placement(store, FakeClock(), lease_seconds=3)
     await placement.refresh()

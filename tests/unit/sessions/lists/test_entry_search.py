@@ -6,13 +6,11 @@ import pytest
 from emceepee.sessions.lists.entry_search import NO_VECTORS, SharedVectors
 
 
-def test_without_a_file_there_are_no_vectors() -> None:
+def test_without_a_vectors_file_search_has_no_vectors() -> None:
     assert NO_VECTORS.get() is None
 
 
-def test_a_file_that_cannot_be_used_is_logged_once_and_done_without(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unusable_vectors_file_is_logged_once_and_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "vectors.npz"
     file.write_bytes(b"nothing of the kind")
     shared = SharedVectors(file)

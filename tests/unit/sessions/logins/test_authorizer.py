@@ -10,7 +10,7 @@ class Scene:
         self.trouble = LoginTrouble(self.clock, lambda: self.told.append(self.trouble.words))
 
 
-async def test_a_quick_answer_is_not_worth_a_word() -> None:
+async def test_a_fast_authorization_server_is_not_reported_as_slow() -> None:
     scene = Scene()
     with scene.trouble.while_waiting(lambda: "waiting"):
         await scene.clock.advance(SLOW_SECONDS / 2)
@@ -19,7 +19,7 @@ async def test_a_quick_answer_is_not_worth_a_word() -> None:
     assert scene.told == []
 
 
-async def test_a_slow_one_is_reported_until_it_has_answered() -> None:
+async def test_a_slow_authorization_server_is_reported_until_it_answers() -> None:
     scene = Scene()
     scene.trouble.note("it failed before")
     with scene.trouble.while_waiting(lambda: "waiting"):
@@ -30,7 +30,7 @@ async def test_a_slow_one_is_reported_until_it_has_answered() -> None:
     assert scene.told == ["it failed before", "waiting", "it failed before", None]
 
 
-async def test_of_several_that_wait_the_first_speaks() -> None:
+async def test_if_several_callers_wait_for_an_authorization_server_the_first_one_is_reported() -> None:
     scene = Scene()
     with scene.trouble.while_waiting(lambda: "one"), scene.trouble.while_waiting(lambda: "other"):
         await scene.clock.advance(SLOW_SECONDS)

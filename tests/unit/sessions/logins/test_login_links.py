@@ -43,7 +43,7 @@ async def ticket_of(links: LoginLinks) -> str:
     return (await links.make(KEY, waiting())).removeprefix(LINK_PATH)
 
 
-async def test_a_link_tells_whom_the_login_is_for_and_nothing_secret(links: LoginLinks) -> None:
+async def test_a_login_link_names_principal_server_and_issuer_but_no_secret(links: LoginLinks) -> None:
     ticket = await ticket_of(links)
     link = await links.find(ticket)
     assert link is not None
@@ -57,7 +57,7 @@ async def test_a_link_tells_whom_the_login_is_for_and_nothing_secret(links: Logi
     assert PAGE not in repr(link)
 
 
-async def test_only_the_browser_that_went_on_may_answer(links: LoginLinks) -> None:
+async def test_only_the_browser_that_followed_the_login_link_may_answer(links: LoginLinks) -> None:
     ticket = await ticket_of(links)
     assert not await links.may_answer(STATE, None)
     assert not await links.may_answer(STATE, "cookie")
@@ -67,7 +67,7 @@ async def test_only_the_browser_that_went_on_may_answer(links: LoginLinks) -> No
     assert not await links.may_answer(STATE, None)
 
 
-async def test_a_link_is_the_same_after_a_restart_and_bound_as_before(store: MemoryStore, links: LoginLinks) -> None:
+async def test_a_login_link_and_its_browser_binding_survive_a_restart(store: MemoryStore, links: LoginLinks) -> None:
     ticket = await ticket_of(links)
     await links.begin(ticket, "cookie")
     after = LoginLinks(SecretRecords(store, FakeClock()))
@@ -75,17 +75,17 @@ async def test_a_link_is_the_same_after_a_restart_and_bound_as_before(store: Mem
     assert await after.may_answer(STATE, "cookie")
 
 
-async def test_a_link_whose_login_is_over_leads_nowhere(links: LoginLinks) -> None:
+async def test_the_link_of_a_finished_login_is_unknown(links: LoginLinks) -> None:
     ticket = await ticket_of(links)
     await links.forget(STATE)
     assert await links.find(ticket) is None
     assert await links.begin(ticket, "cookie") is None
 
 
-async def test_a_login_without_a_link_is_bound_to_no_browser(links: LoginLinks) -> None:
+async def test_a_login_without_a_link_accepts_any_browser(links: LoginLinks) -> None:
     """The operator began it at a terminal."""
     assert await links.may_answer("another state", None)
 
 
-async def test_no_browser_may_answer_once_the_link_of_its_login_is_lost(links: LoginLinks) -> None:
+async def test_no_browser_may_answer_a_login_whose_link_is_lost(links: LoginLinks) -> None:
     assert not await links.may_answer("another state", "cookie", has_link=True)

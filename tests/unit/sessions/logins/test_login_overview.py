@@ -37,7 +37,7 @@ def record(name: str, kind: str = TOKENS, url: str = "https://a.example/mcp") ->
     return ServerKey("ann", name, url).record(kind)
 
 
-def test_every_server_has_a_state_and_no_secret_is_shown() -> None:
+def test_the_login_overview_shows_a_state_for_every_server_and_no_secret() -> None:
     specs = [
         spec("held"),
         spec("over"),
@@ -79,7 +79,7 @@ def test_every_server_has_a_state_and_no_secret_is_shown() -> None:
         (Grant.DEVICE_CODE, LoginState.EXPIRED),
     ],
 )
-def test_a_login_that_needs_no_person_renews_itself_without_a_refresh_token(grant: Grant, state: LoginState) -> None:
+def test_a_login_without_a_person_renews_itself_without_a_refresh_token(grant: Grant, state: LoginState) -> None:
     specs = [spec("own", oauth=OAuthSettings(grant=grant, client_id="me"))]
     held = {record("own"): tokens(refresh_token=None)}
     [view] = login_overview("ann", specs, held, (), START + timedelta(hours=2))

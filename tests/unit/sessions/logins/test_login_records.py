@@ -21,7 +21,7 @@ def records() -> LoginRecords:
     return LoginRecords(SecretRecords(MemoryStore(), FakeClock()))
 
 
-async def test_a_registration_is_known_by_its_issuer_and_to_its_principal(records: LoginRecords) -> None:
+async def test_a_client_registration_is_stored_per_issuer_and_principal(records: LoginRecords) -> None:
     other = replace(REGISTRATION, issuer="https://other.example")
     for each in (REGISTRATION, other):
         await records.keep_registration("alice", each)
@@ -29,7 +29,7 @@ async def test_a_registration_is_known_by_its_issuer_and_to_its_principal(record
     assert await records.registrations("bob") == {}
 
 
-async def test_only_the_registration_that_was_refused_is_forgotten(records: LoginRecords) -> None:
+async def test_only_the_rejected_client_registration_is_deleted(records: LoginRecords) -> None:
     await records.keep_registration("alice", REGISTRATION)
     await records.forget_registration("alice", ISSUER, "another")
     assert await records.registrations("alice") == {ISSUER: REGISTRATION}
@@ -38,7 +38,7 @@ async def test_only_the_registration_that_was_refused_is_forgotten(records: Logi
     assert await records.registrations("alice") == {}
 
 
-async def test_a_login_that_is_not_over_is_found_again(records: LoginRecords) -> None:
+async def test_a_login_in_progress_can_be_loaded_again(records: LoginRecords) -> None:
     waiting = ScriptedLogin().begin(terms())
     assert isinstance(waiting, BrowserLogin)
     await records.keep_login(KEY, waiting)
@@ -48,7 +48,7 @@ async def test_a_login_that_is_not_over_is_found_again(records: LoginRecords) ->
     assert await records.kept_login(KEY) is None
 
 
-async def test_a_configured_client_belongs_to_the_issuer_it_was_first_used_at(records: LoginRecords) -> None:
+async def test_a_configured_client_is_pinned_to_the_issuer_where_it_was_first_used(records: LoginRecords) -> None:
     alice, bob = (ServerKey(name, "tracker", "https://tracker.example/mcp") for name in ("alice", "bob"))
     assert await records.pinned_issuer(alice, "me") is None
     await records.pin_issuer(alice, "me", ISSUER)

@@ -116,7 +116,7 @@ def start(work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
     return asyncio.ensure_future(work)
 
 
-async def test_tokens_are_there_for_their_principal_server_and_address_only(place: Place) -> None:
+async def test_tokens_are_stored_per_principal_server_and_url(place: Place) -> None:
     await place.process().save(KEY, tokens())
     other = place.another()
     assert await other.load(KEY) == tokens()
@@ -128,12 +128,12 @@ async def test_tokens_are_there_for_their_principal_server_and_address_only(plac
         assert await other.load(key) is None
 
 
-async def test_no_address_is_in_the_name_of_a_record() -> None:
+async def test_the_name_of_a_token_record_contains_no_url() -> None:
     """Names are not encrypted."""
     assert "canary" not in ServerKey("alice", "tracker", "https://mcp.example/?token=canary").record("tokens")
 
 
-async def test_concurrent_refreshes_get_the_same_tokens(place: Place, issuer: Issuer) -> None:
+async def test_concurrent_refreshes_share_one_request_and_get_the_same_tokens(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.go_on.clear()
@@ -147,7 +147,9 @@ async def test_concurrent_refreshes_get_the_same_tokens(place: Place, issuer: Is
     assert issuer.used == ["refresh-0"]
 
 
-async def test_of_several_processes_one_refreshes_and_the_others_adopt(place: Place, issuer: Issuer) -> None:
+async def test_of_several_processes_one_refreshes_the_tokens_and_the_others_adopt_them(
+    place: Place, issuer: Issuer
+) -> None:
     processes = [place.process(), *(place.another() for _ in range(7))]
     await processes[0].save(KEY, tokens())
     stale = tokens()
@@ -162,7 +164,7 @@ async def test_of_several_processes_one_refreshes_and_the_others_adopt(place: Pl
         (stale, *_) = [each for each in got if isinstance(each, TokenSet)]
 
 
-async def test_newer_tokens_of_another_process_are_adopted_without_asking(place: Place, issuer: Issuer) -> None:
+async def test_newer_tokens_of_another_process_are_adopted_without_a_refresh(place: Place, issuer: Issuer) -> None:
     mine, other = place.process(), place.another()
     await mine.save(KEY, tokens())
     await other.save(KEY, tokens(7))
@@ -170,7 +172,9 @@ async def test_newer_tokens_of_another_process_are_adopted_without_asking(place:
     assert issuer.used == []
 
 
-async def test_a_process_that_was_killed_with_the_lock_delays_nobody(place: Place, issuer: Issuer) -> None:
+async def test_a_process_that_was_killed_while_it_held_the_refresh_lock_delays_nobody(
+    place: Place, issuer: Issuer
+) -> None:
     dead, alive = place.process(), place.another()
     await dead.save(KEY, tokens())
     issuer.go_on.clear()
@@ -189,7 +193,7 @@ async def test_a_process_that_was_killed_with_the_lock_delays_nobody(place: Plac
     assert place.clock.monotonic() - began <= 1
 
 
-async def test_a_process_that_stands_still_with_the_lock_delays_the_others_for_its_time_only(
+async def test_a_suspended_process_with_the_refresh_lock_delays_others_only_until_the_lock_expires(
     place: Place, issuer: Issuer
 ) -> None:
     still, alive = place.process(), place.another()
@@ -212,7 +216,9 @@ def _set() -> asyncio.Event:
 
 
 @pytest.mark.parametrize("answer", [IssuerUnavailable("HTTP 503"), TokenRefused("invalid_client")])
-async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Renewal) -> None:
+async def test_a_failed_refresh_keeps_the_tokens_unless_the_grant_is_invalid(
+    place: Place, issuer: Issuer, answer: Renewal
+) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.answer = answer
@@ -220,7 +226,7 @@ async def test_trouble_clears_nothing(place: Place, issuer: Issuer, answer: Rene
     assert await repository.load(KEY) == tokens()
 
 
-async def test_an_authorization_server_in_trouble_is_left_alone_for_a_pause(place: Place, issuer: Issuer) -> None:
+async def test_a_failing_authorization_server_is_not_asked_again_during_a_pause(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.answer = IssuerUnavailable("HTTP 503")
@@ -231,7 +237,7 @@ async def test_an_authorization_server_in_trouble_is_left_alone_for_a_pause(plac
     assert isinstance(await repository.refresh(KEY, tokens(), issuer.renew), TokenSet)
 
 
-async def test_only_invalid_grant_clears(place: Place, issuer: Issuer) -> None:
+async def test_only_invalid_grant_deletes_the_tokens(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.answer = INVALID
@@ -239,7 +245,7 @@ async def test_only_invalid_grant_clears(place: Place, issuer: Issuer) -> None:
     assert await place.another().load(KEY) is None
 
 
-async def test_a_login_during_a_refresh_is_not_cleared_by_an_old_refusal(place: Place, issuer: Issuer) -> None:
+async def test_a_login_during_a_refresh_is_not_undone_by_the_old_rejection(place: Place, issuer: Issuer) -> None:
     mine, other = place.process(), place.another()
     await mine.save(KEY, tokens())
     issuer.answer = INVALID
@@ -252,7 +258,7 @@ async def test_a_login_during_a_refresh_is_not_cleared_by_an_old_refusal(place: 
     assert await mine.load(KEY) == tokens(7)
 
 
-async def test_a_logout_during_a_refresh_stays_a_logout(place: Place, issuer: Issuer) -> None:
+async def test_tokens_stay_deleted_after_a_logout_during_a_refresh(place: Place, issuer: Issuer) -> None:
     mine, other = place.process(), place.another()
     await mine.save(KEY, tokens())
     issuer.go_on.clear()
@@ -265,7 +271,7 @@ async def test_a_logout_during_a_refresh_stays_a_logout(place: Place, issuer: Is
     assert await mine.load(KEY) is None
 
 
-async def test_tokens_that_cannot_be_stored_are_used_and_stored_later(place: Place, issuer: Issuer) -> None:
+async def test_refreshed_tokens_that_cannot_be_stored_are_used_and_stored_later(place: Place, issuer: Issuer) -> None:
     """The old ones are used up: to lose the new ones would cost a login."""
     repository = place.process()
     await repository.save(KEY, tokens())
@@ -282,7 +288,7 @@ async def test_tokens_that_cannot_be_stored_are_used_and_stored_later(place: Pla
     assert await place.another().load(KEY) == tokens(1)
 
 
-async def test_without_the_lock_no_refresh_token_is_used(place: Place, issuer: Issuer) -> None:
+async def test_without_the_refresh_lock_no_refresh_token_is_used(place: Place, issuer: Issuer) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     place.store.is_down = True
@@ -290,7 +296,7 @@ async def test_without_the_lock_no_refresh_token_is_used(place: Place, issuer: I
     assert issuer.used == []
 
 
-async def test_without_a_key_tokens_are_stored_in_memory_and_the_log_says_so(place: Place, issuer: Issuer) -> None:
+async def test_without_a_state_key_tokens_stay_in_memory_and_a_warning_is_logged(place: Place, issuer: Issuer) -> None:
     place.store.is_keyless = True
     records = SecretRecords(place.store, place.clock)
     repository = TokenRepository(records, place.clock)
@@ -303,7 +309,7 @@ async def test_without_a_key_tokens_are_stored_in_memory_and_the_log_says_so(pla
     assert await place.another().load(KEY) is None
 
 
-async def test_what_is_held_can_be_listed(place: Place) -> None:
+async def test_the_tokens_of_a_principal_can_be_listed(place: Place) -> None:
     repository = place.process()
     await repository.save(KEY, tokens())
     await repository.save(replace(KEY, server="mail"), tokens(1))

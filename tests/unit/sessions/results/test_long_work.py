@@ -10,7 +10,7 @@ from emceepee.sessions.results.long_work import LongWork
 BOUND = 10.0  # seconds
 
 
-async def test_a_computation_runs_in_a_thread_and_returns_its_result() -> None:
+async def test_long_work_runs_in_a_thread_and_returns_its_result() -> None:
     work = LongWork()
     assert await work.run(lambda now: (now() < inf, threading.current_thread() is threading.main_thread())) == (
         True,
@@ -18,7 +18,7 @@ async def test_a_computation_runs_in_a_thread_and_returns_its_result() -> None:
     )
 
 
-async def test_an_error_reaches_the_caller_and_the_next_one_has_its_turn() -> None:
+async def test_a_failed_computation_reaches_its_caller_and_the_next_one_runs() -> None:
     work = LongWork()
 
     def fail(now: Callable[[], float]) -> None:
@@ -34,7 +34,7 @@ async def test_an_error_reaches_the_caller_and_the_next_one_has_its_turn() -> No
     assert await work.run(lambda now: 1) == 1
 
 
-async def test_a_computation_that_nobody_waits_for_ends_and_only_then_the_next_begins() -> None:
+async def test_the_next_computation_starts_only_after_an_abandoned_one_has_ended() -> None:
     work, has_begun, may_end, order = LongWork(), threading.Event(), threading.Event(), list[str]()
 
     def endless(now: Callable[[], float]) -> None:

@@ -36,7 +36,7 @@ def keep(budget: ResultBudget, desk: Desk, task: Task) -> None:
     budget.keep(desk, task.task_id, weight_of(task))
 
 
-def test_the_oldest_of_a_session_are_evicted_and_the_newest_stays_however_large_it_is() -> None:
+def test_the_oldest_results_of_a_session_are_evicted_and_the_newest_stays_however_large_it_is() -> None:
     budget, desk, other = ResultBudget(100 * SIZE, 4 * SIZE), Desk(), Desk()
     keep(budget, other, finished("z"))
     for name in "abcd":
@@ -48,7 +48,7 @@ def test_the_oldest_of_a_session_are_evicted_and_the_newest_stays_however_large_
     assert desk.gone[4:] == ["large"]
 
 
-def test_in_all_the_oldest_are_evicted_in_any_session() -> None:
+def test_the_oldest_results_across_sessions_are_evicted_when_the_total_is_exceeded() -> None:
     budget, one, two = ResultBudget(4 * SIZE, 100 * SIZE), Desk(), Desk()
     keep(budget, one, finished("a"))
     keep(budget, two, finished("b"))
@@ -60,7 +60,7 @@ def test_in_all_the_oldest_are_evicted_in_any_session() -> None:
     assert budget.used < 4 * SIZE
 
 
-def test_what_is_forgotten_leaves_room() -> None:
+def test_released_results_free_their_room_in_the_budget() -> None:
     budget, one, two = ResultBudget(3 * SIZE, 3 * SIZE), Desk(), Desk()
     keep(budget, one, finished("a"))
     budget.release(one, "a")

@@ -46,7 +46,7 @@ def a_registry(*operators: str, fixed: bool = False) -> ServerRegistry:
     return ServerRegistry([scripted_spec(name) for name in operators], operators_are_fixed=fixed)
 
 
-async def test_a_session_finds_the_operators_servers_and_those_of_its_principal() -> None:
+async def test_a_session_finds_the_servers_of_the_operator_and_of_its_principal() -> None:
     registry, first = a_registry("theirs"), Watching()
     assert list(registry.join("ann", first)) == ["theirs"]
     registry.add("ann", scripted_spec("mine"), by=first)
@@ -54,7 +54,7 @@ async def test_a_session_finds_the_operators_servers_and_those_of_its_principal(
     assert list(registry.join("bob", Watching())) == ["theirs"]
 
 
-async def test_an_added_server_reaches_the_principals_other_sessions_and_nobody_else() -> None:
+async def test_an_added_server_reaches_other_sessions_of_its_principal_only() -> None:
     registry, adder, other, stranger = a_registry(), Watching(), Watching(), Watching()
     for principal, watcher in (("ann", adder), ("ann", other), ("bob", stranger)):
         registry.join(principal, watcher)
@@ -62,7 +62,7 @@ async def test_an_added_server_reaches_the_principals_other_sessions_and_nobody_
     assert (adder.added, other.added, stranger.added) == ([], ["new"], [])
 
 
-async def test_a_session_that_left_hears_nothing_more() -> None:
+async def test_a_session_that_left_the_registry_receives_no_more_changes() -> None:
     registry, adder, gone = a_registry(), Watching(), Watching()
     registry.join("ann", adder)
     registry.join("ann", gone)
@@ -73,7 +73,7 @@ async def test_a_session_that_left_hears_nothing_more() -> None:
     assert (gone.added, gone.removed) == ([], [])
 
 
-async def test_what_was_added_outlives_the_sessions() -> None:
+async def test_an_added_server_outlives_the_sessions_of_its_principal() -> None:
     registry, first = a_registry(), Watching()
     registry.join("ann", first)
     spec = BackendSpec(name="new", target=HttpTarget(url="https://h", headers={"a": "b"}), timeout=1.5)
@@ -83,7 +83,7 @@ async def test_what_was_added_outlives_the_sessions() -> None:
 
 
 @pytest.mark.parametrize("name", ["theirs", "mine"])
-async def test_a_name_in_use_cannot_be_reserved(name: str) -> None:
+async def test_a_server_name_in_use_cannot_be_reserved(name: str) -> None:
     registry, watcher = a_registry("theirs"), Watching()
     registry.join("ann", watcher)
     registry.add("ann", scripted_spec("mine"), by=watcher)
@@ -94,7 +94,7 @@ async def test_a_name_in_use_cannot_be_reserved(name: str) -> None:
         pytest.fail("it was reserved")
 
 
-async def test_a_name_is_held_while_its_server_is_tried_and_free_again_if_that_fails() -> None:
+async def test_a_server_name_is_reserved_while_its_server_is_tried_and_free_again_if_that_fails() -> None:
     registry = a_registry()
     with suppress(ConnectionError), registry.reserve_name("ann", scripted_spec("x")):
         with pytest.raises(InvalidArguments), registry.reserve_name("ann", scripted_spec("x")):
@@ -105,7 +105,7 @@ async def test_a_name_is_held_while_its_server_is_tried_and_free_again_if_that_f
         pass
 
 
-async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
+async def test_a_second_add_of_the_same_server_shares_the_outcome_of_the_first() -> None:
     registry, spec = a_registry(), scripted_spec("x")
     other = BackendSpec(name="x", target=HttpTarget(url="http://other.test"))
     with registry.reserve_name("ann", spec):
@@ -121,7 +121,7 @@ async def test_who_adds_the_same_server_learns_how_that_ends() -> None:
         assert trial.outcome.cancelled() == isinstance(error, ConnectionError)
 
 
-async def test_removing_returns_when_every_session_has_let_go() -> None:
+async def test_removing_a_server_returns_when_every_session_has_released_it() -> None:
     registry, quick, slow = a_registry("x"), Watching(), Watching(lets_go=False)
     registry.join("ann", quick)
     registry.join("ann", slow)
@@ -135,7 +135,7 @@ async def test_removing_returns_when_every_session_has_let_go() -> None:
     assert slow.removed == ["x"]
 
 
-async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() -> None:
+async def test_a_removed_server_is_absent_from_new_sessions_and_its_name_is_free() -> None:
     registry, watcher = a_registry("theirs"), Watching()
     registry.join("ann", watcher)
     registry.add("ann", scripted_spec("mine"), by=watcher)
@@ -146,7 +146,7 @@ async def test_a_removed_server_is_gone_for_new_sessions_and_its_name_is_free() 
     assert registry.join("ann", Watching()) == {}
 
 
-async def test_a_principal_cannot_remove_what_another_one_added() -> None:
+async def test_a_principal_cannot_remove_a_server_that_another_principal_added() -> None:
     registry, watcher = a_registry(), Watching()
     registry.join("ann", watcher)
     registry.join("bob", Watching())
@@ -156,7 +156,7 @@ async def test_a_principal_cannot_remove_what_another_one_added() -> None:
     assert watcher.removed == []
 
 
-async def test_the_operators_servers_can_be_fixed() -> None:
+async def test_the_servers_of_the_operator_can_be_fixed() -> None:
     registry, watcher = a_registry("theirs", fixed=True), Watching()
     registry.join("ann", watcher)
     with pytest.raises(NotAllowed, match="is the operator's"):
@@ -165,7 +165,7 @@ async def test_the_operators_servers_can_be_fixed() -> None:
     assert list(registry.join("ann", Watching())) == ["theirs"]
 
 
-async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> None:
+async def test_remote_callers_cannot_remove_servers_of_the_operator() -> None:
     registry, watcher = a_registry("theirs"), Watching()
     registry.join("ann", watcher)
     registry.add("ann", scripted_spec("hers"), by=Watching())
@@ -176,7 +176,7 @@ async def test_for_remote_callers_the_operators_servers_are_always_fixed() -> No
     assert watcher.removed == ["hers", "theirs"]
 
 
-async def test_where_there_are_other_replicas_the_operators_servers_are_removed_in_the_file_only() -> None:
+async def test_with_several_replicas_servers_of_the_operator_are_removed_only_in_the_file() -> None:
     others = ["replica"]
     registry, watcher = ServerRegistry([scripted_spec("theirs")], has_replicas=lambda: bool(others)), Watching()
     registry.join("ann", watcher)
@@ -188,7 +188,7 @@ async def test_where_there_are_other_replicas_the_operators_servers_are_removed_
     assert watcher.removed == ["theirs"]
 
 
-async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -> None:
+async def test_removing_an_unknown_server_fails_with_the_closest_name() -> None:
     registry = a_registry("github")
     registry.join("ann", Watching())
     with pytest.raises(UnknownBackend, match="Did you mean github"):
@@ -198,7 +198,7 @@ async def test_an_unknown_server_cannot_be_removed_and_the_near_one_is_named() -
 ADDED = Provenance("drawing 2.1", datetime(2026, 11, 18, 20, 33, tzinfo=UTC))
 
 
-async def test_an_add_with_a_name_in_use_fails_with_its_owner_and_age() -> None:
+async def test_an_add_with_a_name_in_use_fails_with_the_owner_and_age_of_the_server() -> None:
     registry = a_registry("theirs")
     registry.add("ann", replace(scripted_spec("mine"), added=ADDED))
     with pytest.raises(InvalidArguments) as refused, registry.reserve_name("ann", scripted_spec("mine")):
@@ -210,7 +210,7 @@ async def test_an_add_with_a_name_in_use_fails_with_its_owner_and_age() -> None:
     assert refused.value.details == {"server": "mine", "freeName": "mine-2"}
 
 
-async def test_what_is_known_of_a_name_in_use_is_said_and_no_more() -> None:
+async def test_the_error_about_a_name_in_use_contains_only_known_facts() -> None:
     registry = a_registry("theirs")
     registry.add("ann", scripted_spec("nobody knows"))
     registry.add("ann", scripted_spec("nobody knows-2"))
@@ -243,11 +243,11 @@ async def test_another_process_knows_who_added_a_server() -> None:
     assert registry.find_added("ann", "mine").added == ADDED
 
 
-def test_who_added_it_makes_it_no_other_server() -> None:
+def test_two_servers_that_differ_only_in_who_added_them_are_equal() -> None:
     assert replace(scripted_spec("mine"), added=ADDED) == scripted_spec("mine")
 
 
-async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_later() -> None:
+async def test_a_server_with_a_secret_is_rejected_if_the_store_cannot_encrypt_it() -> None:
     store = StoreWithoutKey(is_durable=True)
     registry = ServerRegistry([], store=store)
     with pytest.raises(NotAllowed, match="the operator has to set a key"):
@@ -256,7 +256,7 @@ async def test_a_secret_that_the_store_cannot_keep_is_refused_and_not_kept_for_l
     assert store.asked == 1
 
 
-async def test_the_later_writer_is_notified_of_unsaved_servers() -> None:
+async def test_a_registry_that_failed_to_save_a_server_retries_on_reload() -> None:
     store = FullStore(is_durable=True)
     registry = ServerRegistry([], store=store)
     assert not registry.has_any_unsaved
@@ -288,7 +288,7 @@ class StoreWithoutKey(MemoryStore):
 # The operator's configuration, when it has changed.
 
 
-async def test_changes_reach_the_sessions_of_every_principal() -> None:
+async def test_configuration_changes_reach_the_sessions_of_every_principal() -> None:
     registry, ann, bob = a_registry("old", "same", "other"), Watching(), Watching()
     registry.join("ann", ann)
     registry.join("bob", bob)
@@ -299,7 +299,7 @@ async def test_changes_reach_the_sessions_of_every_principal() -> None:
     assert list(registry.join("cyd", Watching())) == ["same", "other", "new"]
 
 
-async def test_a_server_that_a_principal_has_under_the_same_name_stays() -> None:
+async def test_a_server_of_a_principal_outlives_the_removal_of_a_configured_one_with_the_same_name() -> None:
     registry, ann, bob = a_registry(), Watching(), Watching()
     registry.join("ann", ann)
     registry.join("bob", bob)
@@ -310,7 +310,7 @@ async def test_a_server_that_a_principal_has_under_the_same_name_stays() -> None
     assert (ann.removed, bob.removed) == ([], ["one"])
 
 
-async def test_a_server_that_is_just_being_added_under_the_same_name_is_waited_for() -> None:
+async def test_a_configuration_change_waits_for_a_server_that_is_being_added_under_the_same_name() -> None:
     registry, ann = a_registry(), Watching()
     registry.join("ann", ann)
     with registry.reserve_name("ann", scripted_spec("one")):
@@ -322,7 +322,7 @@ async def test_a_server_that_is_just_being_added_under_the_same_name_is_waited_f
     assert ann.configured == []
 
 
-async def test_other_words_do_not_bring_a_removed_server_back() -> None:
+async def test_a_changed_description_does_not_restore_a_removed_server() -> None:
     registry, ann = a_registry("one"), Watching()
     registry.join("ann", ann)
     await registry.remove("ann", "one")
@@ -333,7 +333,7 @@ async def test_other_words_do_not_bring_a_removed_server_back() -> None:
 @pytest.mark.parametrize(
     ("fixed", "is_remote", "is_told"), [(False, False, True), (True, False, False), (False, True, False)]
 )
-def test_only_the_operators_own_callers_see_mistakes_of_the_configuration(
+def test_only_local_callers_of_the_operator_see_configuration_errors(
     fixed: bool, is_remote: bool, is_told: bool
 ) -> None:
     registry = a_registry(fixed=fixed)
@@ -343,7 +343,7 @@ def test_only_the_operators_own_callers_see_mistakes_of_the_configuration(
     assert registry.problem_for(is_remote=is_remote)
 
 
-async def test_a_disabled_server_leaves_all_sessions_and_comes_back_as_it_was() -> None:
+async def test_a_disabled_server_leaves_all_sessions_and_is_restored_unchanged() -> None:
     registry, one, other = a_registry(), Watching(), Watching()
     for watcher in (one, other):
         registry.join("ann", watcher)
@@ -360,7 +360,7 @@ async def test_a_disabled_server_leaves_all_sessions_and_comes_back_as_it_was() 
     assert registry.disabled_of("ann") == []
 
 
-async def test_the_name_of_a_disabled_server_is_taken_until_it_is_removed() -> None:
+async def test_the_name_of_a_disabled_server_is_reserved_until_it_is_removed() -> None:
     registry = a_registry()
     registry.join("ann", Watching())
     registry.add("ann", scripted_spec("new"))
@@ -373,7 +373,7 @@ async def test_the_name_of_a_disabled_server_is_taken_until_it_is_removed() -> N
         pass
 
 
-async def test_the_operators_servers_are_changed_in_their_file_only() -> None:
+async def test_servers_of_the_operator_are_changed_only_in_their_file() -> None:
     registry = a_registry("theirs")
     assert registry.is_operators("ann", "theirs")
     for change in (registry.disable, registry.enable):
@@ -398,7 +398,7 @@ async def test_changed_settings_reach_the_other_sessions_and_enable_the_server()
     assert registry.join("ann", Watching()) == {"new": changed}
 
 
-async def test_a_disabled_or_changed_server_is_so_in_the_next_process_and_in_running_ones() -> None:
+async def test_a_disabled_or_changed_server_reaches_the_next_process_and_running_ones() -> None:
     store = MemoryStore()
     first, second = ServerRegistry([], store=store), ServerRegistry([], store=store)
     spec = BackendSpec(name="kept", target=HttpTarget(url="https://one.example"))
@@ -422,7 +422,7 @@ async def test_a_disabled_or_changed_server_is_so_in_the_next_process_and_in_run
     assert second.disabled_of("ann") == []
 
 
-async def test_servers_that_callers_remove_while_others_end_stay_removed_and_disturb_nobody() -> None:
+async def test_servers_removed_while_a_reload_waits_for_others_stay_removed() -> None:
     store = MemoryStore()
     here, there = ServerRegistry([], store=store), ServerRegistry([], store=store)
     specs = [BackendSpec(name=name, target=HttpTarget(url="https://one.example")) for name in ("x", "y", "z")]
@@ -478,7 +478,7 @@ OTHERS = [
 
 
 @pytest.mark.parametrize("other", OTHERS)
-async def test_what_is_changed_at_one_process_is_changed_and_not_removed_at_the_other(other: BackendSpec) -> None:
+async def test_a_server_changed_in_one_process_is_changed_and_not_removed_in_the_other(other: BackendSpec) -> None:
     first, second, session = await two_processes(MemoryStore(), ONE)
     await change(first, other)
     await second.reload()
@@ -489,7 +489,7 @@ async def test_what_is_changed_at_one_process_is_changed_and_not_removed_at_the_
     assert session.configured == ["one"], "once"
 
 
-async def test_a_server_with_the_name_of_one_in_the_file_is_replaced_while_it_is_disabled_elsewhere() -> None:
+async def test_a_disabled_server_yields_to_a_configured_one_with_the_same_name_until_it_is_enabled() -> None:
     first, second, session = await two_processes(MemoryStore(), ONE)
     await second.apply(ServerChanges(added=(scripted_spec("one"),)))
     await first.disable("ann", "one")
@@ -501,7 +501,7 @@ async def test_a_server_with_the_name_of_one_in_the_file_is_replaced_while_it_is
     assert (session.configured, session.added, session.removed) == (["one", "one"], [], [])
 
 
-async def test_who_changes_a_server_first_learns_what_others_have_changed() -> None:
+async def test_a_process_catches_up_with_the_changes_of_others_before_it_changes_a_server() -> None:
     first, second, session = await two_processes(MemoryStore())
     await first.save("ann", ONE)
     first.add("ann", ONE)
@@ -512,7 +512,7 @@ async def test_who_changes_a_server_first_learns_what_others_have_changed() -> N
     await second.catch_up("bob")  # who has no session here
 
 
-async def test_what_was_read_before_a_change_here_is_read_again() -> None:
+async def test_a_reload_that_races_with_a_local_change_reads_the_store_again() -> None:
     store = SlowStore()
     _, second, session = await two_processes(store, ONE)
     store.may_read.clear()
@@ -544,7 +544,9 @@ class SlowStore(MemoryStore):
 
 
 @pytest.mark.parametrize("becomes", ["changed", "disabled", "removed"])
-async def test_a_server_that_others_change_while_it_is_changed_here_in_vain_is_taken_over_then(becomes: str) -> None:
+async def test_a_server_that_another_process_changes_during_a_failed_local_change_is_updated_afterward(
+    becomes: str,
+) -> None:
     first, second, session = await two_processes(MemoryStore(), ONE)
     with suppress(ConnectionError), second.reserve_name("ann", OTHERS[0], replaces=True):
         await {

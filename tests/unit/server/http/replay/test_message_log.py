@@ -311,9 +311,7 @@ async def test_a_reader_that_disconnected_during_its_own_flood_still_receives_th
     assert heard[-2] == b"499"
 
 
-async def test_an_event_id_leads_only_to_its_own_stream() -> (
-    None
-):
+async def test_an_event_id_leads_only_to_its_own_stream() -> None:
     log = a_log(replay_messages=20)
     first, other = log.append("request 1", b"1"), log.append("request 2", b"2")
     assert log.position(first.event_id) == ("request 1", first.number)

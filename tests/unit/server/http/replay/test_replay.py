@@ -19,7 +19,9 @@ async def staying() -> JsonObject:
 
 
 @pytest.mark.parametrize("flood", ["notifications", "answers"])
-async def test_a_resuming_caller_gets_the_response_even_if_everything_else_is_evicted_before_its_reader_starts(flood: str) -> None:
+async def test_a_resuming_caller_gets_the_response_even_if_everything_else_is_evicted_before_its_reader_starts(
+    flood: str,
+) -> None:
     """The reader is a task, which takes its first step a turn after the stream was found."""
     tasks, answered = TaskOwner("replay"), Answered()
     replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
