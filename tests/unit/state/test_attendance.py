@@ -25,7 +25,7 @@ UNKNOWN, ATTENDED, UNATTENDED = Attendance.UNKNOWN, Attendance.ATTENDED, Attenda
         (UNATTENDED, "accept", 0.0, UNATTENDED),
     ],
 )
-def test_what_an_answer_tells_of_its_client(
+def test_the_speed_and_action_of_an_answer_show_whether_a_person_attends_a_client(
     known: Attendance, action: object, seconds: float, learned: Attendance
 ) -> None:
     assert after_answer(known, action, seconds, is_filled_in=False) is learned
@@ -33,16 +33,18 @@ def test_what_an_answer_tells_of_its_client(
 
 @pytest.mark.parametrize("known", list(Attendance))
 @pytest.mark.parametrize("seconds", [0.0, READING_SECONDS])
-def test_a_form_that_was_filled_in_shows_that_someone_is_there(known: Attendance, seconds: float) -> None:
+def test_a_completed_form_shows_that_a_person_attends_the_client(known: Attendance, seconds: float) -> None:
     assert after_answer(known, "accept", seconds, is_filled_in=True) is ATTENDED
 
 
 @pytest.mark.parametrize(("known", "is_counted"), [(UNKNOWN, True), (ATTENDED, True), (UNATTENDED, False)])
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_a_dismissal_counts_unless_nobody_is_there(known: Attendance, action: str, is_counted: bool) -> None:
+def test_a_dismissal_counts_as_a_decision_of_a_person_unless_the_client_is_unattended(
+    known: Attendance, action: str, is_counted: bool
+) -> None:
     assert is_from_person(known, action) is is_counted
 
 
 @pytest.mark.parametrize("action", ["accept", "perhaps", None])
-def test_any_other_answer_counts(action: object) -> None:
+def test_any_answer_other_than_a_dismissal_counts_as_from_a_person(action: object) -> None:
     assert is_from_person(UNATTENDED, action)

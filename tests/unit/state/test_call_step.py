@@ -106,7 +106,7 @@ class Account:
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(S, S)), ids=str)
-def test_a_call_goes_only_where_its_table_leads(source: CallStage, target: CallStage) -> None:
+def test_a_call_makes_only_the_moves_in_its_table(source: CallStage, target: CallStage) -> None:
     if target in ALLOWED[source]:
         CALL.check(source, target)
     else:
@@ -114,13 +114,13 @@ def test_a_call_goes_only_where_its_table_leads(source: CallStage, target: CallS
             CALL.check(source, target)
 
 
-def test_every_stage_and_every_effect_is_reached_by_some_event() -> None:
+def test_every_call_stage_and_effect_is_reached_by_some_event() -> None:
     assert {state.stage for state in STATES} == set(S)
     assert {effect for state, event in product(STATES, EVENTS) for effect in step(state, event)[1]} == set(E)
 
 
 @pytest.mark.parametrize("state", STATES, ids=lambda state: f"{state.stage}")
-def test_every_pair_of_events_in_every_state_has_exactly_one_outcome(state: CallState) -> None:
+def test_every_pair_of_events_in_every_call_state_has_exactly_one_outcome(state: CallState) -> None:
     for first, second in product(EVENTS, EVENTS):
         account = Account(state)
         account.play(first)
@@ -128,21 +128,21 @@ def test_every_pair_of_events_in_every_state_has_exactly_one_outcome(state: Call
 
 
 @given(events=st.lists(st.sampled_from(EVENTS), max_size=12), begin=st.sampled_from([WAITING, WAITING_FOR_ANSWERS]))
-def test_any_events_in_any_order_have_exactly_one_outcome(events: list[CallEvent], begin: CallState) -> None:
+def test_a_call_has_exactly_one_outcome_for_any_events_in_any_order(events: list[CallEvent], begin: CallState) -> None:
     account = Account(begin)
     for event in events:
         account.play(event)
 
 
 @pytest.mark.parametrize("event", OUTCOMES)
-def test_an_outcome_in_time_is_returned_and_leaves_no_task(event: ResultArrived | ErrorArrived) -> None:
+def test_the_outcome_of_a_waiting_call_is_returned_without_a_task(event: ResultArrived | ErrorArrived) -> None:
     state, effects = step(WAITING, event)
     assert state == CallState(S.FINISHED, event.outcome)
     assert effects == (E.RELEASE_WAITER, E.LEAVE_FLIGHT)
 
 
 @pytest.mark.parametrize("event", PROMOTIONS)
-def test_a_call_is_promoted_once_and_its_task_is_there_when_the_tool_returns(event: CallEvent) -> None:
+def test_a_call_is_promoted_once_and_its_task_exists_when_the_tool_returns(event: CallEvent) -> None:
     state, effects = step(WAITING, event)
     assert (state.stage, state.has_task, effects) == (S.PROMOTED, True, (E.CREATE_TASK, E.RELEASE_WAITER))
     for again in PROMOTIONS:
@@ -161,7 +161,9 @@ def test_the_outcome_of_a_promoted_call_goes_to_its_task(event: ResultArrived | 
 
 
 @pytest.mark.parametrize("event", ABORTS)
-def test_a_call_whose_server_is_gone_fails_at_once_and_is_not_waited_for(event: ServerRemoved | Stopping) -> None:
+def test_a_call_fails_at_once_and_its_runner_is_cancelled_when_its_server_is_gone(
+    event: ServerRemoved | Stopping,
+) -> None:
     state, effects = step(WAITING, event)
     assert (state.outcome, effects) == (event.error, (E.RELEASE_WAITER, E.CANCEL_RUNNER, E.LEAVE_FLIGHT))
     state, effects = step(after(B.PATIENCE_OVER), event)
@@ -169,31 +171,31 @@ def test_a_call_whose_server_is_gone_fails_at_once_and_is_not_waited_for(event: 
 
 
 @pytest.mark.parametrize("event", CANCELS)
-def test_a_waiting_caller_is_released_when_the_call_is_cancelled(event: CallEvent) -> None:
+def test_a_waiting_caller_is_released_when_its_call_is_cancelled(event: CallEvent) -> None:
     state, effects = step(WAITING, event)
     assert (state.stage, effects[0]) == (S.CANCELLED, E.RELEASE_WAITER)
     assert (E.CANCEL_RUNNER in effects) is (event is not B.RUNNER_CANCELLED)
 
 
-def test_a_task_goes_on_when_only_the_wait_is_cancelled_and_ends_when_the_caller_means_it() -> None:
+def test_cancelling_only_the_wait_leaves_the_task_running() -> None:
     promoted = after(B.PATIENCE_OVER)
     assert step(promoted, B.WAIT_CANCELLED) == (promoted, ())
     assert step(promoted, B.CANCEL_REQUESTED)[1] == (E.CANCEL_TASK, E.CANCEL_RUNNER, E.LEAVE_FLIGHT)
     assert step(promoted, B.TASK_EXPIRED)[1] == (E.EXPIRE_TASK, E.CANCEL_RUNNER, E.LEAVE_FLIGHT)
 
 
-def test_an_outcome_whose_reply_nobody_read_is_kept_as_a_finished_task_once() -> None:
+def test_an_outcome_whose_reply_was_not_read_is_stored_once_as_a_finished_task() -> None:
     state, effects = step(after(ResultArrived(RESULT)), B.REPLY_UNREAD)
     assert (state.has_task, state.outcome, effects) == (True, RESULT, (E.CREATE_TASK, E.FINISH_TASK))
     assert step(state, B.REPLY_UNREAD) == (state, ())
 
 
 @pytest.mark.parametrize("stage", [WAITING, after(B.PATIENCE_OVER), after(B.CANCEL_REQUESTED)])
-def test_without_an_outcome_there_is_nothing_to_keep(stage: CallState) -> None:
+def test_an_unread_reply_without_an_outcome_stores_nothing(stage: CallState) -> None:
     assert step(stage, B.REPLY_UNREAD) == (stage, ())
 
 
-def test_progress_goes_to_the_tool_that_waits_or_to_the_task_and_to_nobody_after_the_end() -> None:
+def test_progress_goes_to_the_waiting_tool_or_to_the_task_and_is_dropped_after_the_end() -> None:
     report = ProgressReported({"progress": 1})
     assert step(WAITING, report) == (CallState(progress={"progress": 1}), (E.FORWARD_PROGRESS,))
     assert step(after(B.PATIENCE_OVER), report)[1] == (E.RECORD_PROGRESS,)
@@ -202,12 +204,12 @@ def test_progress_goes_to_the_tool_that_waits_or_to_the_task_and_to_nobody_after
     assert after(report, B.PATIENCE_OVER).progress == {"progress": 1}
 
 
-def test_what_a_server_says_of_its_own_task_goes_to_ours_also_if_that_is_made_later() -> None:
+def test_a_backend_status_message_reaches_our_task_even_if_it_is_created_later() -> None:
     assert after(StatusReported("at it"), B.PATIENCE_OVER).message == "at it"
     assert step(after(B.PATIENCE_OVER), StatusReported("at it"))[1] == (E.RECORD_STATUS,)
 
 
-def test_a_call_that_is_left_behind_ends_without_a_word_and_its_task_does_not() -> None:
+def test_a_call_that_is_left_behind_ends_without_affecting_its_task() -> None:
     left, effects = step(after(B.PATIENCE_OVER), B.LEFT_BEHIND)
     assert (left.stage, left.has_ended, effects) == (S.LEFT, True, (E.LEAVE_RUNNER,))
     assert step(left, B.RUNNER_CANCELLED) == (left, ())

@@ -17,7 +17,7 @@ MACHINES: list[Machine[Any]] = [TASK, ELICITATION, SAMPLING, CALL, CONNECTION, T
 DRAWN = {str(drawn["name"]): drawn for drawn in diagrams()}
 
 
-def test_there_is_one_diagram_for_each_machine_and_one_for_who_meets_whom() -> None:
+def test_each_state_machine_has_a_diagram_and_so_do_the_entity_relationships() -> None:
     assert list(DRAWN) == [*(machine.name for machine in MACHINES), "entity_relationships"]
     assert all(set(drawn) == {"name", "description", "mermaid"} and drawn["description"] for drawn in DRAWN.values())
 
@@ -35,14 +35,14 @@ def test_a_diagram_shows_every_state_and_exactly_the_moves_of_its_table(machine:
     assert {name for arrow in arrows for name in arrow} - {"[*]"} == set(states)
 
 
-def test_a_waiting_call_finishes_or_is_cancelled_also_after_it_was_promoted() -> None:
+def test_a_waiting_or_promoted_call_ends_finished_or_cancelled() -> None:
     ends = {CallStage.FINISHED, CallStage.CANCELLED}
     assert {stage for stage in CallStage if CALL.allows(CallStage.WAITING, stage)} == ends | {CallStage.PROMOTED}
     assert {stage for stage in CallStage if CALL.allows(CallStage.PROMOTED, stage)} == ends | {CallStage.LEFT}
     assert {stage for stage in CallStage if CALL.is_final(stage)} == ends | {CallStage.LEFT}
 
 
-def test_the_relationships_name_the_caller_the_servers_and_all_that_lies_between() -> None:
+def test_the_entity_diagram_shows_the_caller_the_servers_and_everything_between_them() -> None:
     first, *lines = DRAWN["entity_relationships"]["mermaid"].splitlines()
     names = {end for line in lines for end in (line.split()[0], line.split()[-1])}
     assert first == "flowchart TB"

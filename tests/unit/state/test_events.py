@@ -31,14 +31,14 @@ def ids(delivery: Delivery) -> list[str]:
     return [event.event_id for event in delivery.events]
 
 
-def test_what_was_appended_is_taken_once_in_order() -> None:
+def test_appended_events_are_delivered_once_and_in_order() -> None:
     box = a_box(3)
     news = [box.has_news, ids(take(box)), box.has_news, ids(take(box))]
     assert news == [True, ["e0", "e1", "e2"], False, []]
     assert (len(box), box.last_id) == (3, "e2")
 
 
-def test_an_empty_box_has_no_news_and_no_last_event() -> None:
+def test_an_empty_outbox_has_no_news_and_no_last_event() -> None:
     assert (a_box().has_news, a_box().last_id, take(a_box())) == (False, None, Delivery([]))
 
 
@@ -50,13 +50,13 @@ def test_events_after_a_known_event_can_be_read_again() -> None:
     assert take(box, after="e3") == Delivery([])
 
 
-def test_an_unknown_event_gets_everything_kept_and_says_that_the_place_is_lost() -> None:
+def test_an_unknown_event_id_returns_all_stored_events_and_reports_the_lost_position() -> None:
     box = a_box(2)
     take(box)
     assert take(box, after="gone") == Delivery([an_event(0), an_event(1)], cursor_lost=True)
 
 
-def test_the_oldest_tenth_goes_when_the_box_is_full_and_the_unseen_are_counted_once() -> None:
+def test_a_full_outbox_drops_its_oldest_tenth_and_counts_the_undelivered_events_once() -> None:
     box = a_box(MOST)
     assert box.append(an_event(MOST)) == MOST // 10
     delivery = take(box)
@@ -64,25 +64,25 @@ def test_the_oldest_tenth_goes_when_the_box_is_full_and_the_unseen_are_counted_o
     assert take(box) == Delivery([])
 
 
-def test_an_eviction_of_seen_events_is_nobodys_loss() -> None:
+def test_an_eviction_of_delivered_events_is_not_reported_as_a_loss() -> None:
     box = a_box(MOST)
     take(box)
     box.append(an_event(MOST))
     assert take(box) == Delivery([an_event(MOST)])
 
 
-def test_a_loss_is_news_even_if_nothing_else_is() -> None:
+def test_a_loss_counts_as_news_even_without_new_events() -> None:
     box = a_box(1, most=5)
     box.evict()
     news = [box.has_news, take(box), box.has_news]
     assert news == [True, Delivery([], dropped=1), False]
 
 
-def test_a_tiny_box_still_lets_one_go() -> None:
+def test_a_tiny_outbox_still_evicts_one_event() -> None:
     assert ids(take(a_box(4, most=3))) == ["e1", "e2", "e3"]
 
 
-def test_delivered_events_go_after_the_retention_and_undelivered_ones_stay() -> None:
+def test_delivered_events_expire_after_the_retention_and_undelivered_ones_stay() -> None:
     box = a_box(2)
     take(box)
     box.append(an_event(2))
@@ -92,7 +92,7 @@ def test_delivered_events_go_after_the_retention_and_undelivered_ones_stay() -> 
     assert take(box) == Delivery([an_event(2)])
 
 
-def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
+def test_the_outbox_warns_each_time_it_passes_four_fifths_of_its_capacity() -> None:
     box = a_box(most=10)
     warned = []
     for number in range(10):
@@ -109,7 +109,7 @@ def test_the_warning_comes_once_each_time_four_fifths_are_passed() -> None:
     assert (box.take_warning(), box.take_warning()) == (True, False)
 
 
-def test_the_fullest_box_is_trimmed_when_all_together_hold_too_much() -> None:
+def test_the_fullest_outbox_is_trimmed_when_all_outboxes_together_exceed_the_budget() -> None:
     budget = EventBudget(25)
     small, large = a_box(8), a_box(17)
     budget.join(small)
@@ -120,7 +120,7 @@ def test_the_fullest_box_is_trimmed_when_all_together_hold_too_much() -> None:
     assert (len(small), len(large), take(large).dropped) == (8, 16, 2)
 
 
-def test_delivered_events_go_first_everywhere_before_any_that_nobody_saw() -> None:
+def test_the_budget_evicts_delivered_events_of_all_outboxes_before_undelivered_ones() -> None:
     budget = EventBudget(30)
     unseen, seen, mixed = a_box(12), a_box(8), a_box(10)
     take(seen)
@@ -142,7 +142,7 @@ def large(number: int, size: int) -> Event:
     return replace(an_event(number), size=size)
 
 
-def test_a_box_is_bounded_in_bytes_too_and_counts_what_nobody_saw() -> None:
+def test_an_outbox_is_limited_in_bytes_and_counts_undelivered_evictions() -> None:
     box = Outbox(most=MOST, keep=KEEP, most_bytes=1000)
     assert [box.append(large(number, 300)) for number in range(5)] == [0, 0, 0, 1, 1]
     assert (box.bytes, ids(take(box, most=0))) == (900, [])
@@ -151,7 +151,7 @@ def test_a_box_is_bounded_in_bytes_too_and_counts_what_nobody_saw() -> None:
     assert (len(box), box.bytes) == (0, 0)
 
 
-def test_all_boxes_together_are_bounded_in_bytes_and_the_largest_is_trimmed() -> None:
+def test_all_outboxes_together_are_limited_in_bytes_and_the_largest_is_trimmed() -> None:
     budget, small, big = EventBudget(100, 1000), a_box(), a_box()
     for box in (small, big):
         budget.join(box)
@@ -166,7 +166,7 @@ def test_all_boxes_together_are_bounded_in_bytes_and_the_largest_is_trimmed() ->
     assert (budget.used, budget.used_bytes) == (5, 50)
 
 
-def test_a_box_that_left_no_longer_counts() -> None:
+def test_an_outbox_that_left_the_budget_no_longer_counts() -> None:
     budget = EventBudget(10)
     box = a_box(MOST)
     budget.join(box)
@@ -176,7 +176,7 @@ def test_a_box_that_left_no_longer_counts() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 10])
-def test_the_shared_room_is_never_exceeded_and_enforcing_always_ends(most: int) -> None:
+def test_the_event_budget_is_never_exceeded_and_enforcing_it_always_ends(most: int) -> None:
     budget = EventBudget(most)
     boxes = [a_box(count) for count in (0, 1, 7, 20)]
     for box in boxes:
@@ -189,7 +189,7 @@ def test_the_shared_room_is_never_exceeded_and_enforcing_always_ends(most: int) 
 # Replies that nobody read.
 
 
-def test_events_of_a_reply_that_nobody_read_come_again_before_what_is_newer() -> None:
+def test_events_of_an_unread_reply_are_delivered_again_before_newer_ones() -> None:
     box = a_box(4)
     lost = box.deliver(box.undelivered(), 2)
     assert ids(take(box)) == ["e2", "e3"]
@@ -198,13 +198,13 @@ def test_events_of_a_reply_that_nobody_read_come_again_before_what_is_newer() ->
     assert (box.has_news, ids(take(box)), box.has_news) == (True, ["e0", "e1", "e4"], False)
 
 
-def test_of_what_came_back_a_small_reply_takes_the_oldest_and_the_rest_waits() -> None:
+def test_a_small_reply_takes_the_oldest_redelivered_events_and_the_rest_waits() -> None:
     box = a_box(3)
     box.redeliver(box.deliver(box.undelivered(), 3))
     assert [ids(take(box, most=1)) for _ in range(4)] == [["e0"], ["e1"], ["e2"], []]
 
 
-def test_who_asks_for_what_came_after_an_event_gets_what_came_back_too() -> None:
+def test_a_request_for_events_after_a_known_one_includes_redelivered_events() -> None:
     """It lost that reply, and saw a later one."""
     box = a_box(1)
     lost = box.deliver(box.undelivered(), 1)
@@ -216,7 +216,7 @@ def test_who_asks_for_what_came_after_an_event_gets_what_came_back_too() -> None
     assert not box.has_news
 
 
-def test_what_was_asked_for_again_and_did_not_fit_comes_with_the_next_reply() -> None:
+def test_requested_events_that_did_not_fit_are_delivered_with_the_next_reply() -> None:
     box = a_box(5)
     take(box)
     assert ids(take(box, after="e0", most=2)) == ["e1", "e2"]
@@ -225,7 +225,7 @@ def test_what_was_asked_for_again_and_did_not_fit_comes_with_the_next_reply() ->
     assert [ids(take(box, most=2)) for _ in range(3)] == [["e3", "e4"], ["e5"], []]
 
 
-def test_what_came_back_is_kept_however_old_and_counted_if_it_must_go() -> None:
+def test_redelivered_events_do_not_expire_and_their_eviction_is_counted() -> None:
     box = a_box(2, most=5)
     lost = box.deliver(box.undelivered(), 2)
     box.redeliver(lost)
@@ -234,7 +234,7 @@ def test_what_came_back_is_kept_however_old_and_counted_if_it_must_go() -> None:
     assert take(box) == Delivery([an_event(1)], dropped=1)
 
 
-def test_what_was_let_go_while_its_reply_was_on_its_way_is_counted_as_lost() -> None:
+def test_events_evicted_while_their_reply_was_in_flight_are_counted_as_lost() -> None:
     box = a_box(2, most=5)
     lost = box.deliver(box.undelivered(), 2)
     box.evict()
@@ -242,7 +242,7 @@ def test_what_was_let_go_while_its_reply_was_on_its_way_is_counted_as_lost() -> 
     assert take(box) == Delivery([an_event(1)], dropped=1)
 
 
-def test_an_unread_number_of_lost_events_is_delivered_again() -> None:
+def test_an_unread_count_of_lost_events_is_delivered_again() -> None:
     box = a_box(1, most=5)
     box.evict()
     lost = box.deliver(box.undelivered(), 0)
@@ -374,12 +374,12 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         assert accounted == self.made
 
 
-def test_nothing_is_delivered_twice_nothing_skipped_while_kept_and_every_loss_counted_once() -> None:
+def test_an_outbox_delivers_no_event_twice_skips_no_stored_event_and_counts_each_loss_once() -> None:
     quick = settings(max_examples=100, stateful_step_count=40, deadline=None, database=None)
     run_state_machine_as_test(OutboxAgainstAModel, settings=quick)
 
 
-def test_the_budget_always_knows_how_much_is_kept() -> None:
+def test_the_event_budget_always_knows_the_number_of_stored_events() -> None:
     budget, boxes = EventBudget(30), [Outbox(most=20, keep=timedelta(minutes=30)) for _ in range(3)]
     for box in boxes:
         budget.join(box)
@@ -394,7 +394,7 @@ def test_the_budget_always_knows_how_much_is_kept() -> None:
     assert budget.used == len(boxes[1]) + len(boxes[2])
 
 
-def test_looking_delivers_nothing_and_goes_on_where_it_was() -> None:
+def test_peeking_delivers_no_event_and_continues_at_its_position() -> None:
     box = a_box(3)
     events, number = box.peek(0)
     assert [event.event_id for event in events] == ["e0", "e1", "e2"]

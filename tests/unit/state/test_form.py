@@ -66,7 +66,7 @@ def words_of(found: list[Problem]) -> list[str]:
         ({}, {"of": "any kind"}),
     ],
 )
-def test_a_value_that_fits_is_passed_on_as_it_is(rule: dict[str, Any], value: Any) -> None:
+def test_a_valid_form_value_is_passed_on_unchanged(rule: dict[str, Any], value: Any) -> None:
     assert problems(rule, value) == []
 
 
@@ -110,7 +110,7 @@ def test_a_value_that_fits_is_passed_on_as_it_is(rule: dict[str, Any], value: An
         (FISH, ["Tuna"], "entry 0 must be one of f1, f2"),
     ],
 )
-def test_a_value_that_does_not_fit_is_named_with_its_field(rule: dict[str, Any], value: Any, problem: str) -> None:
+def test_an_invalid_form_value_is_reported_with_its_field(rule: dict[str, Any], value: Any, problem: str) -> None:
     assert problems(rule, value) == [f"it: {problem}"]
 
 
@@ -127,7 +127,7 @@ FORM: dict[str, Any] = {
 }
 
 
-def test_what_is_missing_is_filled_in_with_the_defaults() -> None:
+def test_missing_form_values_are_filled_in_with_defaults() -> None:
     content, found = fill_in({"name": "Jo", "count": 7}, FORM)
     assert (content, found) == (
         {"name": "Jo", "line": "It was a dark night.", "count": 7, "agreed": False, "tunes": ["a"]},
@@ -135,11 +135,11 @@ def test_what_is_missing_is_filled_in_with_the_defaults() -> None:
     )
 
 
-def test_a_required_field_without_a_default_must_be_given() -> None:
+def test_a_required_form_field_without_a_default_must_be_given() -> None:
     assert words_of(fill_in({}, FORM)[1]) == ["name: is required"]
 
 
-def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_strangers() -> None:
+def test_an_unknown_form_field_is_rejected_unless_the_form_allows_additional_ones() -> None:
     content = {"name": "Jo", "nickname": "Jo"}
     assert words_of(fill_in(content, FORM)[1]) == [
         "one entry of the content is no field of the form; it has name, line, count, agreed, tunes",
@@ -151,7 +151,7 @@ def test_a_field_that_the_form_does_not_have_is_refused_unless_the_form_takes_st
     ]
 
 
-def test_every_wrong_field_is_named_at_once() -> None:
+def test_all_invalid_form_fields_are_reported_at_once() -> None:
     found = fill_in({"line": 1, "count": 99, "agreed": "no"}, FORM)[1]
     assert words_of(found) == [
         "name: is required",
@@ -180,7 +180,7 @@ def test_every_wrong_field_is_named_at_once() -> None:
         (TUNES, ["c"], "enum"),
     ],
 )
-def test_a_problem_says_by_a_code_which_rule_was_broken(rule: dict[str, Any], value: Any, code: str) -> None:
+def test_a_form_problem_has_a_code_for_the_broken_rule(rule: dict[str, Any], value: Any, code: str) -> None:
     """A program that shows the form need not parse a sentence, for any name of the field."""
     name = "a: strange; name"
     [problem] = fill_in({name: value}, {"properties": {name: rule}})[1]
@@ -188,13 +188,13 @@ def test_a_problem_says_by_a_code_which_rule_was_broken(rule: dict[str, Any], va
     assert str(problem) == f"{name}: {problem.message}"
 
 
-def test_what_is_missing_and_what_is_strange_has_a_code_too() -> None:
+def test_missing_and_unknown_form_fields_have_a_problem_code() -> None:
     problems = fill_in({"b": 1}, {"properties": {"a": {}}, "required": ["a"]})[1]
     codes = [(problem.field, problem.code) for problem in problems]
     assert codes == [("a", "required"), (None, "additionalProperties")]
 
 
-def test_the_content_given_and_the_schema_stay_as_they_were() -> None:
+def test_filling_in_a_form_changes_neither_the_content_nor_the_schema() -> None:
     content: dict[str, Any] = {"name": "Jo"}
     schema = {"properties": {"name": {"type": "string"}, "n": {"type": "integer", "default": 1}}}
     fill_in(content, schema)
@@ -204,7 +204,7 @@ def test_the_content_given_and_the_schema_stay_as_they_were() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(.*a){25}$", "^(([a-z])+.)+[A-Z]([a-z])+$"])
 @pytest.mark.timeout(20)
-def test_a_malicious_pattern_does_not_hang(pattern: str) -> None:
+def test_a_malicious_form_pattern_does_not_hang(pattern: str) -> None:
     assert problems({"type": "string", "pattern": pattern}, "a" * 5000 + "!") == [f"it: must match {pattern}"]
 
 
@@ -233,7 +233,7 @@ MOST_SECONDS = 3.0  # of the processor: the slowest takes 0.6, where it was a ma
         ({"type": "array", "items": {"enum": [[0] * 1000 + [n] for n in range(1000)]}}, [[0] * 1001] * 1000),
     ],
 )
-def test_what_a_form_and_its_answer_hold_does_not_make_the_check_slow(rule: dict[str, Any], value: Any) -> None:
+def test_large_forms_and_large_answers_are_checked_quickly(rule: dict[str, Any], value: Any) -> None:
     assert seconds_for({"it": value}, {"properties": {"it": rule}}) < MOST_SECONDS
 
 
@@ -256,13 +256,13 @@ CONSTANTS: dict[str, Any] = {"type": "array", "items": {"oneOf": [{"const": f"{n
         ([{"type": "array", "items": {"enum": [[[0]] * 300_000]}}], [["x"] * 100]),
     ],
 )
-def test_what_all_fields_of_a_form_cost_together_is_bounded(rules: list[Any], values: list[Any]) -> None:
+def test_the_check_of_all_form_fields_together_has_a_time_limit(rules: list[Any], values: list[Any]) -> None:
     fields = {f"f{number}": rule for number, rule in enumerate(rules)}
     content = {f"f{number}": value for number, value in enumerate(values)}
     assert seconds_for(content, {"properties": fields}) < 0.25 * 5
 
 
-def test_patterns_of_many_fields_are_checked_within_their_bounds() -> None:
+def test_patterns_of_many_form_fields_are_checked_within_their_limits() -> None:
     fields = {f"f{number}": {"type": "string", "pattern": f"^a{{{number + 1}}}$"} for number in range(60)}
     _, found = fill_in(dict.fromkeys(fields, "b"), {"properties": fields})
     assert len(found) == 21
@@ -270,13 +270,13 @@ def test_patterns_of_many_fields_are_checked_within_their_bounds() -> None:
     assert found == []
 
 
-def test_a_default_that_nobody_touched_is_not_checked() -> None:
+def test_an_unchanged_form_default_is_not_checked() -> None:
     rule = {"type": "string", "pattern": COSTLY, "default": "a" * 400_000}
     assert seconds_for({}, {"properties": {f"f{n}": rule for n in range(100)}}) < MOST_SECONDS
     assert fill_in({}, {"properties": {"n": {"type": "integer", "default": "none"}}}) == ({"n": "none"}, [])
 
 
-def test_of_many_problems_the_first_are_reported_and_in_few_words() -> None:
+def test_only_the_first_of_many_form_problems_are_reported_and_briefly() -> None:
     fields = {f"field{n}": {"type": "string"} for n in range(1000)}
     _, found = fill_in({f"field{n}": 1 for n in range(1000)}, {"properties": fields})
     assert len(found) == 21
@@ -284,14 +284,14 @@ def test_of_many_problems_the_first_are_reported_and_in_few_words() -> None:
     assert all(len(str(problem)) < 400 for problem in found)
 
 
-def test_patterns_are_checked_without_a_word_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_form_patterns_are_checked_without_output_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
     for pattern in ("(a|b)" * 1_000_000, "(a|b)" * 199, LARGE, "("):
         problems({"type": "string", "pattern": pattern}, "ab")
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?<=a)b", r"(a)\1", "((a{1000}){1000}){1000}"])
-def test_a_pattern_that_cannot_be_checked_is_the_backends_to_check(pattern: str) -> None:
+def test_a_form_pattern_that_cannot_be_checked_is_left_to_the_backend(pattern: str) -> None:
     assert problems({"type": "string", "pattern": pattern}, "anything") == []
 
 
@@ -309,7 +309,7 @@ def test_a_pattern_that_cannot_be_checked_is_the_backends_to_check(pattern: str)
     ],
 )
 @pytest.mark.parametrize("value", ["text", 5, 1.5, None, True, [["x"]], {"a": {}}])
-def test_a_schema_that_makes_no_sense_does_no_harm(schema: dict[str, Any], value: Any) -> None:
+def test_an_invalid_form_schema_causes_no_error(schema: dict[str, Any], value: Any) -> None:
     content, found = fill_in({"it": value}, schema)
     assert content == {"it": value}
     assert all(isinstance(problem, Problem) for problem in found)
@@ -327,7 +327,9 @@ RULES = st.dictionaries(st.sampled_from(KEYS), JSON | KINDS, max_size=6)
 
 @settings(deadline=None, database=None, max_examples=300)
 @given(rule=RULES, value=JSON, required=JSON)
-def test_the_check_terminates_for_any_question_and_any_answer(rule: dict[str, Any], value: Any, required: Any) -> None:
+def test_the_form_check_terminates_for_any_question_and_any_answer(
+    rule: dict[str, Any], value: Any, required: Any
+) -> None:
     content, found = fill_in({"it": value}, {"properties": {"it": rule, "other": rule}, "required": required})
     assert "it" in content
     assert all(isinstance(problem, Problem) for problem in found)

@@ -4,7 +4,7 @@ from dataclasses import asdict, fields
 from emceepee.state.limits import LIVE, Limits, range_of
 
 
-def test_the_defaults_are_the_promised_ones() -> None:
+def test_the_default_limits_are_the_documented_ones() -> None:
     promised = {
         "connect_seconds": 30,
         "list_patience_seconds": 3,
@@ -88,21 +88,21 @@ def test_the_defaults_are_the_promised_ones() -> None:
     assert asdict(Limits()) == promised
 
 
-def test_every_limit_says_what_it_means() -> None:
+def test_every_limit_has_a_description() -> None:
     assert all(len(item.metadata["meaning"]) > 10 for item in fields(Limits))
 
 
-def test_durations_may_be_fractions_and_counts_are_whole() -> None:
+def test_limits_for_durations_are_floats_and_limits_for_counts_are_integers() -> None:
     for item in fields(Limits):
         assert type(item.default) is (float if item.name.endswith("_seconds") else int), item.name
 
 
-def test_a_limit_whose_meaning_mentions_zero_may_be_zero() -> None:
+def test_a_limit_whose_description_mentions_zero_accepts_zero() -> None:
     for item in fields(Limits):
         assert not re.search(r"\b0\b", item.metadata["meaning"]) or range_of(item.name).allows(0), item.name
 
 
-def test_an_update_adopts_the_live_limits_and_no_others() -> None:
+def test_a_limits_update_adopts_only_the_limits_that_can_change_at_run_time() -> None:
     limits, other = Limits(), Limits()
     for item in fields(Limits):
         setattr(other, item.name, getattr(other, item.name) + 1)

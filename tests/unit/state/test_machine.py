@@ -24,7 +24,7 @@ LAMP = Machine(
 )
 
 
-def test_the_diagram_shows_the_beginning_every_move_and_the_end_of_each_final_state() -> None:
+def test_a_state_diagram_shows_the_start_every_move_and_the_final_states() -> None:
     assert LAMP.mermaid() == (
         "stateDiagram-v2\n"
         "    [*] --> off : It is bought\n"
@@ -35,7 +35,7 @@ def test_the_diagram_shows_the_beginning_every_move_and_the_end_of_each_final_st
     )
 
 
-def test_exactly_the_moves_of_the_table_are_allowed() -> None:
+def test_a_state_machine_allows_exactly_the_moves_of_its_table() -> None:
     allowed = {(source, target) for source in Lamp for target in Lamp if LAMP.allows(source, target)}
     assert allowed == {(Lamp.OFF, Lamp.ON), (Lamp.ON, Lamp.OFF), (Lamp.ON, Lamp.BROKEN)}
 
@@ -46,5 +46,5 @@ def test_a_forbidden_move_names_the_machine_and_both_states() -> None:
         LAMP.check(Lamp.BROKEN, Lamp.ON)
 
 
-def test_a_state_that_nothing_leaves_is_final() -> None:
+def test_a_state_without_outgoing_moves_is_final() -> None:
     assert [state for state in Lamp if LAMP.is_final(state)] == [Lamp.BROKEN]

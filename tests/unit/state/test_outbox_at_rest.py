@@ -30,7 +30,7 @@ def ids(box: Outbox) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_after_a_restart_it_delivers_what_was_not_surely_delivered(seed: int) -> None:
+def test_a_restored_outbox_delivers_the_events_that_were_not_surely_delivered(seed: int) -> None:
     chance, box = random.Random(seed), a_box()
     receipts: list[DeliveryReceipt] = []
     for number in range(80):
@@ -53,7 +53,7 @@ def test_after_a_restart_it_delivers_what_was_not_surely_delivered(seed: int) ->
         assert (again.numbers, again.last_id) == (box.numbers, box.last_id)
 
 
-def test_what_comes_next_has_the_next_number() -> None:
+def test_a_restored_outbox_continues_its_numbering() -> None:
     box = a_box()
     for number in range(MOST * 2):
         box.append(an_event(number))
@@ -63,20 +63,20 @@ def test_what_comes_next_has_the_next_number() -> None:
     assert again.numbers == box.numbers
 
 
-def test_events_before_a_hole_are_lost_and_the_rest_is_there() -> None:
+def test_events_before_a_gap_in_a_restored_outbox_are_lost_and_the_rest_is_available() -> None:
     box = a_box()
     box.restore({1: an_event(1), 3: an_event(3), 4: an_event(4)}, OutboxMark(1, (1,), 0))
     assert ids(box) == ["003", "004"]
 
 
-def test_a_box_whose_events_are_all_delivered_and_gone_goes_on_counting() -> None:
+def test_a_restored_outbox_without_events_continues_its_numbering() -> None:
     box = a_box()
     box.restore({}, OutboxMark(41, (), 0))
     box.append(an_event(41))
     assert (list(box.numbers), ids(box)) == ([41], ["041"])
 
 
-def test_what_comes_after_events_that_were_delivered_and_never_stored_is_undelivered() -> None:
+def test_an_event_after_delivered_and_unstored_ones_is_undelivered_in_a_restored_outbox() -> None:
     box = a_box()
     box.restore({3: an_event(3)}, OutboxMark(6, (), 0))
     box.append(an_event(6))

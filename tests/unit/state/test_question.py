@@ -83,7 +83,7 @@ def test_a_sampling_request_leaves_pending_once_and_never_moves_again(
     check_moves(a_question(QuestionKind.SAMPLING, source), SAMPLING_VERBS[target], target, allowed=allowed)
 
 
-def test_each_kind_begins_pending_and_has_its_own_events() -> None:
+def test_each_kind_of_question_starts_pending_and_has_its_own_events() -> None:
     elicitation, sampling = QuestionKind.ELICITATION, QuestionKind.SAMPLING
     assert (elicitation.first_status, elicitation.asked_event, elicitation.gone_event) == (
         ElicitationStatus.PENDING,
@@ -97,6 +97,6 @@ def test_each_kind_begins_pending_and_has_its_own_events() -> None:
     )
 
 
-def test_an_action_that_the_protocol_does_not_know_is_refused() -> None:
+def test_an_unknown_question_action_is_rejected() -> None:
     with pytest.raises(KeyError):
         a_question(QuestionKind.ELICITATION, ElicitationStatus.PENDING).answered("perhaps")

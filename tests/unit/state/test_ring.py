@@ -12,7 +12,7 @@ def a_ring(capacity: int, items: list[int]) -> Ring[int]:
 
 
 @given(st.integers(min_value=0, max_value=10), st.lists(st.integers()))
-def test_the_newest_are_kept_and_the_others_counted(capacity: int, items: list[int]) -> None:
+def test_a_ring_holds_the_newest_entries_and_counts_the_others(capacity: int, items: list[int]) -> None:
     ring = a_ring(capacity, items)
     kept = items[len(items) - min(capacity, len(items)) :]
     assert list(ring) == kept
@@ -20,12 +20,12 @@ def test_the_newest_are_kept_and_the_others_counted(capacity: int, items: list[i
     assert ring.take_dropped() == len(items) - len(kept)
 
 
-def test_dropped_entries_are_reported_once() -> None:
+def test_a_ring_reports_dropped_entries_once() -> None:
     ring = a_ring(2, [1, 2, 3])
     assert [ring.take_dropped(), ring.take_dropped()] == [1, 0]
 
 
-def test_what_is_taken_or_removed_is_not_counted_as_dropped() -> None:
+def test_taken_or_removed_ring_entries_are_not_counted_as_dropped() -> None:
     ring = a_ring(4, [1, 2, 3, 4])
     ring.remove(lambda item: item % 2 == 0)
     assert list(ring) == [1, 3]
@@ -34,7 +34,7 @@ def test_what_is_taken_or_removed_is_not_counted_as_dropped() -> None:
     assert ring.take_dropped() == 0
 
 
-def test_a_ring_that_was_cleared_still_holds_no_more_than_its_capacity() -> None:
+def test_a_ring_whose_entries_were_removed_still_respects_its_capacity() -> None:
     ring = a_ring(2, [1, 2])
     ring.remove(lambda item: item == 1)
     for item in (3, 4):
@@ -43,7 +43,7 @@ def test_a_ring_that_was_cleared_still_holds_no_more_than_its_capacity() -> None
     assert ring.take_dropped() == 1
 
 
-def test_the_last_ones_come_in_order_and_none_means_none() -> None:
+def test_the_last_entries_of_a_ring_are_returned_in_order() -> None:
     ring = a_ring(5, [1, 2, 3])
     assert (ring.last(2), ring.last(9), ring.last(0)) == ([2, 3], [1, 2, 3], [])
 
@@ -62,7 +62,7 @@ def test_a_reader_that_keeps_up_with_a_tail_sees_every_stored_entry_once(
     assert tail.since(number) == ([], number)
 
 
-def test_a_ring_is_bounded_in_bytes_too() -> None:
+def test_a_ring_is_limited_in_bytes() -> None:
     ring: Ring[str] = Ring(10, 100)
     for item, size in (("a", 40), ("b", 40), ("c", 40), ("d", 10)):
         ring.append(item, size)
@@ -75,7 +75,7 @@ def test_a_ring_is_bounded_in_bytes_too() -> None:
     assert (ring.take_all(), ring.bytes) == (["e"], 0)
 
 
-def test_a_tail_is_bounded_in_bytes_too() -> None:
+def test_a_tail_is_limited_in_bytes() -> None:
     tail: Tail[str] = Tail(10, 100)
     for item in "abcd":
         tail.append(item, 40)

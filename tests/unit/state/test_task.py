@@ -44,7 +44,7 @@ def a_task(status: TaskStatus = TaskStatus.WORKING) -> Task:
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(TaskStatus, TaskStatus)))
-def test_the_table_leads_from_working_to_the_four_ends_and_nowhere_else(source: TaskStatus, target: TaskStatus) -> None:
+def test_a_task_moves_from_working_to_one_of_four_ends_and_nowhere_else(source: TaskStatus, target: TaskStatus) -> None:
     assert TASK.allows(source, target) is ((source, target) in ALLOWED)
     if (source, target) not in ALLOWED:
         with pytest.raises(ForbiddenMove, match=f"{source} does not lead to {target}"):
@@ -52,7 +52,7 @@ def test_the_table_leads_from_working_to_the_four_ends_and_nowhere_else(source: 
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(TaskStatus, VERBS)))
-def test_a_verb_makes_its_move_or_is_refused_and_changes_nothing(source: TaskStatus, target: TaskStatus) -> None:
+def test_a_task_method_makes_its_move_or_fails_and_changes_nothing(source: TaskStatus, target: TaskStatus) -> None:
     task = a_task(source)
     if (source, target) in ALLOWED:
         moved = VERBS[target](task)
@@ -63,7 +63,7 @@ def test_a_verb_makes_its_move_or_is_refused_and_changes_nothing(source: TaskSta
     assert task == a_task(source)
 
 
-def test_each_end_keeps_what_a_caller_will_ask_for() -> None:
+def test_each_ended_task_keeps_its_result_error_or_message() -> None:
     assert a_task().completed({"content": [], "odd": None}, LATER).result == {"content": [], "odd": None}
     failed = a_task().failed({"code": "X", "message": "broke"}, LATER)
     assert (failed.error, failed.message, failed.result) == ({"code": "X", "message": "broke"}, "broke", None)
@@ -79,19 +79,19 @@ def test_a_working_task_is_due_exactly_at_the_end_of_its_time_to_live() -> None:
 
 
 @pytest.mark.parametrize("status", ENDED)
-def test_a_task_that_has_ended_is_due_after_the_retention(status: TaskStatus) -> None:
+def test_an_ended_task_is_due_after_the_retention(status: TaskStatus) -> None:
     task = replace(a_task(status), updated_at=LATER)
     assert task.next_deadline == LATER + RETENTION
     assert not task.is_due(LATER + RETENTION - timedelta(microseconds=1))
     assert task.is_due(LATER + RETENTION)
 
 
-def test_a_task_shows_its_state() -> None:
+def test_the_repr_of_a_task_shows_its_state() -> None:
     assert repr(a_task()) == "<Task t one slow working>"
     assert repr(a_task().cancelled(LATER)) == "<Task t one slow cancelled>"
 
 
-def test_progress_is_kept_with_its_words_and_does_not_prolong_the_life() -> None:
+def test_task_progress_keeps_its_message_and_does_not_extend_the_time_to_live() -> None:
     task = a_task().with_progress({"progress": 1, "total": 3, "message": "digging"}, LATER)
     assert (task.progress, task.message, task.updated_at) == (
         {"progress": 1, "total": 3, "message": "digging"},
@@ -103,6 +103,6 @@ def test_progress_is_kept_with_its_words_and_does_not_prolong_the_life() -> None
 
 
 @pytest.mark.parametrize("status", ENDED)
-def test_progress_after_the_end_changes_nothing(status: TaskStatus) -> None:
+def test_progress_after_the_end_of_a_task_changes_nothing(status: TaskStatus) -> None:
     task = a_task(status)
     assert task.with_progress({"progress": 9}, LATER) is task

@@ -30,19 +30,21 @@ def a_timer(*, repeats: bool = False, duration: timedelta = MINUTE) -> Timer:
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(TimerStatus, TimerStatus)))
-def test_the_table_leads_from_active_to_the_two_ends_and_nowhere_else(source: TimerStatus, target: TimerStatus) -> None:
+def test_a_timer_moves_from_active_to_one_of_two_ends_and_nowhere_else(
+    source: TimerStatus, target: TimerStatus
+) -> None:
     assert TIMER.allows(source, target) is ((source, target) in ALLOWED)
 
 
 @pytest.mark.parametrize("status", [TimerStatus.EXPIRED, TimerStatus.DELETED])
-def test_a_timer_that_is_done_cannot_be_deleted(status: TimerStatus) -> None:
+def test_an_ended_timer_cannot_be_deleted(status: TimerStatus) -> None:
     timer = replace(a_timer(), status=status, ended_at=NOW)
     with pytest.raises(ForbiddenMove):
         timer.deleted(NOW)
     assert timer == replace(a_timer(), status=status, ended_at=NOW)
 
 
-def test_a_timer_fires_once_at_its_time_and_is_forgotten_after_the_retention() -> None:
+def test_a_timer_fires_once_at_its_time_and_is_removed_after_the_retention() -> None:
     timer = a_timer()
     assert timer.tick(NOW + MINUTE - timedelta(microseconds=1)) is timer
     fired = timer.tick(NOW + MINUTE)
@@ -53,14 +55,14 @@ def test_a_timer_fires_once_at_its_time_and_is_forgotten_after_the_retention() -
     assert fired.tick(fired.next_deadline) is None
 
 
-def test_a_deleted_timer_does_not_fire_and_is_forgotten_after_the_retention() -> None:
+def test_a_deleted_timer_does_not_fire_and_is_removed_after_the_retention() -> None:
     deleted = a_timer().deleted(NOW)
     assert deleted.tick(NOW + MINUTE) is deleted
     assert (deleted.status, deleted.fire_count) == (TimerStatus.DELETED, 0)
     assert deleted.tick(NOW + RETENTION) is None
 
 
-def test_an_interval_stays_active_and_keeps_its_rhythm() -> None:
+def test_a_repeating_timer_stays_active_and_keeps_its_rhythm() -> None:
     timer: Timer | None = a_timer(repeats=True)
     for count in range(1, 4):
         assert timer is not None
@@ -74,7 +76,7 @@ def test_an_interval_stays_active_and_keeps_its_rhythm() -> None:
     duration=st.timedeltas(min_value=timedelta(seconds=1), max_value=timedelta(hours=24)),
     slept=st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=400)),
 )
-def test_after_a_long_sleep_an_interval_fires_once_and_is_due_next_in_the_future(
+def test_a_repeating_timer_fires_once_after_a_long_suspension_and_is_next_due_in_the_future(
     duration: timedelta, slept: timedelta
 ) -> None:
     timer = a_timer(repeats=True, duration=duration)

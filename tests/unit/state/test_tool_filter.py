@@ -30,13 +30,13 @@ from support.figures import record_figure
         ((), (), "a" * 1001, True),
     ],
 )
-def test_denied_beats_allowed_and_nothing_allowed_means_everything(
+def test_denied_tools_take_precedence_and_an_empty_allow_list_allows_every_tool(
     allowed: tuple[str, ...], denied: tuple[str, ...], tool: str, permitted: bool
 ) -> None:
     assert ToolFilter(allowed, denied).permits(tool) is permitted
 
 
-def test_filters_are_the_same_if_their_rules_are() -> None:
+def test_tool_filters_with_the_same_rules_are_equal() -> None:
     one, other = ToolFilter(("a*",), ("b",)), ToolFilter(("a*",), ("b",))
     assert one.permits("a1")
     assert one == other
@@ -44,7 +44,7 @@ def test_filters_are_the_same_if_their_rules_are() -> None:
     assert repr(one) == "ToolFilter(allowed=('a*',), denied=('b',))"
 
 
-def test_many_rules_and_many_tools_take_no_time() -> None:
+def test_a_tool_filter_with_many_rules_is_fast_for_many_tools() -> None:
     globs = tuple(f"*{'a*' * 90}{number}" for number in range(100))
     many = ToolFilter(allowed=globs, denied=(*globs, *(f"name{number}" for number in range(900))))
     names = [f"{'a' * 50}{number}x" for number in range(500)]

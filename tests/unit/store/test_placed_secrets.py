@@ -39,7 +39,9 @@ def place(texts: MemoryKeyring, state: MemoryStore) -> PlacedSecrets:
     return PlacedSecrets(state, PlatformKeyring(SystemClock()), is_preferred=True)
 
 
-async def test_the_state_only_knows_where_it_is(place: PlacedSecrets, state: MemoryStore, texts: MemoryKeyring) -> None:
+async def test_a_secret_in_the_keyring_leaves_only_a_reference_in_the_state(
+    place: PlacedSecrets, state: MemoryStore, texts: MemoryKeyring
+) -> None:
     revision = await place.put_secret(WHO, NAME, DATA, revision=0)
     found, kept = await place.secret(WHO, NAME), await state.secret(WHO, NAME)
     assert found is not None
@@ -51,7 +53,9 @@ async def test_the_state_only_knows_where_it_is(place: PlacedSecrets, state: Mem
     assert [service for service, _ in texts.texts] == ["emceepee"]
 
 
-async def test_a_change_leaves_one_text_and_a_removal_none(place: PlacedSecrets, texts: MemoryKeyring) -> None:
+async def test_changing_a_secret_leaves_one_keyring_entry_and_removing_it_leaves_none(
+    place: PlacedSecrets, texts: MemoryKeyring
+) -> None:
     first = await place.put_secret(WHO, NAME, DATA, revision=0)
     second = await place.put_secret(WHO, NAME, b"new", revision=first or 0)
     assert len(texts.texts) == 1
@@ -60,7 +64,7 @@ async def test_a_change_leaves_one_text_and_a_removal_none(place: PlacedSecrets,
     assert (texts.texts, await place.secret(WHO, NAME)) == ({}, None)
 
 
-async def test_who_comes_too_late_changes_nothing_and_leaves_nothing(
+async def test_a_stale_write_of_a_secret_changes_nothing_and_leaves_no_keyring_entry(
     place: PlacedSecrets, texts: MemoryKeyring
 ) -> None:
     await place.put_secret(WHO, NAME, DATA, revision=0)
@@ -70,7 +74,9 @@ async def test_who_comes_too_late_changes_nothing_and_leaves_nothing(
     assert (found.data, len(texts.texts)) == (DATA, 1)
 
 
-async def test_each_place_reads_what_the_other_wrote(state: MemoryStore, texts: MemoryKeyring) -> None:
+async def test_keyring_and_state_can_each_read_secrets_that_the_other_stored(
+    state: MemoryStore, texts: MemoryKeyring
+) -> None:
     ring = PlatformKeyring(SystemClock())
     in_state, in_ring = (PlacedSecrets(state, ring, is_preferred=preferred) for preferred in (False, True))
     revision = await in_state.put_secret(WHO, NAME, b"1", revision=0)
@@ -86,7 +92,7 @@ async def test_each_place_reads_what_the_other_wrote(state: MemoryStore, texts: 
     assert texts.texts == {}
 
 
-async def test_what_was_taken_out_of_the_keyring_is_empty_and_can_be_replaced(
+async def test_a_secret_missing_from_the_keyring_is_empty_and_can_be_replaced(
     place: PlacedSecrets, texts: MemoryKeyring
 ) -> None:
     """It may be another keyring for the moment: nothing is thrown away because of that."""
@@ -98,7 +104,7 @@ async def test_what_was_taken_out_of_the_keyring_is_empty_and_can_be_replaced(
     assert await place.put_secret(WHO, NAME, b"new", revision=found.revision) is not None
 
 
-async def test_a_locked_keyring_is_trouble_of_the_store_and_nothing_is_changed(
+async def test_a_locked_keyring_raises_store_unavailable_and_changes_nothing(
     place: PlacedSecrets, texts: MemoryKeyring
 ) -> None:
     await place.put_secret(WHO, NAME, DATA, revision=0)
@@ -109,7 +115,7 @@ async def test_a_locked_keyring_is_trouble_of_the_store_and_nothing_is_changed(
     assert await place.secret(WHO, NAME) is not None
 
 
-async def test_one_that_does_not_answer_blocks_neither_the_loop_nor_anybody_forever(
+async def test_an_unresponsive_keyring_blocks_neither_the_loop_nor_a_caller_forever(
     texts: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock, unlocked = FakeClock(), threading.Event()

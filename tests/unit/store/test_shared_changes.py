@@ -14,7 +14,9 @@ LOGIN = StoredLogin(b"digest", "local", datetime(2100, 1, 1, tzinfo=UTC))
 
 
 @pytest.mark.parametrize("is_told", [True, False])
-async def test_a_change_is_noticed_at_once_with_a_notification_and_else_at_the_next_poll(is_told: bool) -> None:
+async def test_a_shared_change_is_noticed_at_once_with_a_notification_and_otherwise_at_the_next_poll(
+    is_told: bool,
+) -> None:
     clock, store = FakeClock(), MemoryStore(is_durable=True)
     other, seen = store.another_process(), []
 
@@ -37,7 +39,7 @@ async def test_a_change_is_noticed_at_once_with_a_notification_and_else_at_the_n
     running.cancel()
 
 
-async def test_watchers_are_called_again_until_they_can_do_what_they_have_to() -> None:
+async def test_watchers_of_shared_changes_are_called_again_until_they_succeed() -> None:
     clock, store = FakeClock(), MemoryStore(is_durable=True)
     called: list[int] = []
     unsaved: list[int] = []

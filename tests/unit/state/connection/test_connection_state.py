@@ -41,7 +41,7 @@ ALLOWED = {
 
 
 @pytest.mark.parametrize(("source", "target"), list(product(S, S)), ids=str)
-def test_a_connection_moves_only_where_its_table_leads(source: ConnectionStatus, target: ConnectionStatus) -> None:
+def test_a_connection_makes_only_the_moves_in_its_table(source: ConnectionStatus, target: ConnectionStatus) -> None:
     if target in ALLOWED[source]:
         CONNECTION.check(source, target)
     else:
@@ -49,7 +49,7 @@ def test_a_connection_moves_only_where_its_table_leads(source: ConnectionStatus,
             CONNECTION.check(source, target)
 
 
-def test_no_status_is_final() -> None:
+def test_no_connection_status_is_final() -> None:
     assert CONNECTION.initial is S.NOT_CONNECTED
     assert not any(CONNECTION.is_final(status) for status in S)
 
@@ -73,11 +73,11 @@ def test_no_status_is_final() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_each_state_shows_only_what_holds_in_it(state: ConnectionState, shown: ConnectionView) -> None:
+def test_each_connection_state_shows_only_its_own_details(state: ConnectionState, shown: ConnectionView) -> None:
     assert state.view == shown
 
 
-def test_the_diagram_shows_every_move() -> None:
+def test_the_connection_diagram_shows_every_move() -> None:
     drawn = CONNECTION.mermaid()
     for source, targets in ALLOWED.items():
         for target in targets:

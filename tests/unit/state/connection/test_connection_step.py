@@ -195,7 +195,7 @@ def everywhere() -> dict[tuple[ConnectionState, World], None]:
     return found
 
 
-def test_every_kind_of_state_is_covered() -> None:
+def test_every_kind_of_connection_state_is_covered() -> None:
     kinds = {type(state).__name__ for state, _ in everywhere()}
     assert kinds == {"Idle", "Opening", "Authorizing", "Up", "Pausing", "Closing", "Down", "Closed"}
     record_figure(f"{len(everywhere())} states with what is under way in them")
@@ -211,7 +211,7 @@ def test_after_any_two_events_each_waiter_has_one_outcome_and_each_link_is_close
             assert left == World(), (state, world, first, second)
 
 
-def test_every_move_of_the_table_is_made_and_no_other() -> None:
+def test_every_move_in_the_connection_table_occurs_and_no_other() -> None:
     made: set[tuple[ConnectionStatus, ConnectionStatus]] = set()
     for state, world in everywhere():
         for event in EVENTS:
@@ -224,7 +224,7 @@ def test_every_move_of_the_table_is_made_and_no_other() -> None:
     assert table & steady <= made
 
 
-def test_what_cannot_happen_in_a_state_changes_nothing() -> None:
+def test_an_event_that_cannot_happen_in_a_connection_state_changes_nothing() -> None:
     for state, world in everywhere():
         for event in EVENTS:
             is_race = isinstance(state, Closing) and isinstance(event, Opened | DialFailed)
@@ -235,7 +235,7 @@ def test_what_cannot_happen_in_a_state_changes_nothing() -> None:
 # One by one.
 
 
-def test_a_server_that_wants_a_login_is_tried_again_when_that_is_over_and_not_before() -> None:
+def test_a_server_that_requires_a_login_is_retried_only_after_the_login_ends() -> None:
     waiting = reach(Needed(), DialFailed(reason="a login", at=NOW, wants_login=True))
     assert isinstance(waiting, Authorizing)
     assert step(waiting, Needed()) == (waiting, (RejectWaiters(),))
@@ -255,7 +255,7 @@ def reach(*events: Event) -> ConnectionState:
 UP = (Needed(), Opened(NOW))
 
 
-def test_a_loss_is_announced_before_the_calls_on_the_link_fail() -> None:
+def test_the_loss_of_a_link_is_announced_before_its_calls_fail() -> None:
     state, effects = step(reach(*UP), LinkEnded(end=LOST, at=NOW))
     assert isinstance(state, Closing)
     assert effects == (AnnounceEnd(LOST), CloseLink(LOST))
@@ -266,13 +266,13 @@ def test_a_loss_is_announced_before_the_calls_on_the_link_fail() -> None:
     [(ReconnectAsked(), RECONNECTED, True), (RestAsked(), UNUSED, False), (CloseAsked(), CLOSED, True)],
     ids=str,
 )
-def test_an_end_on_purpose_has_its_own_kind(event: Event, end: LinkEnd, is_announced: bool) -> None:
+def test_a_deliberate_disconnect_has_its_own_kind_of_link_end(event: Event, end: LinkEnd, is_announced: bool) -> None:
     _, effects = step(reach(*UP), event)
     assert CloseLink(end) in effects
     assert (AnnounceEnd(end) in effects) is is_announced
 
 
-def test_a_retiring_link_is_replaced_when_nothing_is_under_way() -> None:
+def test_a_retiring_link_is_replaced_when_it_has_no_more_requests() -> None:
     retiring = reach(*UP, RetireAsked(), Needed())
     state, effects = step(retiring, RequestsFinished())
     assert isinstance(state, Closing)
@@ -280,29 +280,29 @@ def test_a_retiring_link_is_replaced_when_nothing_is_under_way() -> None:
     assert effects == (StopTimer(), AnnounceEnd(OTHER_ERA), CloseLink(OTHER_ERA))
 
 
-def test_a_retiring_link_that_stays_busy_admits_whom_it_held_back() -> None:
+def test_a_retiring_link_that_stays_busy_admits_the_waiting_callers() -> None:
     retiring = reach(*UP, RetireAsked(), Needed())
     assert isinstance(retiring, Up)
     assert step(retiring, TimerFired()) == (replace(retiring, holds_waiters=False), (AdmitWaiters(),))
 
 
-def test_a_link_that_came_just_as_it_was_abandoned_is_closed() -> None:
+def test_a_link_that_opens_after_its_attempt_was_abandoned_is_closed() -> None:
     state = reach(Needed(), RestAsked())
     assert step(state, Opened(NOW)) == (state, (CloseLink(CLOSED),))
 
 
-def test_a_pause_is_counted_from_the_loss_and_not_from_the_end_of_the_old_link() -> None:
+def test_the_retry_pause_is_counted_from_the_loss_and_not_from_the_end_of_the_old_link() -> None:
     closing = reach(*UP, LinkEnded(end=LOST, at=NOW))
     assert step(closing, Released(NOW + timedelta(seconds=0.4)))[1] == (FIRST_RETRY, StartTimer(0.6))
     assert step(closing, Released(NOW + timedelta(seconds=4)))[1] == (FIRST_RETRY, Dial())
 
 
-def test_a_call_that_comes_while_a_lost_link_is_closed_cuts_the_pause_short() -> None:
+def test_a_call_while_a_lost_link_is_closing_skips_the_retry_pause() -> None:
     closing = reach(*UP, LinkEnded(end=LOST, at=NOW), Needed())
     assert step(closing, Released(NOW))[1] == (FIRST_RETRY, Dial())
 
 
-def test_only_a_connection_that_was_lost_is_reconnected() -> None:
+def test_only_a_connection_that_was_lost_is_announced_as_reconnected() -> None:
     assert step(reach(Needed()), Opened(NOW))[1][0] == AnnounceUp(None)
     again = reach(*UP, LinkEnded(end=LOST, at=NOW), Released(LATER), DialFailed(reason="refused", at=NOW), Needed())
     assert step(again, Opened(NOW))[1][0] == AnnounceUp(2)
@@ -310,13 +310,13 @@ def test_only_a_connection_that_was_lost_is_reconnected() -> None:
     assert step(rested, Opened(NOW))[1][0] == AnnounceUp(None)
 
 
-def test_a_first_try_that_is_to_be_the_only_one_is_given_up() -> None:
+def test_a_first_connection_attempt_without_retries_fails_at_once() -> None:
     state, effects = step(reach(Needed(may_retry=False)), DialFailed(reason="refused", at=NOW))
     assert state.view.status is ConnectionStatus.ERROR
     assert effects[1:] == (AnnounceGivingUp("refused", 0), RejectWaiters())
 
 
-def test_a_session_that_sleeps_forgets_failed_tries_but_not_the_loss() -> None:
+def test_a_suspended_session_resets_its_failed_attempts_but_remembers_the_loss() -> None:
     state = reach(*UP, LinkEnded(end=LOST, at=NOW), Released(NOW), RestAsked())
     assert isinstance(state, Idle)
     assert (state.history.retries.attempts, state.history.was_lost) == (0, True)

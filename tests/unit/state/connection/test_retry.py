@@ -18,7 +18,7 @@ policies = st.builds(
 )
 
 
-def test_http_doubles_from_one_second_to_three_minutes() -> None:
+def test_http_retries_double_from_one_second_to_three_minutes() -> None:
     assert [HTTP.delay(attempt, 0) for attempt in range(1, 11)] == [1, 2, 4, 8, 16, 32, 64, 128, 180, 180]
 
 
@@ -26,7 +26,7 @@ def test_http_is_retried_forever() -> None:
     assert RetryCount(HTTP, attempts=100_000).next(0) == Retry(100_001, 180)
 
 
-def test_a_process_is_restarted_five_times_and_then_left_alone() -> None:
+def test_a_process_is_restarted_five_times_and_then_left_stopped() -> None:
     count, delays = RetryCount(PROCESS), []
     while isinstance(decision := count.next(0), Retry):
         delays.append(decision.delay)
@@ -36,7 +36,7 @@ def test_a_process_is_restarted_five_times_and_then_left_alone() -> None:
 
 
 @given(policies, st.integers(1, 200), spreads)
-def test_a_delay_grows_never_shrinks_and_stays_within_a_tenth_of_its_bound(
+def test_a_retry_delay_never_shrinks_and_stays_within_a_tenth_of_its_bound(
     policy: RetryPolicy, attempt: int, spread: float
 ) -> None:
     assert policy.delay(attempt, spread) <= policy.delay(attempt + 1, spread)
@@ -46,7 +46,7 @@ def test_a_delay_grows_never_shrinks_and_stays_within_a_tenth_of_its_bound(
 
 
 @given(policies, st.lists(st.one_of(st.just("tried"), st.floats(0, 2000)), max_size=50), spreads)
-def test_the_budget_is_renewed_only_after_a_stable_time(
+def test_the_retry_budget_is_renewed_only_after_a_stable_period(
     policy: RetryPolicy, story: list[str | float], spread: float
 ) -> None:
     """A story of tries and of losses after so many seconds, against the plainest count of it."""
@@ -63,7 +63,7 @@ def test_the_budget_is_renewed_only_after_a_stable_time(
         assert isinstance(count.next(spread), GiveUp) is gives_up
 
 
-def test_a_loss_one_moment_too_early_renews_nothing() -> None:
+def test_a_loss_just_before_the_stable_period_ends_renews_no_retries() -> None:
     spent = RetryCount(PROCESS, attempts=5)
     assert isinstance(spent.after_loss(59.999).next(0), GiveUp)
     assert spent.after_loss(60).next(0) == Retry(1, 1)

@@ -12,7 +12,7 @@ def slot_of(name: str) -> int:
     return int(key_slot(name.encode()))
 
 
-def test_all_that_belongs_to_a_session_is_in_one_slot_of_a_cluster() -> None:
+def test_all_redis_keys_of_a_session_are_in_one_cluster_slot() -> None:
     names = KeyNames("emceepee", CLUSTER_PARTITIONS)
     for principal in ("alice", "bob", "käse"):
         tag = names.tag_of(principal)
@@ -27,7 +27,7 @@ def test_all_that_belongs_to_a_session_is_in_one_slot_of_a_cluster() -> None:
         assert {slot_of(name) for name in found} == {slot_of(tag)}
 
 
-def test_what_replicas_share_is_in_one_slot_each() -> None:
+def test_shared_redis_keys_are_in_one_cluster_slot_each() -> None:
     names = KeyNames("emceepee", CLUSTER_PARTITIONS)
     assert len({slot_of(name) for name in (names.registry, names.epochs, names.slot(0), names.slot(77))}) == 1
     shared = (
@@ -41,14 +41,14 @@ def test_what_replicas_share_is_in_one_slot_each() -> None:
     assert len({slot_of(name) for name in shared}) == 1
 
 
-def test_principals_are_spread_over_a_cluster_and_lie_together_elsewhere() -> None:
+def test_principals_are_spread_over_a_redis_cluster_and_share_a_tag_elsewhere() -> None:
     spread, together = KeyNames("emceepee", CLUSTER_PARTITIONS), KeyNames("emceepee")
     principals = [f"principal {number}" for number in range(1000)]
     assert len({slot_of(spread.tag_of(each)) for each in principals}) == CLUSTER_PARTITIONS
     assert {together.tag_of(each) for each in principals} == {"{emceepee:0}"}
 
 
-def test_the_name_of_a_key_tells_nothing_of_its_value() -> None:
+def test_a_redis_key_name_reveals_nothing_about_the_session_key() -> None:
     key = SessionKey("alice", KeyKind.HANDLE, "a-handle")
     assert re.fullmatch("[0-9a-f]{64}", digest(key))
     others = [SessionKey("alice", KeyKind.ID, "a-handle"), SessionKey("alic", KeyKind.HANDLE, "ea-handle")]

@@ -5,7 +5,7 @@ from support.store.stored_sessions import change, head
 LEASE = Lease(3, 7)
 
 
-def test_a_commit_in_doubt_counts_until_its_outcome_is_known() -> None:
+def test_an_unconfirmed_commit_counts_until_its_outcome_is_known() -> None:
     unconfirmed_commits = UnconfirmedCommits()
     assert not unconfirmed_commits
     for _ in range(2):
@@ -18,7 +18,7 @@ def test_a_commit_in_doubt_counts_until_its_outcome_is_known() -> None:
     assert not unconfirmed_commits
 
 
-def test_what_may_have_been_put_and_is_not_any_more_is_deleted() -> None:
+def test_a_record_that_an_unconfirmed_commit_may_have_written_is_deleted_if_it_is_gone() -> None:
     unconfirmed_commits = UnconfirmedCommits()
     unconfirmed_commits.add(change(head("s1"), LEASE, "z", a="1", b="1"))
     unconfirmed_commits.add(change(head("s1"), LEASE, c="1"))

@@ -34,7 +34,7 @@ def a_right_of_way(clock: FakeClock, *, finishing: int = 0) -> tuple[LoopYield, 
     return right_of_way, event
 
 
-async def test_the_loop_does_not_stand_still_for_what_is_finished_in_time() -> None:
+async def test_the_loop_does_not_yield_if_the_writer_finishes_in_time() -> None:
     clock = FakeClock()
     right_of_way, event = a_right_of_way(clock)
     right_of_way.ask()
@@ -43,7 +43,7 @@ async def test_the_loop_does_not_stand_still_for_what_is_finished_in_time() -> N
     assert event.waits == 0
 
 
-async def test_the_loop_stands_still_once_for_a_thread_that_needs_only_its_turn() -> None:
+async def test_the_loop_yields_once_to_a_writer_thread_that_waits_for_its_turn() -> None:
     clock = FakeClock()
     right_of_way, event = a_right_of_way(clock, finishing=2)
     right_of_way.ask()
@@ -54,7 +54,7 @@ async def test_the_loop_stands_still_once_for_a_thread_that_needs_only_its_turn(
     assert event.waits == 1
 
 
-async def test_the_loop_waits_less_and_less_often_for_a_slow_disk() -> None:
+async def test_the_loop_yields_less_and_less_often_for_a_slow_disk() -> None:
     clock = FakeClock()
     right_of_way, event = a_right_of_way(clock)
     right_of_way.ask()

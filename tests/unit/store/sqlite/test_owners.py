@@ -22,7 +22,7 @@ def joined(path: Path) -> Owners:
     return one
 
 
-def test_a_process_that_joined_is_alive_until_it_leaves_or_vanishes(path: Path) -> None:
+def test_an_owner_of_a_sqlite_file_is_alive_until_it_leaves_or_vanishes(path: Path) -> None:
     first, second, third = joined(path), joined(path), joined(path)
     assert set(first.alive()) == {first.own_id, second.own_id, third.own_id}
     second.leave()
@@ -34,7 +34,7 @@ def test_a_process_that_joined_is_alive_until_it_leaves_or_vanishes(path: Path) 
     first.leave()
 
 
-def test_the_dead_are_cleared_away_by_the_next_one_and_the_living_are_not(path: Path) -> None:
+def test_dead_owners_are_removed_by_the_next_process_and_living_ones_are_not(path: Path) -> None:
     living, dead = joined(path), joined(path)
     dead.vanish()
     late = Owners(path)
@@ -48,7 +48,7 @@ def test_the_dead_are_cleared_away_by_the_next_one_and_the_living_are_not(path: 
     assert os.listdir(folder_of(path)) == ["opening"]
 
 
-def test_one_who_looks_is_not_taken_for_the_owner(path: Path) -> None:
+def test_a_process_that_checks_a_lock_is_not_mistaken_for_its_owner(path: Path) -> None:
     """Two may ask at the same time whether a third one is alive."""
     asking, dead = joined(path), joined(path)
     dead.vanish()
@@ -59,7 +59,7 @@ def test_one_who_looks_is_not_taken_for_the_owner(path: Path) -> None:
     asking.leave()
 
 
-def test_one_at_a_time_opens_the_file_and_the_others_do_not_wait_forever(
+def test_one_process_at_a_time_opens_a_sqlite_file_and_the_others_time_out(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(owners, "_PATIENCE_SECONDS", 0.05)
@@ -70,14 +70,14 @@ def test_one_at_a_time_opens_the_file_and_the_others_do_not_wait_forever(
         pass
 
 
-def test_leaving_twice_or_without_having_joined_is_nothing(path: Path) -> None:
+def test_leaving_a_sqlite_file_twice_or_without_joining_has_no_effect(path: Path) -> None:
     one = joined(path)
     one.leave()
     one.leave()
     Owners(path).leave()
 
 
-def test_its_files_are_for_their_owner_alone(path: Path) -> None:
+def test_owner_files_are_private_to_their_user(path: Path) -> None:
     mask = os.umask(0)
     try:
         one = joined(path)
@@ -89,7 +89,7 @@ def test_its_files_are_for_their_owner_alone(path: Path) -> None:
     one.leave()
 
 
-def test_a_process_that_joins_again_is_seen_again_though_its_mark_was_deleted(path: Path) -> None:
+def test_a_process_that_joins_again_is_visible_even_if_its_owner_file_was_deleted(path: Path) -> None:
     one, other = joined(path), joined(path)
     (folder_of(path) / one.own_id).unlink()
     assert not other.is_alive(one.own_id)

@@ -33,25 +33,25 @@ def plan(connection: sqlite3.Connection, statement: str) -> str:
         f"SELECT * FROM sessions WHERE due_at <= ? AND owner NOT IN {placeholders(2)} ORDER BY due_at",
     ],
 )
-def test_no_table_is_looked_through_from_end_to_end(connection: sqlite3.Connection, statement: str) -> None:
+def test_no_statement_scans_a_whole_table(connection: sqlite3.Connection, statement: str) -> None:
     found = plan(connection, statement)
     assert "SEARCH" in found
     assert not [table for table in ("records", "sessions", "keys") if f"SCAN {table}" in found]
     assert "TEMP B-TREE" not in found
 
 
-def test_many_rows_go_in_batches_and_none_is_left_out() -> None:
+def test_many_rows_are_processed_in_batches_without_omissions() -> None:
     rows = list(range(2 * ROWS_AT_ONCE + 1))
     assert [len(batch) for batch in batches(rows)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
     assert [row for batch in batches(rows) for row in batch] == rows
     assert list(batches([])) == []
 
 
-def test_placeholders_are_rows_of_columns() -> None:
+def test_placeholders_are_generated_as_rows_of_columns() -> None:
     assert placeholders(2, 3) == "(?,?),(?,?),(?,?)"
 
 
-def test_rows_inserted_one_by_one_replace_those_before_them(connection: sqlite3.Connection) -> None:
+def test_rows_inserted_one_by_one_replace_earlier_ones(connection: sqlite3.Connection) -> None:
     insert_one_by_one(connection, "records", 4, [("s", "task", "1", b"old"), ("s", "task", "2", b"")])
     insert_one_by_one(connection, "records", 4, [("s", "task", "1", b"new")])
     found = connection.execute("SELECT * FROM records ORDER BY record_id").fetchall()

@@ -40,7 +40,7 @@ SECRET = "s3cret"
         ("rediss+cluster://a", RedisAddress(kind=CLUSTER, nodes=(("a", 6379),), has_tls=True)),
     ],
 )
-def test_a_url_says_where_redis_is(url: str, meant: RedisAddress) -> None:
+def test_a_redis_url_is_parsed_into_an_address(url: str, meant: RedisAddress) -> None:
     assert parse_address(url) == meant
 
 
@@ -59,7 +59,7 @@ def test_a_url_says_where_redis_is(url: str, meant: RedisAddress) -> None:
         ("redis://[::1", "expected redis://HOST"),
     ],
 )
-def test_a_url_with_a_mistake_is_refused_without_its_password(url: str, why: str) -> None:
+def test_an_invalid_redis_url_is_rejected_without_showing_its_password(url: str, why: str) -> None:
     with pytest.raises(BadAddress, match=why) as caught:
         parse_address(url.replace("//", f"//anna:{SECRET}@", 1))
     assert SECRET not in str(caught.value)
@@ -74,7 +74,7 @@ def test_a_url_with_a_mistake_is_refused_without_its_password(url: str, why: str
         ("rediss+cluster://:s3cret@[::1]", "rediss+cluster://[::1]:6379"),
     ],
 )
-def test_the_password_is_never_shown(url: str, shown: str) -> None:
+def test_a_redis_password_is_never_shown(url: str, shown: str) -> None:
     address = parse_address(url)
     assert str(address) == shown
     assert SECRET not in repr(address)
