@@ -49,7 +49,7 @@ WITHOUT = [
 
 
 @pytest.mark.parametrize(("args", "shown"), WITH_SECRETS)
-def test_secrets_among_arguments_are_masked_in_every_place(
+def test_secret_arguments_are_masked_wherever_they_are_shown(
     args: list[str], shown: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert masked_arguments(args) == shown
@@ -63,7 +63,7 @@ def test_secrets_among_arguments_are_masked_in_every_place(
 
 
 @pytest.mark.parametrize("args", WITHOUT)
-def test_arguments_that_are_no_secrets_are_shown(args: list[str], tmp_path: Path) -> None:
+def test_arguments_without_secrets_are_shown_unchanged(args: list[str], tmp_path: Path) -> None:
     assert masked_arguments(args) == args
     assert masked_entry(BackendSpec(name="s", target=StdioTarget(command="c", args=tuple(args))))["args"] == args
     content = json.dumps({"args": args})

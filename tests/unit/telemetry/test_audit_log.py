@@ -46,7 +46,7 @@ class Audited:
         return [json.loads(line) for line in self.path.read_text().splitlines()]
 
 
-async def test_a_line_says_who_asked_for_what_when_and_how_it_ended(tmp_path: Path) -> None:
+async def test_an_audit_line_contains_caller_request_time_and_outcome(tmp_path: Path) -> None:
     audited = Audited(tmp_path / "audit")
     await audited.serve("send", result={"isError": True, "content": [{"type": "text", "text": "no such ann"}]})
     [line] = audited.lines()
@@ -66,7 +66,7 @@ async def test_a_line_says_who_asked_for_what_when_and_how_it_ended(tmp_path: Pa
     audited.log.close()
 
 
-async def test_arguments_are_written_only_if_wanted_and_without_secrets(tmp_path: Path) -> None:
+async def test_the_audit_log_contains_arguments_only_if_configured_and_without_secrets(tmp_path: Path) -> None:
     audited = Audited(tmp_path / "audit", with_arguments=True)
     await audited.serve("send")
     await audited.serve("https://me:pw@example.com/x?key=1", SpanKind.RESOURCE_READ)
@@ -78,14 +78,14 @@ async def test_arguments_are_written_only_if_wanted_and_without_secrets(tmp_path
     audited.log.close()
 
 
-async def test_requests_that_only_ask_what_there_is_are_left_out(tmp_path: Path) -> None:
+async def test_requests_that_only_list_things_are_not_audited(tmp_path: Path) -> None:
     audited = Audited(tmp_path / "audit")
     await audited.serve("tools/list", SpanKind.PROTOCOL)
     assert audited.lines() == []
     audited.log.close()
 
 
-async def test_a_file_that_is_moved_away_is_followed_by_a_new_one(tmp_path: Path) -> None:
+async def test_the_audit_log_reopens_a_rotated_file(tmp_path: Path) -> None:
     audited = Audited(tmp_path / "audit")
     await audited.serve("first")
     assert len(audited.lines()) == 1
@@ -97,7 +97,9 @@ async def test_a_file_that_is_moved_away_is_followed_by_a_new_one(tmp_path: Path
     audited.log.close()
 
 
-async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_full_disk_under_the_audit_log_is_reported_once_and_stops_no_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[str] = []
     monkeypatch.setattr(audit_log, "tell_operator", told.append)
     audited = Audited(Path("/dev/full"))
@@ -109,7 +111,7 @@ async def test_a_full_disk_is_reported_once_and_stops_nobody(tmp_path: Path, mon
     audited.log.close()
 
 
-def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
+def test_an_argument_digest_does_not_depend_on_key_order() -> None:
     assert digest({"a": 1, "b": {"c": 2, "d": 3}}) == digest({"b": {"d": 3, "c": 2}, "a": 1})
     assert digest({"a": 1 << 70, "b": 1}) == digest({"b": 1, "a": 1 << 70})
     assert digest({"a": 1}) != digest({"a": 2})
@@ -119,7 +121,7 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
 
 @pytest.mark.alone
 @pytest.mark.parametrize("odd", [1 << 70, "\ud800"], ids=["a large number", "a lone surrogate"])
-def test_a_digest_of_very_many_arguments_is_soon_there(odd: object) -> None:
+def test_a_digest_of_very_many_arguments_is_computed_quickly(odd: object) -> None:
     keys = {f"key{each}": each for each in range(200_000)}
     arguments = {"odd": odd, "rows": [{"b": 1, "a": 2}] * 200_000, "keys": keys}
     began = time.process_time()

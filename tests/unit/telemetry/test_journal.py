@@ -25,7 +25,7 @@ def names(journal: Journal, revision: int = 0) -> list[str]:
     return [span.name for span in journal.since(revision)]
 
 
-def test_the_oldest_of_all_is_evicted_in_any_session() -> None:
+def test_the_oldest_span_in_any_session_is_evicted_when_the_total_is_exceeded() -> None:
     room = SpanBudget(3)
     one, two = a_journal(room), a_journal(room)
     begin(one, "a")
@@ -35,7 +35,7 @@ def test_the_oldest_of_all_is_evicted_in_any_session() -> None:
     assert (names(one), names(two), len(room)) == (["c"], ["b", "d"], 3)
 
 
-def test_a_session_keeps_no_more_than_its_own_share() -> None:
+def test_a_session_stores_no_more_spans_than_its_own_share() -> None:
     room = SpanBudget(100)
     journal = a_journal(room, most=2)
     for name in "abc":
@@ -43,7 +43,7 @@ def test_a_session_keeps_no_more_than_its_own_share() -> None:
     assert (names(journal), len(room)) == (["b", "c"], 2)
 
 
-def test_a_closed_session_leaves_its_room_to_others() -> None:
+def test_a_closed_session_frees_its_spans_for_others() -> None:
     room = SpanBudget(2)
     one, two = a_journal(room), a_journal(room)
     begin(one, "a")
@@ -62,7 +62,7 @@ def test_only_changed_spans_are_sent_again() -> None:
     assert names(journal, seen) == ["a"]
 
 
-def test_a_request_ends_once() -> None:
+def test_a_request_span_ends_only_once() -> None:
     journal = a_journal(SpanBudget(10))
     span = begin(journal, "a")
     span.cancelled()
@@ -70,7 +70,7 @@ def test_a_request_ends_once() -> None:
     assert (span.status, span.result) == ("cancelled", None)
 
 
-def test_ids_are_given_once_and_found_again() -> None:
+def test_a_span_is_found_by_its_unique_id() -> None:
     journal = a_journal(SpanBudget(10))
     begin(journal, "a")
     [span] = journal.since(0)
@@ -80,7 +80,7 @@ def test_ids_are_given_once_and_found_again() -> None:
     assert journal.find("") is None
 
 
-def test_room_and_journals_always_agree() -> None:
+def test_the_span_budget_and_the_journals_always_agree() -> None:
     """For spans that begin and end in any order."""
     choose = random.Random(7)
     room = SpanBudget(20)
@@ -94,7 +94,7 @@ def test_room_and_journals_always_agree() -> None:
         assert len(room) == sum(len(journal) for journal in journals) <= 20
 
 
-def test_of_an_endless_name_the_beginning_is_kept_and_no_secret_in_it() -> None:
+def test_a_long_span_name_is_shortened_without_revealing_a_secret() -> None:
     journal = a_journal(SpanBudget(10))
     secret = f"https://{'u' * 300}:hunter2{'x' * 300}@host/path?token=hunter2"
     span = journal.begin(SpanKind.RESOURCE_READ, secret + "y" * 3_000_000, "s" * 1000, {})
@@ -117,7 +117,7 @@ class Witness(SpanObserver):
         return SpanWatch()
 
 
-def test_what_is_not_kept_is_seen_by_observers_alone() -> None:
+def test_spans_of_an_unstored_journal_reach_only_observers() -> None:
     witness, clock = Witness(), FakeClock()
     room = SpanBudget(10, (witness,))
     journal = Journal(room, clock, Ulids(lambda: 0), most=10, changed=lambda: None, owner=SpanOwner("01S", "ann"))
@@ -129,11 +129,11 @@ def test_what_is_not_kept_is_seen_by_observers_alone() -> None:
     assert (len(room), len(journal), journal.revision) == (0, 0, 0)
 
 
-def test_without_observers_there_is_nothing_that_is_not_kept() -> None:
+def test_without_observers_there_is_no_unstored_journal() -> None:
     assert a_journal(SpanBudget(10)).unkept() is None
 
 
-def test_of_an_address_with_an_endless_password_nothing_of_it_is_kept() -> None:
+def test_a_url_with_an_endless_password_leaves_nothing_in_a_span_name() -> None:
     span = begin(a_journal(SpanBudget(10)), f"https://ann:{'hunter2' * 10_000}@host/path")
     assert span.name == "https://…"
 
@@ -165,7 +165,7 @@ class Noting(SpanObserver, SpanWatch):
 
 
 @pytest.mark.parametrize("moment", ["begin", "became_task", "ended", "session_ended"])
-def test_an_observer_that_fails_is_logged_and_neither_the_request_nor_another_observer_notices(
+def test_a_failing_span_observer_is_logged_and_affects_neither_the_request_nor_other_observers(
     moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     failing, other = Noting(fails_at=moment), Noting()

@@ -59,7 +59,7 @@ def in_a_thread(writer: LogWriter, count: int) -> None:
     assert not putting.is_alive()
 
 
-def test_lines_are_written_in_their_order(pipe: Pipe) -> None:
+def test_log_lines_are_written_in_order(pipe: Pipe) -> None:
     writer = LogWriter(pipe.write_end, dropped_line=dropped)
     for number in range(100):
         writer.put(str(number))
@@ -67,7 +67,7 @@ def test_lines_are_written_in_their_order(pipe: Pipe) -> None:
     assert pipe.read(100).split() == [str(number).encode() for number in range(100)]
 
 
-def test_what_does_not_fit_is_dropped_and_counted_and_nobody_waits(pipe: Pipe) -> None:
+def test_log_lines_that_do_not_fit_are_dropped_and_counted_without_blocking(pipe: Pipe) -> None:
     writer = LogWriter(pipe.write_end, dropped_line=dropped, most_bytes=10_000)
     in_a_thread(writer, 1000)
     assert not writer.flush(within=0.01)
@@ -76,7 +76,7 @@ def test_what_does_not_fit_is_dropped_and_counted_and_nobody_waits(pipe: Pipe) -
     assert kept + counted == 1000
 
 
-def test_lines_are_written_again_once_there_is_room(pipe: Pipe) -> None:
+def test_log_lines_are_written_again_once_there_is_room(pipe: Pipe) -> None:
     writer = LogWriter(pipe.write_end, dropped_line=dropped, most_bytes=10_000)
     in_a_thread(writer, 1000)
     read_all(pipe, 1000)
@@ -93,7 +93,7 @@ def read_all(pipe: Pipe, count: int) -> tuple[int, int]:
     return kept, counted
 
 
-def test_a_failure_is_reported_once_and_the_lost_lines_are_counted(
+def test_a_log_write_failure_is_reported_once_and_lost_lines_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file, failures = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY), list[str]()
@@ -118,9 +118,7 @@ def test_a_failure_is_reported_once_and_the_lost_lines_are_counted(
     assert (tmp_path / "log").read_text() == "kept\n5 dropped\n"
 
 
-def test_where_lines_belong_together_nothing_is_written_after_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_all_or_nothing_log_writes_no_line_after_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, failures, really_write = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY), list[str](), os.write
     is_full = True
 
@@ -140,7 +138,7 @@ def test_where_lines_belong_together_nothing_is_written_after_a_failure(
     assert (failures, (tmp_path / "log").read_text()) == (["full"], "")
 
 
-def test_a_line_that_was_cut_by_a_full_disk_does_not_run_into_the_next(
+def test_a_log_line_truncated_by_a_full_disk_does_not_run_into_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = os.open(tmp_path / "log", os.O_CREAT | os.O_WRONLY)
@@ -164,7 +162,7 @@ def test_a_line_that_was_cut_by_a_full_disk_does_not_run_into_the_next(
     assert (tmp_path / "log").read_text() == "fir\nsecond\n1 dropped\n"
 
 
-def test_a_pipe_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
+def test_the_log_writer_waits_for_a_non_blocking_pipe(pipe: Pipe) -> None:
     """Others that share standard error may have made it so."""
     os.set_blocking(pipe.write_end, False)
     writer = LogWriter(pipe.write_end, dropped_line=dropped)
@@ -172,7 +170,7 @@ def test_a_pipe_that_does_not_block_is_waited_for(pipe: Pipe) -> None:
     assert pipe.read(200).count(LINE.encode()) == 200
 
 
-def test_closing_writes_what_is_left(tmp_path: Path) -> None:
+def test_closing_the_log_writer_writes_the_remaining_lines(tmp_path: Path) -> None:
     file = tmp_path / "log"
     descriptor = os.open(file, os.O_CREAT | os.O_WRONLY)
     before = set(threading.enumerate())

@@ -46,7 +46,7 @@ def entries(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines(file)]
 
 
-def test_a_json_line_has_level_event_timestamp_and_data(file: Path) -> None:
+def test_a_json_log_line_has_level_event_timestamp_and_data(file: Path) -> None:
     configure(style="json", file=file)
     EventLog("sessions").info("server_connected", server="github", tools=3)
     [entry] = entries(file)
@@ -59,7 +59,7 @@ def test_a_json_line_has_level_event_timestamp_and_data(file: Path) -> None:
     }
 
 
-def test_a_json_line_is_one_line_for_any_content(file: Path) -> None:
+def test_a_json_log_line_is_one_line_for_any_content(file: Path) -> None:
     configure(style="json", file=file)
     EventLog("x").info("odd", text="a\nb\u2028c\ud800", thing=Path("/tmp"), number=float("inf"))
     [line] = written(file).splitlines()
@@ -67,7 +67,7 @@ def test_a_json_line_is_one_line_for_any_content(file: Path) -> None:
     assert json.loads(line)["data"]["thing"] == "/tmp"
 
 
-def test_a_readable_line_has_time_level_event_and_fields(file: Path) -> None:
+def test_a_text_log_line_has_time_level_event_and_fields(file: Path) -> None:
     configure(style="text", file=file)
     EventLog("x").warning("server_lost", server="github", reason="it exited", attempt=2, empty="")
     [line] = lines(file)
@@ -77,7 +77,7 @@ def test_a_readable_line_has_time_level_event_and_fields(file: Path) -> None:
 
 
 @pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\ud800", "\u2028"])
-def test_a_readable_line_cannot_be_broken_or_colored_by_what_a_server_said(file: Path, nasty: str) -> None:
+def test_server_output_cannot_break_or_color_a_text_log_line(file: Path, nasty: str) -> None:
     configure(style="text", file=file)
     EventLog("x").info("said", line=nasty)
     [line] = lines(file)
@@ -86,7 +86,7 @@ def test_a_readable_line_cannot_be_broken_or_colored_by_what_a_server_said(file:
 
 
 @pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\u2028", "\x9b31m", "\u202eback"])
-def test_a_message_cannot_break_or_color_the_log_either(file: Path, nasty: str) -> None:
+def test_library_messages_and_exceptions_cannot_break_or_color_a_text_log_line(file: Path, nasty: str) -> None:
     """Libraries put what others said into whole messages, and into the errors that they raise."""
     configure(style="text", file=file)
     logging.getLogger("somelibrary").warning("said: %s", nasty)
@@ -101,7 +101,7 @@ def test_a_message_cannot_break_or_color_the_log_either(file: Path, nasty: str) 
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_long_texts_are_cut(file: Path, style: str) -> None:
+def test_long_texts_in_logs_are_truncated(file: Path, style: str) -> None:
     configure(style=style, file=file)
     EventLog("x").info("said", line="a" * 100_000, nested={"list": ["b" * 100_000]}, rest=["c"] * 100_000)
     logging.getLogger("somelibrary").warning("d" * 100_000)
@@ -115,7 +115,7 @@ def test_long_texts_are_cut(file: Path, style: str) -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_a_level_lets_through_what_is_at_least_as_severe(file: Path, level: str) -> None:
+def test_a_log_level_passes_entries_of_at_least_its_severity(file: Path, level: str) -> None:
     configure(level=level, style="json", file=file)
     log = EventLog("x")
     log.debug("debug")
@@ -126,7 +126,7 @@ def test_a_level_lets_through_what_is_at_least_as_severe(file: Path, level: str)
     assert log.is_debugging() is (level == "debug")
 
 
-def test_libraries_are_heard_from_warnings_on_even_when_debugging(file: Path) -> None:
+def test_libraries_log_only_warnings_and_errors_even_at_debug_level(file: Path) -> None:
     configure(level="debug", style="json", file=file)
     logging.getLogger("somelibrary").info("chatter")
     logging.getLogger("somelibrary").warning("careful: %s", "x")
@@ -134,7 +134,7 @@ def test_libraries_are_heard_from_warnings_on_even_when_debugging(file: Path) ->
 
 
 @pytest.mark.parametrize("style", FORMATS)
-def test_no_secret_is_written_wherever_it_stands(file: Path, style: str) -> None:
+def test_no_secret_is_written_to_the_log_in_any_field(file: Path, style: str) -> None:
     configure(level="debug", style=style, file=file)
     EventLog("x").info(
         "connecting",
@@ -166,7 +166,7 @@ def test_a_failure_is_logged_with_its_traceback(file: Path, style: str) -> None:
     assert "ValueError: what went wrong" in text
 
 
-def test_without_a_file_everything_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_without_a_file_the_log_goes_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
     configure()
     EventLog("x").info("hello")
     tell_operator("come in")
@@ -176,14 +176,14 @@ def test_without_a_file_everything_goes_to_standard_error(capfd: pytest.CaptureF
     assert err.endswith("info  hello\ncome in\n")
 
 
-def test_a_line_that_cannot_be_formatted_is_said_in_one(file: Path) -> None:
+def test_a_log_line_that_cannot_be_formatted_is_reported_in_one_line(file: Path) -> None:
     configure(file=file)
     logging.getLogger("somelibrary").warning("%d lines", "no number")
     [line] = lines(file)
     assert line.startswith("a log line of somelibrary could not be written: TypeError")
 
 
-def test_configuring_again_replaces_what_was_there(file: Path, tmp_path: Path) -> None:
+def test_configuring_the_log_again_replaces_the_earlier_configuration(file: Path, tmp_path: Path) -> None:
     configure(file=file)
     configure(file=tmp_path / "other")
     EventLog("x").info("hello")

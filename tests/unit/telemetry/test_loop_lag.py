@@ -4,7 +4,7 @@ from emceepee.telemetry.loop_lag import PERIOD_SECONDS, WINDOW_SECONDS, LoopLag
 from support.fakes.clock import FakeClock
 
 
-async def test_the_worst_delay_is_reported_and_forgotten_after_two_windows() -> None:
+async def test_the_worst_loop_delay_is_reported_and_reset_after_two_windows() -> None:
     clock = FakeClock()
     lag = LoopLag(clock)
     lag.start()

@@ -25,17 +25,17 @@ SIZE = 64_000
         *("accessToken", "clientSecret", "apiKey", "userPassword", "authTokenValue", "privateKey"),
     ],
 )
-def test_a_value_under_a_telling_name_is_masked(name: str) -> None:
+def test_a_value_under_a_sensitive_name_is_masked(name: str) -> None:
     assert redacted({name: "s3cret"}) == {name: MASK}
     assert redacted("s3cret", name=name) == MASK
 
 
 @pytest.mark.parametrize("name", ["server", "tool", "tokenizer", "maxTokens", "secretary", "key", "author", "status"])
-def test_a_value_under_a_harmless_name_is_kept(name: str) -> None:
+def test_a_value_under_a_harmless_name_is_not_masked(name: str) -> None:
     assert redacted({name: "value"}) == {name: "value"}
 
 
-def test_secrets_are_masked_however_deep_they_lie() -> None:
+def test_deeply_nested_secrets_are_masked() -> None:
     value = {"servers": [{"headers": {"Authorization": "Bearer x", "Accept": "*/*"}}, ("http://u:p@h/",)], "n": 1}
     assert redacted(value) == {
         "servers": [{"headers": {"Authorization": MASK, "Accept": "*/*"}}, ["http://h/"]],
@@ -58,7 +58,7 @@ def test_secrets_are_masked_however_deep_they_lie() -> None:
         ("see https://u:p@host/x, and a@b.c", "see https://host/x, and a@b.c"),
     ],
 )
-def test_an_address_is_shown_without_user_password_and_query_values(url: str, shown: str) -> None:
+def test_a_url_is_shown_without_user_password_and_query_values(url: str, shown: str) -> None:
     assert public_url(url) == shown
     assert redacted(url) == shown
 
@@ -71,16 +71,16 @@ def test_an_address_is_shown_without_user_password_and_query_values(url: str, sh
         ("postgresql://u:p@db and redis://:p@db", "postgresql://***@db and redis://***@db"),
     ],
 )
-def test_an_address_can_show_that_it_had_a_user_and_a_password(url: str, shown: str) -> None:
+def test_a_url_can_show_masked_credentials(url: str, shown: str) -> None:
     assert masked_url(url) == shown
     assert redacted({"a": [url]}, address=masked_url) == {"a": [shown]}
 
 
-def test_other_values_stay_what_they_are() -> None:
+def test_redaction_leaves_other_values_unchanged() -> None:
     assert redacted({"a": None, "b": 1.5, "c": True, "d": "text"}) == {"a": None, "b": 1.5, "c": True, "d": "text"}
 
 
-def test_a_text_that_is_json_is_looked_into() -> None:
+def test_secrets_in_json_text_are_masked() -> None:
     text = '{"api_key":"s3cret","page":3,"next":[{"token":"s3cret"}]}'
     assert redacted({"text": text}) == {"text": '{"api_key":"***","page":3,"next":[{"token":"***"}]}'}
     for other in ("{token", "[secret] of the sea", '{"page":3}', '{ "a": "no secret" }'):
@@ -103,7 +103,7 @@ def test_a_text_that_is_json_is_looked_into() -> None:
     ],
     ids=lambda text: text[:14],
 )
-def test_the_time_it_takes_grows_no_faster_than_the_text(text: str) -> None:
+def test_redaction_takes_time_linear_in_the_text(text: str) -> None:
     began = time.process_time()
     redacted({text: text, "url": "https://h/" + text})
     public_url(text)
@@ -124,7 +124,7 @@ def test_the_time_it_takes_grows_no_faster_than_the_text(text: str) -> None:
         ('{"secret": ["s3cret", "s3cret2"], "x', '{"secret": "***"'),
     ],
 )
-def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> None:
+def test_secrets_in_truncated_json_are_masked(text: str, shown: str) -> None:
     assert redacted(text) == shown
 
 
@@ -138,7 +138,7 @@ def test_secrets_are_masked_also_in_json_that_was_cut(text: str, shown: str) -> 
         (f"https://host.test/?k={'s' * LOOKED_AT}&l=t", "https://host.test/?k"),
     ],
 )
-def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown: str) -> None:
+def test_the_start_of_a_long_url_contains_no_secrets(text: str, shown: str) -> None:
     """Even if the mark of its password comes after the scanned part."""
     assert public_start(text, 20) == shown
 
@@ -162,7 +162,7 @@ def test_the_beginning_of_a_long_address_has_no_secrets_either(text: str, shown:
         ("unix:///run/user/1000/mcp-server-2026.sock", "unix:///run/user/1000/mcp-server-2026.sock"),
     ],
 )
-def test_the_place_of_a_server_is_shown_without_what_may_be_a_key(url: str, shown: str) -> None:
+def test_the_address_of_a_server_is_shown_without_path_segments_that_may_be_keys(url: str, shown: str) -> None:
     assert public_place(url) == shown
 
 
@@ -176,5 +176,5 @@ def test_the_place_of_a_server_is_shown_without_what_may_be_a_key(url: str, show
         ("https://issuer/8f7a6b5c4e3d2f10/v2", "https://issuer/8f7a6b5c4e3d2f10/v2"),
     ],
 )
-def test_a_text_is_shown_without_the_keys_in_the_path_of_its_server(text: str, shown: str) -> None:
+def test_keys_from_the_path_of_a_server_url_are_masked_in_a_text(text: str, shown: str) -> None:
     assert without_keys_of("https://host/s/kd8f7a6b5c4e3d2f/mcp?a=b#c", text) == shown

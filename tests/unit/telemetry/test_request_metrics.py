@@ -44,7 +44,7 @@ class Requests:
         return {series.name: series for series in self.figures if series.server == server}
 
 
-async def test_requests_are_counted_by_how_they_ended_and_how_long_they_took() -> None:
+async def test_requests_are_counted_by_status_and_duration() -> None:
     requests = Requests()
     span = requests.journal.begin(SpanKind.TOOL_CALL, "slow", "one", {})
     with served(span), phase(PhaseKind.CALL, "one"):
@@ -57,7 +57,7 @@ async def test_requests_are_counted_by_how_they_ended_and_how_long_they_took() -
     assert round(series.seconds, 3) == 0.3
 
 
-def test_a_server_with_ten_thousand_names_takes_no_more_than_its_share() -> None:
+def test_a_server_with_ten_thousand_names_uses_only_its_share_of_series() -> None:
     requests = Requests("calm")
     for number in range(MANY):
         requests.end(f"tool-{number}")
@@ -67,7 +67,7 @@ def test_a_server_with_ten_thousand_names_takes_no_more_than_its_share() -> None
     assert set(requests.series("calm")) == {"read"}
 
 
-def test_ten_thousand_tools_of_a_thousand_servers_make_a_thousand_series_and_one_for_the_rest_of_each_server() -> None:
+def test_request_series_are_limited_for_many_servers_with_many_tools() -> None:
     requests = Requests()
     for number in range(MANY):
         requests.end(f"tool-{number}", f"server-{number % 1000}")
@@ -76,7 +76,7 @@ def test_ten_thousand_tools_of_a_thousand_servers_make_a_thousand_series_and_one
     assert len(requests.figures._known) <= MOST_SERIES
 
 
-def test_what_callers_make_up_takes_no_room() -> None:
+def test_invented_names_do_not_use_up_request_series() -> None:
     requests = Requests()
     for number in range(1000):
         requests.end(f"tool-{number}", f"server-{number}", is_error=True, was_asked=False)
@@ -88,7 +88,7 @@ def test_what_callers_make_up_takes_no_room() -> None:
     assert set(requests.series(OTHER)) == {OTHER}
 
 
-def test_calls_of_unknown_tools_are_counted_together() -> None:
+def test_calls_of_unknown_tools_share_one_request_series() -> None:
     requests = Requests()
     for number in range(1000):
         requests.end(f"tool-{number}", None, SpanKind.UNKNOWN_TOOL, is_error=True)
@@ -96,7 +96,7 @@ def test_calls_of_unknown_tools_are_counted_together() -> None:
     assert (series.kind, series.name, series.statuses) == (SpanKind.UNKNOWN_TOOL, OTHER, {SpanStatus.ERROR: 1000})
 
 
-def test_addresses_of_resources_are_no_label() -> None:
+def test_resource_urls_are_not_request_labels() -> None:
     requests = Requests()
     requests.end("file:///home/me/secret.txt", kind=SpanKind.RESOURCE_READ)
     requests.end("file:///home/me/other.txt", kind=SpanKind.RESOURCE_READ)

@@ -16,26 +16,26 @@ JSON = st.recursive(
 )
 
 
-def test_what_fits_is_kept_itself() -> None:
+def test_a_value_that_fits_is_previewed_as_the_same_object() -> None:
     value = {"content": [{"type": "text", "text": "hello"}], "n": 1}
     assert preview(value, 100) == (value, False)
     assert preview(value, 100)[0] is value
 
 
-def test_a_long_text_is_cut_with_its_length() -> None:
+def test_a_long_text_is_truncated_in_a_preview_with_its_length() -> None:
     copy, is_cut = preview({"text": "x" * 5000}, 100)
     assert is_cut
     assert copy["text"].endswith("... (5000 characters)")
     assert len(copy["text"]) < 130
 
 
-def test_many_items_are_counted_instead_of_kept() -> None:
+def test_surplus_list_items_are_counted_in_a_preview() -> None:
     copy, is_cut = preview(list(range(1000)), 100)
     assert is_cut
     assert copy[-1] == f"... {1000 - (len(copy) - 1)} more"
 
 
-def test_a_value_as_deep_as_python_goes_is_cut_and_does_not_raise() -> None:
+def test_a_very_deep_value_is_truncated_in_a_preview_without_an_error() -> None:
     value: Any = "bottom"
     for _ in range(5000):
         value = [value]
@@ -45,7 +45,7 @@ def test_a_value_as_deep_as_python_goes_is_cut_and_does_not_raise() -> None:
 
 
 @given(JSON)
-def test_what_is_kept_is_never_much_larger_than_its_room(value: Any) -> None:
+def test_a_preview_is_never_much_larger_than_its_limit(value: Any) -> None:
     copy, is_cut = preview(value, 60)
     assert is_cut == (copy is not value)
     if is_cut:
@@ -53,5 +53,5 @@ def test_what_is_kept_is_never_much_larger_than_its_room(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 1, True, ""])
-def test_plain_values_stay(value: object) -> None:
+def test_plain_values_are_previewed_unchanged(value: object) -> None:
     assert preview(value, 100) == (value, False)

@@ -16,19 +16,19 @@ def first(blocks: list[JsonObject]) -> JsonObject:
     return value
 
 
-def test_a_text_resource_is_json_and_a_text() -> None:
+def test_a_text_resource_is_returned_as_json_and_as_text() -> None:
     result: JsonObject = {"contents": [{"uri": "a:b", "mimeType": "text/plain", "text": "hello", "odd": 1}], "ttlMs": 5}
     blocks = resource_content(result)
     assert (first(blocks), blocks[1:]) == (result, [{"type": "text", "text": "hello"}])
 
 
-def test_a_long_text_is_not_paid_for_twice() -> None:
+def test_a_long_text_resource_is_not_repeated() -> None:
     for length, count in ((REPEATED_TEXT, 2), (REPEATED_TEXT + 1, 1)):
         result: JsonObject = {"contents": [{"uri": "a:b", "text": "x" * length}]}
         assert (first(resource_content(result)), len(resource_content(result))) == (result, count)
 
 
-def test_images_and_sound_are_blocks_and_their_bytes_a_size_in_the_json() -> None:
+def test_images_and_audio_become_blocks_and_only_their_size_is_in_the_json() -> None:
     image = {"uri": "a:i", "mimeType": "image/png", "blob": PIXELS}
     sound = {"uri": "a:s", "mimeType": "audio/wav", "blob": PIXELS}
     other = {"uri": "a:o", "mimeType": "application/zip", "blob": PIXELS}
@@ -41,7 +41,7 @@ def test_images_and_sound_are_blocks_and_their_bytes_a_size_in_the_json() -> Non
     ]
 
 
-def test_a_prompts_messages_are_blocks_of_any_type() -> None:
+def test_prompt_messages_become_blocks_of_any_type() -> None:
     text = {"type": "text", "text": "Look:"}
     image = {"type": "image", "data": PIXELS, "mimeType": "image/png"}
     inside = {"type": "resource", "resource": {"uri": "a:b", "blob": PIXELS}}
@@ -59,7 +59,7 @@ def test_a_prompts_messages_are_blocks_of_any_type() -> None:
     ]
 
 
-def test_what_does_not_look_as_expected_is_shown_as_it_came() -> None:
+def test_malformed_resources_and_prompts_are_returned_unchanged() -> None:
     odd: JsonObject
     for odd in ({"contents": "none"}, {"contents": [1, None, {"blob": 5}]}, {}):
         assert first(resource_content(odd)) == odd
@@ -67,7 +67,7 @@ def test_what_does_not_look_as_expected_is_shown_as_it_came() -> None:
         assert first(prompt_content(odd)) == odd
 
 
-def test_structured_content_is_whole_and_a_tools_own_result_is_left_alone() -> None:
+def test_structured_content_is_complete_and_a_tool_result_is_unchanged() -> None:
     result: JsonObject = {"contents": [{"uri": "a:i", "mimeType": "image/png", "blob": PIXELS}]}
     read = result_of("resources/read", result)
     assert isinstance(read, OwnResult)

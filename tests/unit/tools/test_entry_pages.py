@@ -34,7 +34,7 @@ def names_in(result: JsonObject) -> list[str]:
     st.integers(min_value=1, max_value=25),
     st.integers(min_value=1, max_value=400),
 )
-def test_the_pages_together_are_the_list(names: list[str], limit: int, room: int) -> None:
+def test_the_pages_of_a_list_together_are_the_list(names: list[str], limit: int, room: int) -> None:
     entries = things(*names)
     seen, cursor = list[str](), None
     for _ in range(len(entries) + 1):
@@ -53,9 +53,7 @@ NAMES = st.sets(st.sampled_from("abcdefghijklmnop"), max_size=16)
 
 
 @given(st.lists(NAMES, min_size=2, max_size=12), st.integers(min_value=1, max_value=5))
-def test_a_permanent_entry_is_shown_once_while_others_come_and_go_between_pages(
-    lists: list[set[str]], limit: int
-) -> None:
+def test_a_permanent_entry_is_listed_once_while_others_change_between_pages(lists: list[set[str]], limit: int) -> None:
     stays = set.intersection(*lists)
     seen, cursor = list[str](), None
     for names in lists + [lists[-1]] * 20:
@@ -70,16 +68,16 @@ def test_a_permanent_entry_is_shown_once_while_others_come_and_go_between_pages(
     assert len(seen) == len(set(seen))
 
 
-def test_what_fits_is_one_page_in_its_own_order() -> None:
+def test_a_list_that_fits_is_one_page_in_its_own_order() -> None:
     assert listed(ENTRIES) == {"items": ENTRIES}
 
 
-def test_the_last_full_page_has_no_next_one() -> None:
+def test_the_last_full_page_has_no_next_cursor() -> None:
     assert "nextCursor" not in listed(ENTRIES, limit=7)
     assert "nextCursor" in listed(ENTRIES, limit=6)
 
 
-def test_a_list_that_is_too_large_says_what_was_left_out_and_how_to_get_it() -> None:
+def test_a_list_that_is_too_large_names_the_remaining_entries_and_the_cursor() -> None:
     result = listed(ENTRIES, room=150)
     assert len(encode(result["items"])) <= 150
     assert (names_in(result), result["remaining"]) == (["a", "b"], 5)
@@ -87,11 +85,11 @@ def test_a_list_that_is_too_large_says_what_was_left_out_and_how_to_get_it() -> 
     assert names_in(listed(ENTRIES, cursor=result["nextCursor"])) == list("cdefg")
 
 
-def test_one_entry_comes_however_large_it_is() -> None:
+def test_one_entry_is_returned_however_large_it_is() -> None:
     assert len(listed(things("a" * 500, "b" * 500), room=100)["items"]) == 1
 
 
-def test_less_of_each_entry_is_shown_on_request() -> None:
+def test_the_detail_argument_reduces_the_fields_of_each_entry() -> None:
     assert listed(ENTRIES[:1], detail="names") == {"items": [{"server": "one", "name": "g"}]}
     assert listed(ENTRIES[:1], detail="summary")["items"][0]["summary"] == "about g"
     record = Entries("list_records", "items", "id", fields("text", "gone"))
@@ -101,12 +99,12 @@ def test_less_of_each_entry_is_shown_on_request() -> None:
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "!!!!", "ä", "bm8=", "MTI", "W10", "WyJhIl0"])
-def test_a_cursor_of_ones_own_making_is_refused_with_what_to_do(cursor: str) -> None:
+def test_an_invented_cursor_is_rejected_with_advice(cursor: str) -> None:
     with pytest.raises(InvalidArguments, match="cursor: pass on the nextCursor of an earlier reply"):
         page(ENTRIES, Paged(cursor=cursor), KIND, room=MANY)
 
 
-def test_a_cursor_behind_the_end_gives_an_empty_page() -> None:
+def test_a_cursor_after_the_end_gives_an_empty_page() -> None:
     first = listed(ENTRIES, limit=6)
     assert listed(things("a"), cursor=first["nextCursor"]) == {"items": []}
     assert json.loads(json.dumps(first["nextCursor"])) == first["nextCursor"]

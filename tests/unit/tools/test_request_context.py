@@ -5,7 +5,7 @@ import asyncio
 from emceepee.tools.request_context import RequestContext
 
 
-async def test_a_request_that_is_detached_ends_unless_it_has_a_call() -> None:
+async def test_a_detached_request_without_a_call_is_cancelled() -> None:
     context = RequestContext()
     context.task = asyncio.create_task(asyncio.Event().wait())
     context.detach()

@@ -9,7 +9,7 @@ from support.fakes.otel_recorder import OtelRecorder, attributes_of
 MANY = 5000
 
 
-def test_names_that_are_made_up_take_no_room() -> None:
+def test_invented_names_do_not_exhaust_the_metric_series() -> None:
     otel = OtelRecorder(FakeClock())
     for number in range(MANY):
         failed = {names.METHOD: "tools/call", names.TOOL: f"up{number}", names.ERROR_TYPE: str(number)}
@@ -21,7 +21,7 @@ def test_names_that_are_made_up_take_no_room() -> None:
     assert "real" in {attributes_of(point)[names.TOOL] for point in otel.points("mcp.client.operation.duration")}
 
 
-def test_a_server_has_a_name_when_it_was_asked_and_a_tool_of_ours_at_once() -> None:
+def test_a_server_gets_a_metric_label_once_it_was_asked_and_an_own_tool_at_once() -> None:
     otel = OtelRecorder(FakeClock())
     failed: Attributes = {names.TOOL: "execute_tool", names.ERROR_TYPE: "tool_error"}
     for number in range(MANY):
@@ -34,14 +34,14 @@ def test_a_server_has_a_name_when_it_was_asked_and_a_tool_of_ours_at_once() -> N
     ]
 
 
-def test_a_server_with_very_many_tools_has_a_bound() -> None:
+def test_metric_series_of_a_server_with_very_many_tools_are_limited() -> None:
     otel = OtelRecorder(FakeClock())
     for number in range(MANY):
         otel.instruments.record_outgoing(0.1, {names.METHOD: "tools/call", names.TOOL: f"t{number}"})
     assert len(otel.points("mcp.client.operation.duration")) == 1001
 
 
-def test_what_is_of_one_request_alone_is_no_attribute_of_a_figure() -> None:
+def test_attributes_of_a_single_request_are_not_metric_attributes() -> None:
     otel = OtelRecorder(FakeClock())
     told: Attributes = {names.METHOD: "tools/call", names.SESSION_ID: "01S", names.REQUEST_ID: "1"}
     otel.instruments.record_incoming(0.1, told | {names.RESOURCE_URI: "a:b"}, was_server_asked=True)

@@ -45,7 +45,7 @@ def _nothing_is_served_afterwards() -> object:
     spans.serve(None)
 
 
-def test_what_a_server_is_asked_is_a_part_of_the_request_that_needs_it() -> None:
+def test_a_request_to_a_server_is_a_child_span_of_the_request_that_needs_it() -> None:
     served = Served()
     sent = served.otel.links.begin(request("tools/call", name="send", arguments={"to": "secret"}))
     sent.number(12)
@@ -68,7 +68,7 @@ def test_what_a_server_is_asked_is_a_part_of_the_request_that_needs_it() -> None
     }
 
 
-def test_what_the_caller_said_besides_its_trace_goes_with_it() -> None:
+def test_tracestate_and_baggage_of_the_caller_are_forwarded_to_the_server() -> None:
     served = Served(traceparent=TRACEPARENT, tracestate="vendor=1", baggage="team=blue")
     sent = served.otel.links.begin(request("tools/call", name="send"))
     assert sent.meta["tracestate"] == "vendor=1"
@@ -76,7 +76,7 @@ def test_what_the_caller_said_besides_its_trace_goes_with_it() -> None:
     assert sent.meta["traceparent"].split("-")[1] == TRACEPARENT.split("-")[1]
 
 
-def test_a_call_that_goes_on_after_its_caller_was_answered_stays_in_the_trace() -> None:
+def test_a_call_that_outlives_its_reply_stays_in_the_trace() -> None:
     served = Served()
     sent = served.otel.links.begin(request("tools/call", name="send"))
     served.span.became_task("01TASK")
@@ -89,7 +89,7 @@ def test_a_call_that_goes_on_after_its_caller_was_answered_stays_in_the_trace() 
     assert (failed.status.is_ok, attributes_of(failed)["error.type"]) == (False, "unreachable")
 
 
-def test_what_nobody_asked_for_is_measured_and_is_no_span() -> None:
+def test_a_request_without_a_caller_is_measured_but_has_no_span() -> None:
     served = Served()
     served.span.replied({})  # its children may continue
     sent = served.otel.links.begin(request("ping"))
@@ -139,14 +139,14 @@ def test_a_span_names_its_subject_without_secrets(method: str, params: JsonObjec
     ],
     ids=["a program", "a Unix socket"],
 )
-def test_a_span_says_how_the_server_is_reached(callee: CalledServer, told: JsonObject) -> None:
+def test_a_span_names_the_transport_and_address_of_its_server(callee: CalledServer, told: JsonObject) -> None:
     served = Served()
     served.otel.links.begin(request("tools/list", callee)).answered({})
     attributes = attributes_of(served.otel.span("tools/list"))
     assert {key: value for key, value in attributes.items() if key.startswith(("network", "server"))} == told
 
 
-async def test_what_takes_long_is_measured_by_the_clock() -> None:
+async def test_durations_in_spans_and_metrics_use_the_clock() -> None:
     served = Served()
     sent = served.otel.links.begin(request("tools/call", name="send"))
     await served.clock.advance(90)

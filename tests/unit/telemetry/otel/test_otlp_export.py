@@ -11,7 +11,7 @@ from emceepee.wire.json_rpc import Request
 from support.fakes.clock import FakeClock
 
 
-async def test_the_first_complaint_of_a_minute_is_logged_and_the_others_are_counted(
+async def test_the_first_exporter_error_per_minute_is_logged_and_the_others_are_counted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock, exporter = FakeClock(), logging.getLogger("opentelemetry.exporter.tests")
@@ -39,7 +39,7 @@ async def test_the_first_complaint_of_a_minute_is_logged_and_the_others_are_coun
         {"tracestate": ",".join(f"a{number}=secret" for number in range(40))},
     ],
 )
-def test_what_callers_send_is_neither_quoted_nor_in_the_way_of_what_matters(
+def test_invalid_baggage_of_callers_is_neither_logged_nor_hides_exporter_errors(
     said: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     params = {"_meta": {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", **said}}

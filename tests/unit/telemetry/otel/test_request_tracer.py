@@ -49,7 +49,7 @@ def traced() -> Traced:
     return Traced()
 
 
-def test_a_request_is_a_span_under_the_names_of_the_conventions(traced: Traced) -> None:
+def test_a_request_span_uses_the_attribute_names_of_the_conventions(traced: Traced) -> None:
     traced.begin().replied({"content": [{"type": "text", "text": "secret"}]})
     span = traced.otel.span("tools/call list_servers")
     assert (span.kind, span.status.status_code, span.parent) == (OtelKind.SERVER, StatusCode.UNSET, None)
@@ -66,7 +66,9 @@ def test_a_request_is_a_span_under_the_names_of_the_conventions(traced: Traced) 
 
 
 @pytest.mark.parametrize("where", ["meta", "header", "both"])
-def test_its_parent_is_what_the_caller_says_and_the_message_comes_before_the_header(traced: Traced, where: str) -> None:
+def test_the_parent_of_a_request_span_comes_from_the_message_and_then_from_the_header(
+    traced: Traced, where: str
+) -> None:
     other = f"00-{TRACE}-{'1' * 16}-01".encode()
     meta = {} if where == "header" else {"traceparent": TRACEPARENT}
     headers = None if where == "meta" else {b"traceparent": other if where == "both" else TRACEPARENT.encode()}
@@ -77,12 +79,12 @@ def test_its_parent_is_what_the_caller_says_and_the_message_comes_before_the_hea
 
 
 @pytest.mark.parametrize("meta", [{"traceparent": "nonsense"}, {"traceparent": 5}, {"tracestate": "a=b"}])
-def test_what_is_no_context_is_no_parent(traced: Traced, meta: JsonObject) -> None:
+def test_an_invalid_trace_context_gives_a_span_without_a_parent(traced: Traced, meta: JsonObject) -> None:
     traced.begin(**meta).replied({})
     assert traced.otel.span("tools/call list_servers").parent is None
 
 
-def test_a_result_that_is_an_error_is_one_and_its_words_are_not_told(traced: Traced) -> None:
+def test_a_result_that_is_an_error_marks_its_span_without_the_error_text(traced: Traced) -> None:
     traced.begin().replied({"isError": True, "content": [{"type": "text", "text": "secret"}]})
     span = traced.otel.span("tools/call list_servers")
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, None)
@@ -90,7 +92,7 @@ def test_a_result_that_is_an_error_is_one_and_its_words_are_not_told(traced: Tra
     assert "secret" not in span.to_json()
 
 
-def test_a_request_that_was_cancelled_says_so(traced: Traced) -> None:
+def test_a_cancelled_request_marks_its_span_as_cancelled(traced: Traced) -> None:
     traced.begin().cancelled()
     assert attributes_of(traced.otel.span("tools/call list_servers"))["error.type"] == "cancelled"
 
@@ -107,7 +109,7 @@ class RefusedRequest(Exception):
         (ValueError("secret"), {"error.type": "_OTHER"}),
     ],
 )
-def test_a_request_that_failed_says_by_which_code(traced: Traced, error: Exception, told: JsonObject) -> None:
+def test_a_failed_request_has_its_error_code_in_the_span(traced: Traced, error: Exception, told: JsonObject) -> None:
     span = traced.journal.begin(SpanKind.PROTOCOL, "ping", None, {}, origin=Origin(Request("x", "ping", None)))
     try:
         raise error
@@ -117,7 +119,7 @@ def test_a_request_that_failed_says_by_which_code(traced: Traced, error: Excepti
     assert {key: value for key, value in attributes.items() if key.startswith(("error", "rpc"))} == told
 
 
-def test_an_unknown_tool_has_no_name(traced: Traced) -> None:
+def test_an_unknown_tool_has_no_name_in_its_span(traced: Traced) -> None:
     origin = Origin(Request(7, "tools/call", {"name": "made-up"}))
     traced.journal.begin(SpanKind.UNKNOWN_TOOL, "made-up", None, {}, origin=origin).failed("no")
     (span,) = traced.otel.spans
@@ -133,7 +135,7 @@ def test_an_unknown_tool_has_no_name(traced: Traced) -> None:
         ("prompts/get", "prompts/get", {"mcp.method.name": "prompts/get", "gen_ai.prompt.name": OTHER}),
     ],
 )
-def test_a_method_that_callers_make_up_has_no_name_and_neither_has_what_they_name_with_it(
+def test_an_unknown_method_has_neither_its_name_nor_its_parameters_in_the_span(
     traced: Traced, method: str, name: str, about: JsonObject
 ) -> None:
     origin = Origin(Request(7, method, {"name": "made-up", "uri": "made:up"}), protocol_version="made-up")
@@ -149,7 +151,7 @@ def test_a_method_that_callers_make_up_has_no_name_and_neither_has_what_they_nam
     assert attributes_of(point)["mcp.method.name"] == about["mcp.method.name"]
 
 
-async def test_a_request_that_becomes_a_task_ends_with_the_reply_that_names_it(traced: Traced) -> None:
+async def test_a_request_that_becomes_a_task_ends_its_span_with_the_reply(traced: Traced) -> None:
     span = traced.begin("execute_tool")
     await traced.clock.advance(2)
     span.became_task("01TASK")
@@ -163,7 +165,7 @@ async def test_a_request_that_becomes_a_task_ends_with_the_reply_that_names_it(t
     assert "error.type" not in attributes_of(point)
 
 
-def test_a_part_of_a_request_is_a_span_inside_of_it(traced: Traced) -> None:
+def test_a_part_of_a_request_is_a_child_span(traced: Traced) -> None:
     script = traced.begin("codemode_execute")
     part = traced.journal.begin(SpanKind.TOOL_CALL, "echo", "one", {}, parent=script)
     part.replied({})
@@ -173,7 +175,7 @@ def test_a_part_of_a_request_is_a_span_inside_of_it(traced: Traced) -> None:
     assert len(traced.otel.points("mcp.server.operation.duration")) == 1  # callers sent one
 
 
-def test_a_request_that_belongs_to_no_session_is_a_span_too(traced: Traced) -> None:
+def test_a_request_without_a_session_has_a_span(traced: Traced) -> None:
     journal = unowned_journal(traced.room, traced.clock, Ulids(lambda: 0))
     assert journal is not None
     journal.begin(SpanKind.PROTOCOL, "tools/list", None, {}, origin=Origin(Request(1, "tools/list", None))).replied({})
@@ -181,7 +183,7 @@ def test_a_request_that_belongs_to_no_session_is_a_span_too(traced: Traced) -> N
     assert unowned_journal(SpanBudget(10), traced.clock, Ulids(lambda: 0)) is None
 
 
-async def test_how_long_a_session_was_there_is_measured(traced: Traced) -> None:
+async def test_the_duration_of_a_session_is_measured(traced: Traced) -> None:
     await traced.clock.advance(30)
     traced.journal.close()
     (point,) = traced.otel.points("mcp.server.session.duration")

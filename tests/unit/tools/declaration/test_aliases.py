@@ -56,7 +56,7 @@ def refused(tool: str, /, **arguments: Any) -> dict[str, str]:
         ("get_prompt", "args", "arguments"),
     ],
 )
-def test_an_argument_is_taken_under_its_other_name(tool: str, other: str, own: str) -> None:
+def test_an_argument_is_accepted_under_its_alias(tool: str, other: str, own: str) -> None:
     assert resolved(tool, **{other: "x"}) == {own: "x"}
 
 
@@ -70,11 +70,11 @@ def test_an_argument_is_taken_under_its_other_name(tool: str, other: str, own: s
         ("list_servers", "server"),
     ],
 )
-def test_a_name_that_may_mean_something_else_is_not_taken(tool: str, name: str) -> None:
+def test_an_ambiguous_name_is_not_accepted_as_an_alias(tool: str, name: str) -> None:
     assert resolved(tool, **{name: "x"}) == {name: "x"}
 
 
-def test_two_names_for_one_argument_must_agree() -> None:
+def test_an_argument_and_its_alias_must_agree() -> None:
     assert resolved("get_task", task_id="a", taskId="a") == {"task_id": "a"}
     assert refused("get_task", task_id="a", taskId="b") == {
         "taskId": "stands for task_id, which is given as well and differs; pass one of them"
@@ -94,24 +94,24 @@ def test_two_names_for_one_argument_must_agree() -> None:
         ("complete", "context", {"server": "a", "ref": "b", "argument": "c", "value": ""}),
     ],
 )
-def test_an_object_may_be_given_as_json(tool: str, argument: str, rest: JsonObject) -> None:
+def test_an_object_argument_may_be_given_as_json_text(tool: str, argument: str, rest: JsonObject) -> None:
     given = {"city": "Łódź", "note": "1\n2"}
     assert resolved(tool, **rest, **{argument: f" {json.dumps(given)}\n"}) == {**rest, argument: given}
     for other in ("", "soon", "[1]", "5", "null", '{"a": 1', "{'a': 1}"):
         assert refused(tool, **rest, **{argument: other})[argument].startswith("expected an object, found ")
 
 
-def test_json_is_read_under_another_name_too_and_compared_as_an_object() -> None:
+def test_json_text_is_accepted_under_an_alias_and_compared_as_an_object() -> None:
     assert resolved("execute_tool", **CALL, arguments='{"a": 1}') == {**CALL, "args": {"a": 1}}
     assert resolved("execute_tool", **CALL, arguments='{"a": 1}', args={"a": 1}) == {**CALL, "args": {"a": 1}}
 
 
-def test_what_may_be_a_text_is_never_read_as_json() -> None:
+def test_an_argument_that_may_be_text_is_never_parsed_as_json() -> None:
     given = {"requestId": "r", "role": "assistant", "model": "m", "content": '{"a": 1}'}
     assert resolved("respond_to_sampling", **given)["content"] == '{"a": 1}'
 
 
-def test_no_other_name_is_in_a_schema() -> None:
+def test_no_alias_is_in_a_tool_schema() -> None:
     assert [alias for alias in ALIASED if alias[1] in CATALOGUE[alias[0]].input_schema["properties"]] == []
 
 
@@ -135,7 +135,7 @@ def of_type(item: JsonObject) -> st.SearchStrategy[Any]:
 
 
 @given(st.sampled_from(TOOLS), st.data())
-def test_a_call_that_was_right_is_not_even_copied(tool: Tool, data: st.DataObject) -> None:
+def test_a_call_without_aliases_is_not_even_copied(tool: Tool, data: st.DataObject) -> None:
     shape = {name: of_type(item) for name, item in tool.input_schema["properties"].items()}
     required = tool.input_schema.get("required", [])
     arguments = data.draw(
@@ -148,7 +148,7 @@ def test_a_call_that_was_right_is_not_even_copied(tool: Tool, data: st.DataObjec
 
 
 @given(st.sampled_from(TOOLS), st.data())
-def test_a_call_that_was_taken_means_what_it_meant(tool: Tool, data: st.DataObject) -> None:
+def test_aliases_do_not_change_a_call_that_is_valid_without_them(tool: Tool, data: st.DataObject) -> None:
     """For any values: input that was valid without aliases is still valid, and unchanged."""
     names = st.sampled_from([*tool.input_schema["properties"], *tool.aliases.others, "stranger"])
     arguments = data.draw(st.dictionaries(names, JSON, max_size=5))
@@ -163,7 +163,9 @@ def test_a_call_that_was_taken_means_what_it_meant(tool: Tool, data: st.DataObje
 
 
 @given(st.sampled_from(ALIASED), st.data())
-def test_another_name_means_the_same_and_nothing_else_changes(alias: tuple[str, str, str], data: st.DataObject) -> None:
+def test_an_alias_means_the_same_as_its_argument_and_changes_nothing_else(
+    alias: tuple[str, str, str], data: st.DataObject
+) -> None:
     tool, other, own = CATALOGUE[alias[0]], alias[1], alias[2]
     rest = [name for name in tool.input_schema["properties"] if name != own]
     arguments = data.draw(st.dictionaries(st.sampled_from([*rest, "stranger"]), JSON, max_size=4))
@@ -186,7 +188,7 @@ TIMERS = {"tool": "list_timers", "args": {"a": 1}}
         ({"server": "emceepee", "tool": "list_timers", "args": "{"}, "{"),
     ],
 )
-def test_however_it_is_written_the_inner_call_is_found(arguments: dict[str, Any], inner: object) -> None:
+def test_the_inner_call_of_execute_tool_is_found_in_any_spelling(arguments: dict[str, Any], inner: object) -> None:
     assert own_call({"name": "execute_tool", "arguments": arguments}) == {"name": "list_timers", "arguments": inner}
 
 
@@ -199,11 +201,11 @@ def test_however_it_is_written_the_inner_call_is_found(arguments: dict[str, Any]
         {"name": "execute_tool"},
     ],
 )
-def test_anything_else_is_no_such_call(params: dict[str, Any]) -> None:
+def test_a_call_of_another_server_or_tool_is_not_an_inner_call(params: dict[str, Any]) -> None:
     assert own_call(params) is None
 
 
-def test_a_script_calls_the_inner_tool_however_often_it_is_wrapped() -> None:
+def test_a_script_calls_the_inner_tool_through_any_number_of_wrappers() -> None:
     tools = ToolsForScripts(TOOLS)
     wrapped = {"server": "emceepee", "tool": "execute_tool", "args": {"server": "emceepee", **TIMERS}}
     assert tools.resolve("execute_tool", wrapped) == ("list_timers", {"a": 1})

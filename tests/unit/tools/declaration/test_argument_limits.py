@@ -38,7 +38,9 @@ def fitted(name: str, **limits: float) -> Tool:
 
 @pytest.mark.parametrize("seconds", [0.05, 10, 100_000])
 @pytest.mark.parametrize(("name", "argument", "limit"), BOUNDED)
-def test_the_configured_limit_is_listed_and_checked(name: str, argument: str, limit: str, seconds: float) -> None:
+def test_the_configured_argument_limit_is_listed_and_checked(
+    name: str, argument: str, limit: str, seconds: float
+) -> None:
     tool, most = fitted(name, **{limit: seconds}), round(seconds * 1000)
     assert tool.input_schema["properties"][argument]["maximum"] == most
     checked: Any = tool.check(REQUIRED[name] | {argument: most})
@@ -48,11 +50,11 @@ def test_the_configured_limit_is_listed_and_checked(name: str, argument: str, li
 
 
 @pytest.mark.parametrize(("name", "argument", "limit"), BOUNDED)
-def test_without_a_configuration_the_promised_limit_holds(name: str, argument: str, limit: str) -> None:
+def test_without_a_configuration_the_documented_argument_limit_applies(name: str, argument: str, limit: str) -> None:
     assert fitted(name).input_schema["properties"][argument]["maximum"] == getattr(Limits(), limit) * 1000
 
 
-def test_tools_of_which_the_configuration_says_nothing_are_the_very_same() -> None:
+def test_tools_without_configured_limits_are_the_same_objects() -> None:
     assert fit_tools(TOOLS, Limits()) == list(TOOLS)
     changed = [
         tool.name
@@ -62,7 +64,7 @@ def test_tools_of_which_the_configuration_says_nothing_are_the_very_same() -> No
     assert changed == ["set_timer"]
 
 
-def test_everything_else_of_a_fitted_tool_stays_as_it_was() -> None:
+def test_fitting_a_tool_to_a_limit_changes_nothing_else() -> None:
     usual, other = fitted("add_server"), fitted("add_server", longest_call_seconds=5)
     assert (other.private, other.description, other.effect) == (usual.private, usual.description, usual.effect)
     assert list(other.input_schema["properties"]) == list(usual.input_schema["properties"])
@@ -72,7 +74,7 @@ def test_everything_else_of_a_fitted_tool_stays_as_it_was() -> None:
         other.check(REQUIRED["add_server"] | {"stranger": 1})
 
 
-def test_a_default_stays_within_the_limit_and_descriptions_tell_it() -> None:
+def test_a_fitted_default_stays_within_the_limit_and_the_description_shows_it() -> None:
     waiting: Any = fitted("await_activity", longest_call_seconds=5).check({})
     assert waiting.timeout_ms == 5000
     described = fitted("execute_tool", quiet_call_seconds=20, task_ttl_seconds=30).input_schema["properties"]

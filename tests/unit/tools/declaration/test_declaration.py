@@ -29,7 +29,7 @@ def problems(tool: str, /, **arguments: object) -> dict[str, str]:
         ("get_server_status", {"server": "a", "Server": "b"}, "Server", "server"),
     ],
 )
-def test_an_unknown_argument_is_refused_with_the_likely_one(
+def test_an_unknown_argument_is_rejected_with_the_closest_match(
     tool: str, arguments: JsonObject, stranger: str, meant: str
 ) -> None:
     found = problems(tool, **arguments)
@@ -37,11 +37,11 @@ def test_an_unknown_argument_is_refused_with_the_likely_one(
     assert meant in found[stranger]
 
 
-def test_an_unknown_argument_like_no_other_is_refused_with_those_there_are() -> None:
+def test_an_unknown_argument_without_a_close_match_is_rejected_with_the_valid_ones() -> None:
     assert problems("remove_server", name="a", zzz=1) == {"zzz": "no such argument; there are name"}
 
 
-def test_every_problem_is_named_at_once() -> None:
+def test_all_argument_problems_are_reported_at_once() -> None:
     assert set(problems("execute_tool", server=5, timeout_ms=-1)) == {"server", "tool", "timeout_ms"}
 
 
@@ -54,7 +54,7 @@ def test_every_problem_is_named_at_once() -> None:
         ({"name": "a"}, "arguments"),
     ],
 )
-def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> None:
+def test_an_argument_problem_is_reported_with_its_path(arguments: JsonObject, where: str) -> None:
     assert list(problems("add_server", **arguments)) == [where]
 
 
@@ -72,7 +72,7 @@ def test_a_problem_is_named_where_it_lies(arguments: JsonObject, where: str) -> 
         ("add_server", {"name": "a"}, None, None),
     ],
 )
-def test_a_problem_is_reported_like_one_of_a_form_and_under_its_earlier_names(
+def test_an_argument_problem_has_the_fields_of_a_form_problem_and_its_earlier_names(
     tool: str, arguments: JsonObject, field: str | None, code: str | None
 ) -> None:
     with pytest.raises(InvalidArguments) as caught:
@@ -84,12 +84,12 @@ def test_a_problem_is_reported_like_one_of_a_form_and_under_its_earlier_names(
 
 
 @EACH
-def test_every_tool_refuses_an_argument_it_does_not_have(tool: Tool) -> None:
+def test_every_tool_rejects_unknown_arguments(tool: Tool) -> None:
     assert "xyzzy" in problems(tool.name, xyzzy=1)
 
 
 @pytest.mark.parametrize("argument", ["command", "cwd"])
-def test_a_path_that_no_system_opens_is_refused_without_being_repeated(argument: str) -> None:
+def test_an_overlong_path_argument_is_rejected_without_repeating_it(argument: str) -> None:
     given = {"command": "x"} | {argument: "/" * 4097}
     assert problems("add_server", name="a", **given) == {argument: "may have at most 4096 characters"}
     CATALOGUE["add_server"].check({"name": "a", "command": "x"} | {argument: "/" * 4096})
@@ -107,7 +107,7 @@ def test_a_path_that_no_system_opens_is_refused_without_being_repeated(argument:
         ("add_server", "args", [1] * (MOST_ENTRIES + 1)),
     ],
 )
-def test_an_argument_of_very_many_entries_is_refused_before_each_is_reported(
+def test_an_argument_with_too_many_entries_is_rejected_before_each_is_checked(
     tool: str, name: str, value: object
 ) -> None:
     tracemalloc.start()
@@ -123,7 +123,7 @@ def test_an_argument_of_very_many_entries_is_refused_before_each_is_reported(
     assert peak < 1 << 20
 
 
-def test_objects_of_any_content_and_long_lists_that_fit_are_accepted() -> None:
+def test_large_objects_and_long_lists_within_the_limit_are_accepted() -> None:
     wide: JsonObject = {"rows": [[number] for number in range(MOST_ENTRIES)]}
     for tool, arguments in (
         ("execute_tool", {"server": "a", "tool": "b", "args": wide}),
@@ -134,7 +134,7 @@ def test_objects_of_any_content_and_long_lists_that_fit_are_accepted() -> None:
         CATALOGUE[tool].check(arguments)
 
 
-def test_of_very_many_wrong_arguments_the_first_few_are_reported_at_once() -> None:
+def test_only_the_first_of_many_argument_problems_are_reported() -> None:
     strangers = {f"{'x' * 1000}{number}": 1 for number in range(100)}
     with pytest.raises(InvalidArguments) as caught:
         CATALOGUE["list_servers"].check(strangers)

@@ -31,17 +31,17 @@ CORE = {
         (ToolEffect(read_only=True, open_world=False), {"readOnlyHint": True, "openWorldHint": False}),
     ],
 )
-def test_a_client_gets_the_most_important_hint_and_those_it_would_not_assume(
+def test_tool_annotations_contain_the_most_important_hint_and_non_default_ones(
     effect: ToolEffect, said: JsonObject
 ) -> None:
     assert effect.annotations() == said
 
 
-def test_the_tools_that_only_read_are_these() -> None:
+def test_exactly_these_tools_are_read_only() -> None:
     assert {tool.name for tool in TOOLS if tool.effect.read_only} == READ_ONLY
 
 
-def test_what_may_be_lost_by_a_call_is_said() -> None:
+def test_destructive_tools_are_annotated_as_destructive() -> None:
     destructive = {tool.name for tool in TOOLS if tool.effect.destructive and not tool.effect.read_only}
     assert destructive == {
         *("remove_server", "reconnect_server", "execute_tool", "respond_to_elicitation", "cancel_task"),
@@ -50,7 +50,7 @@ def test_what_may_be_lost_by_a_call_is_said() -> None:
     }
 
 
-def test_tools_that_look_only_at_emceepees_own_records_say_so() -> None:
+def test_tools_about_own_records_are_annotated_as_closed_world() -> None:
     own = {tool.name for tool in TOOLS if not tool.effect.open_world}
     assert own == {
         *("list_servers", "get_server_status", "get_notifications", "get_logs", "await_activity"),
@@ -60,7 +60,7 @@ def test_tools_that_look_only_at_emceepees_own_records_say_so() -> None:
 
 
 @EACH
-def test_every_tool_has_a_short_title_of_its_own(tool: Tool) -> None:
+def test_every_tool_has_a_short_unique_title(tool: Tool) -> None:
     assert 5 <= len(tool.title) <= 40
     assert [other.name for other in TOOLS if other.title == tool.title] == [tool.name]
 
@@ -72,11 +72,11 @@ def test_every_tool_is_either_always_loaded_or_found_by_a_few_words(tool: Tool) 
     assert len(tool.load.search or "") <= 50
 
 
-def test_only_the_list_of_schemas_asks_for_more_room() -> None:
+def test_only_the_list_of_tools_requests_a_larger_result_size() -> None:
     assert {tool.name: tool.load.result_chars for tool in TOOLS if tool.load.result_chars} == {"list_tools": 100_000}
 
 
-def test_load_hints_stand_under_the_keys_that_clients_know() -> None:
+def test_load_hints_use_the_keys_that_clients_know() -> None:
     assert CATALOGUE["list_tools"].load.meta() == {
         "anthropic/alwaysLoad": True,
         "anthropic/maxResultSizeChars": 100_000,

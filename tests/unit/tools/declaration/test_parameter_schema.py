@@ -27,7 +27,7 @@ class Outer(BaseModel):
     either: int | str = 3
 
 
-def test_references_are_resolved_and_titles_nulls_and_docstrings_are_gone() -> None:
+def test_compact_schemas_resolve_references_and_drop_titles_nulls_and_docstrings() -> None:
     inner = {
         "properties": {
             "title": {"default": "x", "type": "string"},
@@ -48,7 +48,7 @@ def test_references_are_resolved_and_titles_nulls_and_docstrings_are_gone() -> N
     }
 
 
-def test_bounds_that_nobody_would_pass_are_left_out_and_real_ones_stay() -> None:
+def test_compact_schemas_drop_trivial_bounds_and_keep_real_ones() -> None:
     class Bounded(BaseModel):
         model_config = ConfigDict(extra="forbid")
         few: int = Field(ge=1, le=9)
@@ -66,7 +66,7 @@ def test_bounds_that_nobody_would_pass_are_left_out_and_real_ones_stay() -> None
     assert compact_schema(Bounded, keeps_bounds=True)["properties"]["few"]["minimum"] == 1
 
 
-def test_what_must_be_given_comes_first() -> None:
+def test_compact_schemas_list_required_properties_first() -> None:
     class Late(BaseModel):
         perhaps: int = 1
         surely: int
@@ -75,7 +75,7 @@ def test_what_must_be_given_comes_first() -> None:
     assert list(compact_schema(Late)["properties"]) == ["surely", "also", "perhaps"]
 
 
-def test_a_model_without_fields_has_an_empty_set_of_properties() -> None:
+def test_compact_schemas_of_empty_models_have_no_properties() -> None:
     class Nothing(BaseModel):
         """Nothing."""
 

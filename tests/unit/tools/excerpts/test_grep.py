@@ -34,7 +34,7 @@ async def lines(pattern: str, text: str, size: int = 7) -> list[tuple[int, str]]
     return [(match["line"], match["text"]) for match in outcome.matches]
 
 
-async def test_each_line_that_matches_is_returned_once_with_its_number() -> None:
+async def test_grep_returns_each_matching_line_once_with_its_number() -> None:
     assert await lines("a+b", "aab ab\nxx\nab\n\nlast ab") == [(1, "aab ab"), (3, "ab"), (5, "last ab")]
 
 
@@ -49,12 +49,12 @@ async def test_each_line_that_matches_is_returned_once_with_its_number() -> None
         ("(?i)BC", [(2, "bc")]),
     ],
 )
-async def test_a_match_is_within_a_line(pattern: str, found: list[tuple[int, str]]) -> None:
+async def test_a_grep_match_lies_within_one_line(pattern: str, found: list[tuple[int, str]]) -> None:
     assert await lines(pattern, "ab\nbc\nc\n\nd") == found
 
 
 @given(st.text("ab\n", max_size=60), st.sampled_from(["a", "ab", "^b", "b$", "a+b+", "^a*$"]), st.integers(1, 9))
-async def test_the_pieces_in_which_it_comes_do_not_matter(text: str, pattern: str, size: int) -> None:
+async def test_a_grep_result_does_not_depend_on_chunk_sizes(text: str, pattern: str, size: int) -> None:
     split = text.split("\n")
     expected = [(number, line) for number, line in enumerate(split, 1) if re.search(pattern, line)]
     if text.endswith("\n") or not text:
@@ -62,7 +62,7 @@ async def test_the_pieces_in_which_it_comes_do_not_matter(text: str, pattern: st
     assert await lines(pattern, text, size) == expected
 
 
-async def test_of_a_long_line_what_is_around_each_match_is_shown() -> None:
+async def test_grep_shows_the_surroundings_of_each_match_in_a_long_line() -> None:
     text = b"x" * 5000 + b"NEEDLE" + b"y" * 200_000 + b"NEEDLE" + b"z" * 10
     found = (await search("NEEDLE", text, size=1000)).matches
     assert [match["offset"] for match in found] == [5000, 205_006]
@@ -70,14 +70,14 @@ async def test_of_a_long_line_what_is_around_each_match_is_shown() -> None:
     assert [match["line"] for match in found] == [1, 1]
 
 
-async def test_a_match_across_two_pieces_of_a_long_line_is_found() -> None:
+async def test_grep_finds_a_match_across_two_chunks_of_a_long_line() -> None:
     for shift in range(8):
         text = b"x" * (grep.LONGEST_LINE * 2 - shift) + b"NEEDLE" + b"y" * grep.LONGEST_LINE * 3
         assert len((await search("NEEDLE", text, size=grep.LONGEST_LINE)).matches) == 1
         assert (await search("^y", text, size=grep.LONGEST_LINE)).matches == []
 
 
-async def test_what_does_not_fit_is_found_from_the_next_offset_on() -> None:
+async def test_grep_continues_from_the_next_offset_when_matches_do_not_fit() -> None:
     text = b"".join(b"line %d\n" % number for number in range(1000))
     told: list[int] = []
     start: int | None = 0
@@ -88,7 +88,7 @@ async def test_what_does_not_fit_is_found_from_the_next_offset_on() -> None:
     assert told == list(range(1, 1001))
 
 
-async def test_a_search_that_takes_too_long_says_where_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_grep_stops_and_returns_the_next_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grep, "MOST_SECONDS", -1.0)
     text = b"nothing\n" * 1000 + b"NEEDLE\n"
     outcome = await search("NEEDLE", text, size=1000)
@@ -98,6 +98,6 @@ async def test_a_search_that_takes_too_long_says_where_to_go_on(monkeypatch: pyt
     assert [match["line"] for match in (await search("NEEDLE", text, start=1000)).matches] == [1001]
 
 
-def test_a_large_pattern_is_searched_for_in_small_windows() -> None:
+def test_grep_uses_small_windows_for_a_large_pattern() -> None:
     assert LineRegex("ERROR").window_bytes == LARGEST_WINDOW
     assert LineRegex("[a-z]{1,300}" * 3).window_bytes < 64 << 10

@@ -34,7 +34,7 @@ def text_of(value: object, indent: int | None = None) -> memoryview:
 
 
 @given(JSON.filter(lambda value: isinstance(value, dict | list)), st.sampled_from([None, 2]))
-def test_members_are_those_of_the_value(value: Any, indent: int | None) -> None:
+def test_json_members_are_those_of_the_parsed_value(value: Any, indent: int | None) -> None:
     text = text_of(value, indent)
     assert is_json(bytes(text))
     found = [(name, json.loads(bytes(inner))) for name, inner in members(text, ample())]
@@ -44,7 +44,7 @@ def test_members_are_those_of_the_value(value: Any, indent: int | None) -> None:
 
 @SPACED
 @pytest.mark.parametrize("number", range(len(LISTS)))
-def test_a_large_list_is_read_counted_and_entered_anywhere(number: int, indent: int | None) -> None:
+def test_a_large_json_list_can_be_read_counted_and_entered_anywhere(number: int, indent: int | None) -> None:
     value = LISTS[number]
     text = text_of(value, indent)
     assert len(text) > OPENED_AT_ONCE
@@ -56,7 +56,7 @@ def test_a_large_list_is_read_counted_and_entered_anywhere(number: int, indent: 
 
 @SPACED
 @pytest.mark.parametrize("number", range(len(LISTS)))
-def test_a_large_object_is_read_counted_and_searched(number: int, indent: int | None) -> None:
+def test_a_large_json_object_can_be_read_counted_and_searched(number: int, indent: int | None) -> None:
     value = {f'ü"{key}': item for key, item in enumerate(LISTS[number])}
     text = text_of(value, indent)
     assert {name: json.loads(bytes(inner)) for name, inner in members(text, ample())} == value
@@ -68,7 +68,7 @@ def test_a_large_object_is_read_counted_and_searched(number: int, indent: int | 
     assert find(text, "absent", ample()) is None
 
 
-def test_a_list_of_two_million_takes_few_steps() -> None:
+def test_a_json_list_of_two_million_items_is_counted_in_few_steps() -> None:
     budget = Budget(max_bytes=6_000_000, max_nodes=2_100_000)
     assert count(memoryview(b"[" + b"1," * 2_000_000 + b"1]"), budget) == 2_000_001
 
@@ -76,7 +76,7 @@ def test_a_list_of_two_million_takes_few_steps() -> None:
 @pytest.mark.parametrize(
     "budget", [Budget(max_bytes=100_000, max_nodes=1 << 40), Budget(max_bytes=1 << 40, max_nodes=9)]
 )
-def test_reading_ends_with_the_budget(budget: Budget) -> None:
+def test_reading_json_members_stops_when_the_budget_is_used_up(budget: Budget) -> None:
     text = memoryview(b"[" + b"1," * 200_000 + b"1]")
     with pytest.raises(OverBudget):
         count(text, budget)
@@ -84,7 +84,7 @@ def test_reading_ends_with_the_budget(budget: Budget) -> None:
         list(members(text, budget))
 
 
-def test_a_name_that_is_no_valid_text_is_cleaned_and_one_that_is_too_long_is_cut() -> None:
+def test_invalid_json_names_are_cleaned_and_long_ones_truncated() -> None:
     text = memoryview(b'{"a\xff": 1, "%b": 2, "b": [' % (b"k" * 100_000) + b"1," * 50_000 + b"1]}")
     names = [name for name, _ in members(text, ample())]
     assert names == ["a\N{REPLACEMENT CHARACTER}", "k" * (LONGEST_NAME - 1) + "…", "b"]
@@ -93,12 +93,12 @@ def test_a_name_that_is_no_valid_text_is_cleaned_and_one_that_is_too_long_is_cut
     assert bytes(find(small, "b", ample()) or b"") == b"2"
 
 
-def test_blanks_behind_a_value_do_not_belong_to_it() -> None:
+def test_whitespace_after_a_json_value_does_not_belong_to_it() -> None:
     text = memoryview(b"[ 1" + b" \n" * 100_000 + b", [2]\t]")
     assert [bytes(inner) for _, inner in members(text, ample())] == [b"1", b"[2]"]
 
 
-def test_a_text_that_is_nested_too_deeply_is_unreadable() -> None:
+def test_deeply_nested_json_is_unreadable() -> None:
     text = memoryview(b"[" * 100_000 + b"]" * 100_000)
     assert not is_json(bytes(text))
     with pytest.raises(Unreadable, match="nested deeper"):
@@ -106,7 +106,7 @@ def test_a_text_that_is_nested_too_deeply_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"1", b'"x"', b"{", b"[1,", b"plain", b"[" * 100_000, b"[1] 2"])
-def test_what_is_no_object_or_list_is_plain_text(text: bytes) -> None:
+def test_text_that_is_no_json_object_or_list_is_plain_text(text: bytes) -> None:
     assert not is_json(text)
 
 
@@ -114,5 +114,5 @@ def test_what_is_no_object_or_list_is_plain_text(text: bytes) -> None:
     ("text", "kind"),
     [(b" {", "object"), (b"\n[", "list"), (b'"', "string"), (b"true", "boolean"), (b"null", "null"), (b"-1", "number")],
 )
-def test_the_first_byte_tells_the_kind(text: bytes, kind: str) -> None:
+def test_the_first_byte_determines_the_kind_of_a_json_value(text: bytes, kind: str) -> None:
     assert kind_of(memoryview(text)) == kind

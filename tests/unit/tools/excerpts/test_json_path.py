@@ -40,7 +40,7 @@ def found(path: str) -> dict[str, Any]:
         ("$.nothing.here", {}),
     ],
 )
-def test_a_path_leads_to_values(path: str, values: dict[str, Any]) -> None:
+def test_a_json_path_selects_values(path: str, values: dict[str, Any]) -> None:
     assert found(path) == values
 
 
@@ -54,7 +54,7 @@ def test_a_path_leads_to_values(path: str, values: dict[str, Any]) -> None:
         ("$[0]", "$ is an object"),
     ],
 )
-def test_a_path_that_leads_nowhere_says_where_it_ended(path: str, note: str) -> None:
+def test_a_json_path_without_a_match_reports_where_it_ended(path: str, note: str) -> None:
     selection = selection_of(path)
     assert list(selection.of(TEXT)) == []
     assert selection.note == note
@@ -71,7 +71,7 @@ def test_a_path_that_leads_nowhere_says_where_it_ended(path: str, note: str) -> 
         ("$" + ".a" * 600, "it is longer than 1000 characters, at position 1000"),
     ],
 )
-def test_what_is_not_supported_is_refused_with_the_place(path: str, problem: str) -> None:
+def test_unsupported_json_path_syntax_is_rejected_with_its_position(path: str, problem: str) -> None:
     with pytest.raises(InvalidArguments) as refused:
         parse_path(path)
     assert problem in str(refused.value)
@@ -79,7 +79,7 @@ def test_what_is_not_supported_is_refused_with_the_place(path: str, problem: str
 
 
 @pytest.mark.parametrize("path", ["$.*.*.*", "$.items[*].nothing", "$.items[-1]"])
-def test_a_search_ends_with_its_budget(path: str) -> None:
+def test_a_json_path_search_stops_when_its_budget_is_used_up(path: str) -> None:
     text = encode({"items": [{"id": number} for number in range(10_000)]})
     with pytest.raises(OverBudget):
         list(Selection(parse_path(path), Budget(max_bytes=1 << 30, max_nodes=500)).of(text))
@@ -91,12 +91,12 @@ def test_a_search_ends_with_its_budget(path: str) -> None:
     ("path", "numbers"),
     [("[-2:]", [8, 9]), ("[:-8]", [0, 1]), ("[-3:-1]", [7, 8]), ("[-20:1]", [0]), ("[8:99]", [8, 9]), ("[-11]", [])],
 )
-def test_positions_count_from_either_end(path: str, numbers: list[int]) -> None:
+def test_json_path_slices_count_from_either_end(path: str, numbers: list[int]) -> None:
     selection = Selection(parse_path(f"${path}"), Budget(max_bytes=1 << 20, max_nodes=1000))
     assert [match.path for match in selection.of(encode([*range(10)]))] == [f"$[{number}]" for number in numbers]
 
 
-def test_long_keys_are_cut_where_they_are_named() -> None:
+def test_long_keys_are_truncated_in_json_path_notes() -> None:
     selection = Selection(parse_path("$.x"), Budget(max_bytes=1 << 20, max_nodes=1000))
     assert list(selection.of(encode({"k" * 10_000: 1}))) == []
     assert selection.note == "$ has the keys " + "k" * 60

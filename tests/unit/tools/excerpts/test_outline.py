@@ -26,18 +26,18 @@ JSON = st.recursive(
         ({"rows": [[1, 2], []]}, "{rows: [[number] x2]}"),
     ],
 )
-def test_the_shape_is_a_line(value: object, shape: str) -> None:
+def test_the_shape_of_a_value_is_one_line(value: object, shape: str) -> None:
     assert Outline(json.dumps(value).encode()).shape(200) == shape
 
 
-def test_a_shape_that_is_too_long_loses_its_depths_first() -> None:
+def test_a_long_shape_loses_its_nested_parts_first() -> None:
     text = json.dumps({"a": {f"key{number}": {"deep": 1} for number in range(10)}, "b": 1}).encode()
     assert Outline(text).shape(40) == "{a: {…}, b: number}"
     assert Outline(text).shape(10) == "{a: {…}, …"
 
 
 @given(JSON.filter(lambda value: isinstance(value, dict | list)), st.integers(2, 300))
-def test_a_preview_fits_and_is_json(value: object, room: int) -> None:
+def test_a_preview_fits_its_limit_and_is_valid_json(value: object, room: int) -> None:
     text = encode(value)
     preview = Outline(text).preview(room)
     assert len(encode(preview)) <= max(room, len(encode("…")))
@@ -47,7 +47,7 @@ def test_a_preview_fits_and_is_json(value: object, room: int) -> None:
     assert len(Outline(text).shape(room)) <= room
 
 
-def test_a_preview_says_what_was_left_out() -> None:
+def test_a_preview_shows_how_much_was_omitted() -> None:
     text = encode({"items": [{"id": number} for number in range(1000)], "next": "abc"})
     preview = Outline(text).preview(120)
     assert preview["items"][0] == {"id": 0}
@@ -59,14 +59,14 @@ WIDE = b"{" + b",".join(b'"key%d":1' % number for number in range(50_000)) + b"}
 LONG = b'[{"' + b"k" * 500_000 + b'": ["' + b"\\n" * 500_000 + b'"]}, [' + b"[]," * 300_000 + b"[]]]"
 
 
-def test_what_was_not_looked_at_is_counted() -> None:
+def test_an_outline_counts_omitted_members() -> None:
     assert Outline(WIDE).shape(400).endswith("…")
     assert Outline(WIDE).shape(4000).endswith("key99: number, …}")
     assert Outline(WIDE).preview(200)["…"].endswith(" more keys")
     assert Outline(LONG).shape(400) == f"[{{{'k' * 60}…: [string x1]}} | [[] x300001] x2]"
 
 
-def test_where_counting_ends_early_the_number_is_a_least_one() -> None:
+def test_an_incomplete_count_in_an_outline_is_marked_as_a_minimum() -> None:
     text = b"[" + b"1," * MOST_COUNTED + b"1,1]"
     number = re.fullmatch(r"\[number x(\d+)\+\]", Outline(text).shape(400))
     assert number is not None
@@ -75,14 +75,14 @@ def test_where_counting_ends_early_the_number_is_a_least_one() -> None:
 
 
 @pytest.mark.parametrize("text", [WIDE, LONG], ids=["wide", "long"])
-def test_an_outline_looks_at_few_values(text: bytes) -> None:
+def test_an_outline_visits_few_values(text: bytes) -> None:
     outline = Outline(text)
     outline.shape(400)
     assert len(encode(outline.preview(2000))) <= 2000
     assert outline.nodes < 2 * MOST_NODES + 400_000
 
 
-def test_where_its_time_ends_an_outline_says_so() -> None:
+def test_an_outline_stops_at_its_time_limit_and_marks_the_omission() -> None:
     times = iter(range(10**6))
     outline = Outline(WIDE, now=lambda: float(next(times)))
     assert outline.shape(4000).endswith("…}")
@@ -90,7 +90,7 @@ def test_where_its_time_ends_an_outline_says_so() -> None:
     assert outline.nodes < 25_000  # of 300,000
 
 
-def test_a_shape_of_many_branches_looks_at_a_part_of_them() -> None:
+def test_the_shape_of_a_wide_tree_visits_only_part_of_it() -> None:
     twigs = {f"twig{number}": 1 for number in range(90)}
     text = encode({f"bough{number}": {f"branch{other}": twigs for other in range(90)} for number in range(90)})
     outline = Outline(text)
@@ -98,7 +98,7 @@ def test_a_shape_of_many_branches_looks_at_a_part_of_them() -> None:
     assert outline.nodes < 1.1 * MOST_NODES
 
 
-def test_a_value_that_is_too_deep_is_marked() -> None:
+def test_a_value_that_is_too_deep_is_marked_in_a_preview() -> None:
     deep = b"[" * 250 + b"]" * 250
     assert Outline(b'{"a": %b, "b": 1}' % deep).preview(5000) == "…"
     text = b'{"a": %b, "b": "%b"}' % (deep, b"x" * 9000)
@@ -107,7 +107,7 @@ def test_a_value_that_is_too_deep_is_marked() -> None:
     assert preview["b"].startswith("xxx")
 
 
-def test_a_long_text_is_cut_between_its_characters() -> None:
+def test_a_long_text_in_a_preview_is_truncated_between_characters() -> None:
     for room in range(100, 130):
         preview = Outline(encode({"a": '\n"é\\\u0001' * 100})).preview(room)
         assert ('\n"é\\\u0001' * 100).startswith(preview["a"].rstrip("…�"))

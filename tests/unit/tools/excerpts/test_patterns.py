@@ -22,7 +22,7 @@ from support.figures import record_figure
         ("", "anything", True),
     ],
 )
-def test_a_pattern_is_searched_anywhere_in_the_text(pattern: str, text: str, found: bool) -> None:
+def test_a_tool_pattern_matches_anywhere_in_the_text(pattern: str, text: str, found: bool) -> None:
     assert compile_pattern("tool", pattern).search(text) is found
 
 
@@ -41,7 +41,7 @@ def test_a_pattern_is_searched_anywhere_in_the_text(pattern: str, text: str, fou
         ("(", 0),
     ],
 )
-def test_a_bad_pattern_is_refused_with_the_argument_and_the_position(pattern: str, position: int) -> None:
+def test_an_invalid_pattern_is_rejected_with_its_argument_and_position(pattern: str, position: int) -> None:
     with pytest.raises(InvalidArguments, match="tool is not a usable regular expression") as caught:
         compile_pattern("tool", pattern)
     assert caught.value.details == {"argument": "tool", "position": position}
@@ -49,7 +49,7 @@ def test_a_bad_pattern_is_refused_with_the_argument_and_the_position(pattern: st
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "^(a|a)*$", "(.*)*x", "^(([a-z])+.)+[A-Z]([a-z])+$"])
-def test_a_pattern_made_to_explode_answers_at_once(pattern: str) -> None:
+def test_a_pattern_with_catastrophic_backtracking_is_answered_at_once(pattern: str) -> None:
     text = "a" * 100_000 + "!"
     assert compile_pattern("tool", pattern).search(text) is False
 
@@ -57,7 +57,7 @@ def test_a_pattern_made_to_explode_answers_at_once(pattern: str) -> None:
 @pytest.mark.parametrize(
     "pattern", ["((a{1,100}){1,100}){1,100}", "(" * 450 + ")" * 450 + "{1,500}" * 2, "x" * (LONGEST_PATTERN + 1)]
 )
-def test_a_pattern_too_large_to_hold_is_refused(pattern: str) -> None:
+def test_a_pattern_that_compiles_too_large_is_rejected(pattern: str) -> None:
     with pytest.raises(InvalidArguments):
         compile_pattern("server", pattern)
 
@@ -66,19 +66,19 @@ def test_a_pattern_too_large_to_hold_is_refused(pattern: str) -> None:
     ("pattern", "text"),
     [("(a{0,30}){0,30}" * 9 + "b", "a" * 1000), ("(((a{0,30}){0,30}){0,1})*b", "a" * 10_000)],
 )
-def test_a_pattern_that_is_too_large_for_all_that_it_is_searched_in_is_refused(pattern: str, text: str) -> None:
+def test_a_pattern_that_is_too_slow_for_many_names_is_rejected(pattern: str, text: str) -> None:
     compiled = compile_pattern("tool", pattern)
     with pytest.raises(InvalidArguments, match="too large for so many names"):
         list(map(compiled.search, [text] * 100))
 
 
-def test_a_usual_pattern_is_searched_in_as_many_names_as_there_can_be() -> None:
+def test_an_ordinary_pattern_can_search_the_maximum_number_of_names() -> None:
     compiled = compile_pattern("tool", "^(read|write|list)_.*file")
     assert sum(compiled.search(f"read_a_{number}_file") for number in range(10_000)) == 10_000
 
 
 @pytest.mark.parametrize("tail", ["", "(?=x)", "("])
-def test_no_pattern_is_ever_given_to_an_engine_that_it_could_stall(tail: str) -> None:
+def test_a_costly_pattern_never_reaches_the_compiler_of_python(tail: str) -> None:
     """Of this one Python's own compiler takes seconds."""
     began = time.process_time()
     with suppress(InvalidArguments):
@@ -88,7 +88,7 @@ def test_no_pattern_is_ever_given_to_an_engine_that_it_could_stall(tail: str) ->
     assert took < 1
 
 
-def test_nothing_is_written_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
+def test_pattern_compilation_writes_nothing_to_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
     for pattern in ("(a|b)" * 199, "(", "(a{0,30}){0,30}" * 9, "((a{1,100}){1,100}){1,100}"):
         with suppress(InvalidArguments):
             compile_pattern("tool", pattern).search("ab" * 100)

@@ -16,7 +16,7 @@ def form(*required: str, **fields: Any) -> JsonObject:
     return {"type": "object", "properties": fields, "required": list(required)}
 
 
-def test_a_form_is_a_line_for_each_field() -> None:
+def test_a_form_is_described_with_one_line_per_field() -> None:
     words = form_text(BOOKING_FORM, 2048)
     assert words.splitlines() == [
         "Fields:",
@@ -49,16 +49,16 @@ def test_a_form_is_a_line_for_each_field() -> None:
         ({}, "any value"),
     ],
 )
-def test_what_is_said_of_a_field(rule: JsonObject, words: str) -> None:
+def test_a_form_field_is_described_with_its_rules(rule: JsonObject, words: str) -> None:
     assert form_text(form(f=rule), 2048) == f"Fields:\n- f: {words}"
 
 
-def test_a_server_cannot_write_lines_of_its_own() -> None:
+def test_a_server_cannot_add_lines_to_a_form_description() -> None:
     words = form_text(form(**{"a\n- evil": {"type": "string", "title": "x\ny"}}), 2048)
     assert words == 'Fields:\n- "a\\n- evil": text. "x\\ny"'
 
 
-def test_fields_beyond_the_room_are_counted() -> None:
+def test_form_fields_that_do_not_fit_are_counted() -> None:
     fields = {f"field{number}": {"type": "string", "description": "d" * 150} for number in range(50)}
     words = form_text(form(**fields), 2048)
     shown = words.splitlines()
@@ -75,11 +75,11 @@ def test_fields_beyond_the_room_are_counted() -> None:
         form(**{"n" * 1_000_000: {"type": "string"}}),
     ],
 )
-def test_a_hostile_form_takes_no_more_room(given: JsonObject) -> None:
+def test_a_hostile_form_description_stays_within_its_limit(given: JsonObject) -> None:
     assert len(form_text(given, 8192)) < 8400
 
 
-def test_required_names_are_not_looked_through_for_each_field() -> None:
+def test_many_required_form_names_are_processed_quickly() -> None:
     fields = {f"f{number}": {"type": "string"} for number in range(1000)}
     began = time.process_time()
     form_text(form(*(f"r{number}" for number in range(900_000)), **fields), 64_000)
@@ -89,15 +89,15 @@ def test_required_names_are_not_looked_through_for_each_field() -> None:
 
 
 @pytest.mark.parametrize("given", [None, [], "form", {}, {"properties": []}, {"properties": {"f": 1}}])
-def test_what_is_no_list_of_fields_is_left_to_the_tool_that_shows_it(given: Any) -> None:
+def test_an_invalid_form_refers_to_get_elicitations(given: Any) -> None:
     assert form_text(given, 2048) == "Its form is no list of fields: get_elicitations shows the whole form"
 
 
-def test_a_form_without_fields_says_so() -> None:
+def test_an_empty_form_is_described_as_such() -> None:
     assert form_text(form(), 2048) == "The form has no fields."
 
 
-def test_a_long_value_is_cut_as_it_stands() -> None:
+def test_a_long_json_value_is_truncated_with_a_reference_to_its_tool() -> None:
     assert json_text({"a": '"'}, 100, "get_elicitations") == '{"a":"\\""}'
     cut = json_text({"a": "b" * 1000}, 50, "get_sampling_requests")
     assert cut.startswith('{"a":"bbb')

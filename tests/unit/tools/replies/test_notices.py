@@ -25,19 +25,19 @@ def test_the_first_event_is_delivered_however_little_room_there_is() -> None:
 
 
 @pytest.mark.parametrize(("before", "asked"), [("e6", "e6"), (None, "0")])
-def test_a_cut_event_names_the_one_to_ask_after(before: str | None, asked: str) -> None:
+def test_a_truncated_event_names_the_id_to_ask_after(before: str | None, asked: str) -> None:
     [entry] = digest_events(Delivery([an_event(7, **LARGE)], before=before), room=9999, event_room=2048).entries
     assert f"last_event_id={asked} " in entry["cut"]
     assert len(encode(entry)) <= 2048
 
 
-def test_small_values_of_a_cut_event_stay_whole() -> None:
+def test_small_values_of_a_truncated_event_stay_whole() -> None:
     event = an_event(1, method="notifications/x", timestamp="now", **LARGE)
     [entry] = digest_events(Delivery([event]), room=9999, event_room=2048).entries
     assert (entry["data"]["method"], entry["data"]["timestamp"]) == ("notifications/x", "now")
 
 
-def test_only_notifications_of_the_same_server_method_and_params_are_merged() -> None:
+def test_only_notifications_with_equal_server_method_and_params_are_merged() -> None:
     same: JsonObject = {"method": "m", "params": {"a": 1}}
     events = [
         an_event(0, **same),
@@ -57,7 +57,7 @@ def test_only_notifications_of_the_same_server_method_and_params_are_merged() ->
     ]
 
 
-def test_what_the_result_tells_is_passed_over_and_counts_as_told() -> None:
+def test_events_already_mentioned_in_the_result_are_skipped_and_count_as_delivered() -> None:
     events = [an_event(0, EventType.TASK_COMPLETED, taskId="t"), an_event(1, EventType.TASK_COMPLETED, taskId="u")]
     digest = digest_events(Delivery(events), room=9999, mentions=Mentions(ended_task="t"))
     assert ([entry["id"] for entry in digest.entries], digest.count) == (["e1"], 2)
