@@ -54,9 +54,7 @@ def own_servers(home: Path) -> Any:
 GIT = {"command": "uvx", "args": ["mcp-server-git"]}
 
 
-def test_all_clients_are_read_and_what_is_the_same_is_written_once(
-    home: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_reads_all_clients_and_writes_equal_servers_once(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT, "web": {"url": "https://x/mcp"}}})
     put(home, ".codex/config.toml", '[mcp_servers.repo]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n')
     put(home, ".continue/mcpServers/one.json", {"mcpServers": {"web": {"url": "https://y/mcp"}}})
@@ -72,7 +70,7 @@ def test_all_clients_are_read_and_what_is_the_same_is_written_once(
     assert (home / ".config/emceepee/config.json").stat().st_mode & 0o777 == 0o600
 
 
-def test_nothing_is_written_where_nobody_can_be_asked(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_writes_nothing_without_a_terminal_or_yes(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
     before = files_of(home)
     assert main(["import"]) == 2
@@ -84,7 +82,7 @@ def test_nothing_is_written_where_nobody_can_be_asked(home: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(("answer", "code", "is_written"), [("y\ny\n", 0, True), ("n\nn\n", 1, False), ("", 1, False)])
-def test_someone_at_a_terminal_is_asked(
+def test_import_asks_for_confirmation_at_a_terminal(
     answer: str, code: int, is_written: bool, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
@@ -96,7 +94,7 @@ def test_someone_at_a_terminal_is_asked(
     assert ("git" in source.read_text()) != is_written
 
 
-def test_a_secret_is_neither_lost_nor_shown(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_neither_loses_nor_shows_a_secret(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(home, ".cursor/mcp.json", '{"mcpServers": {"a": {"command": "x", "env": {"API_KEY": "s3cret"}}}}')
     assert main(["import", "--take", "--yes"]) == 0
     captured = capsys.readouterr()
@@ -105,7 +103,7 @@ def test_a_secret_is_neither_lost_nor_shown(home: Path, capsys: pytest.CaptureFi
     assert own_servers(home)["a"]["env"] == {"API_KEY": "s3cret"}
 
 
-def test_a_broken_file_hides_no_other(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_skips_a_broken_file_and_reads_the_others(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(home, ".cursor/mcp.json", "{oops")
     put(home, ".gemini/settings.json", {"mcpServers": {"git": GIT}})
     assert main(["import", "--yes"]) == 0
@@ -114,7 +112,7 @@ def test_a_broken_file_hides_no_other(home: Path, capsys: pytest.CaptureFixture[
     assert main(["import", "cursor", "--yes"]) == 1
 
 
-def test_servers_of_single_folders_are_mentioned(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_mentions_servers_of_single_folders(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put(home, ".claude.json", {"mcpServers": {"git": GIT}, "projects": {"/x": {"mcpServers": {"a": GIT, "b": GIT}}}})
     assert main(["import", "--dry-run", "--json"]) == 0
     assert "has 2 more for single folders" in told(capsys)["hints"][0]
@@ -132,7 +130,7 @@ def test_servers_of_single_folders_are_mentioned(home: Path, capsys: pytest.Capt
         ("opencode.json", {"mcp": {"git": {"type": "local", "command": ["uvx", "mcp-server-git"]}}}),
     ],
 )
-def test_any_file_can_be_named_and_whose_it_is_is_found_out(name: str, content: Any, home: Path) -> None:
+def test_import_detects_the_client_of_a_named_file(name: str, content: Any, home: Path) -> None:
     file = put(home, f"elsewhere/{name}", content)
     assert main(["import", "--from", str(file), "--yes"]) == 0
     assert own_servers(home) == {"git": GIT}
@@ -149,7 +147,9 @@ def test_any_file_can_be_named_and_whose_it_is_is_found_out(name: str, content: 
         (["undo", "7"], "there is no change 7"),
     ],
 )
-def test_a_mistake_is_one_sentence(arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_usage_error_of_a_client_command_is_one_sentence(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([*arguments, "--yes"]) == 1
     captured = capsys.readouterr()
     assert captured.err.startswith("emceepee: ")
@@ -159,7 +159,7 @@ def test_a_mistake_is_one_sentence(arguments: list[str], words: str, capsys: pyt
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.key)
 @pytest.mark.parametrize("flags", [[], ["--http", "http://127.0.0.1:8080/mcp"]], ids=["stdio", "http"])
-def test_every_client_gets_its_entry_once_and_loses_it_again(
+def test_install_adds_the_entry_of_every_client_once_and_undo_removes_it(
     client: ClientProgram, flags: list[str], home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put(home, ".config/emceepee/config.json", {"mcpServers": {}})
@@ -180,7 +180,7 @@ def test_every_client_gets_its_entry_once_and_loses_it_again(
     assert files_of(home) == before
 
 
-def test_the_entry_says_where_the_configuration_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_installed_entry_names_the_configuration_file(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own = put(home, ".config/emceepee/config.json", {"mcpServers": {}})
     put(home, ".config/opencode/opencode.json", '{\n  // mine\n  "mcp": {"servers": {}}\n}\n')
     assert main(["install", "opencode", "--yes"]) == 0
@@ -207,7 +207,7 @@ CLINE_CLI = ".cline/data/settings/cline_mcp_settings.json"
         ((".config/Code/User/settings.json",), (CLINE_IN_VSCODE,), (CLINE_CLI,)),
     ],
 )
-def test_cline_gets_the_entry_in_the_file_of_each_program_that_is_here(
+def test_install_cline_writes_the_file_of_each_installed_program(
     present: tuple[str, ...],
     written: tuple[str, ...],
     left_out: tuple[str, ...],
@@ -232,7 +232,7 @@ def test_cline_gets_the_entry_in_the_file_of_each_program_that_is_here(
     assert files_of(home) == before
 
 
-def test_claude_code_decides_by_the_hints_of_the_tools_which_to_load(home: Path) -> None:
+def test_install_claude_code_omits_always_load_and_leaves_the_choice_to_tool_hints(home: Path) -> None:
     """With `alwaysLoad`, its model gets all tools of emceepee at once, two and a half times as much text."""
     earlier = {"type": "stdio", "command": COMMAND[0], "args": [], "alwaysLoad": True}
     put(home, ".claude.json", {"mcpServers": {"emceepee": earlier}})
@@ -241,7 +241,9 @@ def test_claude_code_decides_by_the_hints_of_the_tools_which_to_load(home: Path)
     assert entry == {"type": "stdio", "command": COMMAND[0], "args": []}
 
 
-def test_undo_lists_and_leaves_alone_what_was_changed_since(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_undo_lists_changes_and_refuses_files_that_were_modified_since(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["install", "cursor", "--yes"]) == 0
     capsys.readouterr()
     assert main(["undo", "--list", "--json"]) == 0
@@ -257,7 +259,7 @@ def test_undo_lists_and_leaves_alone_what_was_changed_since(home: Path, capsys: 
     assert "There is nothing to undo." in capsys.readouterr().out
 
 
-def test_undo_shows_what_it_takes_out_of_a_file_that_its_client_rewrote(
+def test_undo_shows_the_entries_that_it_removes_from_a_rewritten_file(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Claude Code writes its file whenever it runs."""
@@ -278,7 +280,7 @@ def test_undo_shows_what_it_takes_out_of_a_file_that_its_client_rewrote(
     assert not (home / ".config").exists()
 
 
-def test_servers_are_added_where_the_others_stand(home: Path) -> None:
+def test_imported_servers_are_added_in_the_format_of_the_existing_file(home: Path) -> None:
     put(home, ".cursor/mcp.json", {"mcpServers": {"git": GIT}})
     listed = put(home, "listed.json", {"servers": [{"name": "a", "url": "http://a"}], "limits": {}})
     assert main(["import", "--yes", "--config", str(listed)]) == 0
@@ -291,7 +293,7 @@ def test_servers_are_added_where_the_others_stand(home: Path) -> None:
     assert json.loads(mapped.read_text()) == {"servers": {"a": {"url": "http://a"}, "git": GIT}}
 
 
-def test_color_is_for_terminals_without_a_wish_against_it() -> None:
+def test_color_is_used_only_on_terminals_and_unless_it_is_disabled() -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

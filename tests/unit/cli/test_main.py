@@ -23,19 +23,19 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return captured.err
 
 
-def test_a_named_session_is_only_taken_up_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_named_session_requires_stored_state(capsys: pytest.CaptureFixture[str]) -> None:
     words = "emceepee: --session takes up a session that was kept: say --state sqlite, too\n"
     assert refused(capsys, "--session", "mine") == words
     assert refused(capsys, "--session", "mine", "--state", "memory") == words
 
 
-def test_callers_of_serve_name_their_sessions_themselves(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_session_flag_is_rejected_for_serve(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "--session", "mine", "serve")
     assert said == "emceepee: --session is for standard input and output; callers of serve say ?session=NAME\n"
 
 
 @pytest.mark.parametrize("command", [[], ["serve"]])
-def test_a_place_for_state_that_does_not_exist_is_one_line(
+def test_an_invalid_state_location_is_reported_in_one_line(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     expected = "expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'\n"
@@ -48,7 +48,7 @@ def test_a_place_for_state_that_does_not_exist_is_one_line(
 
 
 @pytest.mark.parametrize("arguments", [["--state-sync", "often"], ["serve", "--state-sync", "often"]])
-def test_another_sync_than_the_two_is_refused_with_the_choice(
+def test_an_invalid_state_sync_is_rejected_with_the_choices(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -57,7 +57,7 @@ def test_another_sync_than_the_two_is_refused_with_the_choice(
     assert "'normal', 'full'" in capsys.readouterr().err
 
 
-def test_a_flag_counts_before_the_command_and_after_it() -> None:
+def test_a_global_flag_is_accepted_before_and_after_the_command() -> None:
     parse = build_parser().parse_args
     assert parse(["--state", "memory", "--root", "/a", "serve"]).state == "memory"
     assert parse(["--state", "memory", "serve", "--state", "sqlite"]).state == "sqlite"
@@ -68,20 +68,20 @@ def test_a_flag_counts_before_the_command_and_after_it() -> None:
 # Workers.
 
 
-def test_workers_need_state_that_they_share(capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_require_shared_state(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "serve", "--workers", "2", "--state", "memory")
     assert said == "emceepee: --workers needs state that its processes share: say --state sqlite, too\n"
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1", "many", "", "1.5"])
-def test_another_number_of_workers_is_refused(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_number_of_workers_is_rejected(count: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["serve", f"--workers={count}"])
     assert ended.value.code == USAGE_ERROR
     assert "expected a number from 1 to 64" in capsys.readouterr().err
 
 
-def test_on_standard_input_there_are_no_workers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_are_rejected_for_standard_input(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--workers=2"])
     assert ended.value.code == USAGE_ERROR
@@ -89,7 +89,7 @@ def test_on_standard_input_there_are_no_workers(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("command", [[], ["serve"]])
-def test_a_bundle_of_cas_that_cannot_be_used_is_named(
+def test_an_unusable_ca_bundle_is_named_in_the_error(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing, junk = tmp_path / "missing.pem", tmp_path / "junk.pem"
@@ -110,7 +110,9 @@ def test_an_invalid_proxy_is_reported_by_its_variable_without_its_password(
     assert "s3cret" not in said
 
 
-def test_an_early_interrupt_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_early_interrupt_is_reported_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def interrupted(options: object) -> int:
         raise KeyboardInterrupt
 

@@ -19,7 +19,9 @@ class Finds:
         return {"results": self.results}
 
 
-async def test_a_server_is_printed_by_the_name_that_other_commands_take(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_search_prints_a_server_under_the_name_that_other_commands_accept(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     found = Finds(
         {"server": "time", "name": "now", "module": "time_", "signature": "time_.now(zone?)"},
         {"server": "github", "name": "list", "signature": "github.list()"},

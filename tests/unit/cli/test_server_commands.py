@@ -60,7 +60,9 @@ def play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple
 Play = Callable[..., tuple[int, Scripted]]
 
 
-def test_a_call_that_asks_is_followed_until_its_task_has_ended(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_call_command_answers_questions_and_waits_for_its_task(
+    play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
     working, done = own(task={"status": "working", "progress": {"progress": 1}}), own(task={"status": "completed"})
     code, scripted = play(
         *("call", "one", "ask"),
@@ -78,7 +80,7 @@ def test_a_call_that_asks_is_followed_until_its_task_has_ended(play: Play, capsy
     assert ("cancel_sampling_request", {"request_id": "S", "reason": "nobody is here to answer"}) in scripted.asked
 
 
-def test_a_call_that_takes_too_long_is_cancelled(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_call_command_cancels_a_call_after_the_timeout(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     nothing = [own(requests=[])]
     code, scripted = play(
         *("call", "one", "dig", "--timeout", "2"),
@@ -96,7 +98,7 @@ def test_a_call_that_takes_too_long_is_cancelled(play: Play, capsys: pytest.Capt
     )
 
 
-def test_what_is_not_text_is_named_with_its_size(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_call_command_names_non_text_content_with_its_size(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     blocks = [
         {"type": "image", "mimeType": "image/png", "data": "AAAA"},
         {"type": "resource_link", "name": "log", "uri": "file:///log"},
@@ -118,7 +120,9 @@ def test_what_is_not_text_is_named_with_its_size(play: Play, capsys: pytest.Capt
     assert json.loads(capsys.readouterr().out) == {"sum": 1}
 
 
-def test_all_pages_are_listed_and_a_failed_server_is_reported(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_tools_command_lists_all_pages_and_reports_failed_servers(
+    play: Play, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = own(tools=[{"server": "one", "name": "a", "description": "First."}], nextCursor="2")
     last = own(tools=[{"server": "two", "name": "b"}], errors=[{"server": "three", "message": "gone"}])
     assert play("tools", list_tools=[first, last])[0] == 1
@@ -128,7 +132,7 @@ def test_all_pages_are_listed_and_a_failed_server_is_reported(play: Play, capsys
     assert "emceepee doctor" in captured.err
 
 
-def test_resources_prompts_and_searches_are_shown(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resources_prompts_and_search_results_are_printed(play: Play, capsys: pytest.CaptureFixture[str]) -> None:
     contents = [{"uri": "x:y", "text": "words"}]
     assert play("read", "one", "x:y", read_resource=[own(contents=contents)])[0] == 0
     assert play("read", "one", list_resources=[own(resources=[])])[0] == 0
@@ -168,7 +172,7 @@ FEED = [
 ]
 
 
-def test_logs_come_in_order_of_their_time_and_only_those_asked_for(
+def test_the_logs_command_sorts_lines_by_time_and_filters_by_server(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(logs_command, "read_feed", lambda *_: iter(FEED))
@@ -181,7 +185,7 @@ def test_logs_come_in_order_of_their_time_and_only_those_asked_for(
     assert main(["logs", "-f"]) == 1  # the feed ended
 
 
-def test_top_shows_names_as_they_are_and_says_what_is_in_the_way(
+def test_the_top_command_shows_names_unchanged_and_reports_errors(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(top_command, "read_feed", lambda *_: iter(FEED))

@@ -15,14 +15,14 @@ def answers(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     ("lines", "expected"),
     [(["y"], True), (["Yes "], True), (["n"], False), (["no"], False), ([""], False), ([], False), (["ok", "y"], True)],
 )
-def test_only_yes_agrees_and_only_no_or_nothing_declines(
+def test_only_yes_confirms_and_only_no_or_nothing_declines(
     lines: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers(monkeypatch, *lines)
     assert agrees("Well?") is expected
 
 
-def test_the_question_is_asked_again_until_it_is_asked_often_enough(
+def test_a_confirmation_is_repeated_a_limited_number_of_times(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answers(monkeypatch, *["maybe"] * 99)
@@ -33,20 +33,20 @@ def test_the_question_is_asked_again_until_it_is_asked_often_enough(
 HOSTILE = "a\x1b[2Jb"
 
 
-def test_only_our_own_colors_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_our_own_color_codes_reach_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     paint = Paint(is_on=True)
     say("  ", paint.good(HOSTILE), f": {HOSTILE}")
     assert capsys.readouterr().out == "  \x1b[32ma\ufffd[2Jb\x1b[0m: a\ufffd[2Jb\n"
 
 
-def test_colors_within_other_text_are_lost_rather_than_trusted() -> None:
+def test_color_codes_nested_in_other_text_are_escaped() -> None:
     assert rendered(f"{Paint(is_on=True).good('ok')}?") == "\ufffd[32mok\ufffd[0m?"
 
 
-def test_complaints_are_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_messages_are_escaped_for_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     complain(ValueError(HOSTILE))
     assert capsys.readouterr().err == "emceepee: a\ufffd[2Jb\n"
 
 
-def test_a_diff_has_colors_and_no_other_orders() -> None:
+def test_a_colored_diff_contains_no_other_control_codes() -> None:
     assert Paint(is_on=True).diff(f"+{HOSTILE}\n") == "\x1b[32m+a\ufffd[2Jb\x1b[0m\n"

@@ -22,7 +22,9 @@ def a_change(path: Path, after: bytes | None) -> FileChange:
     return FileChange(path=path, before=path.read_bytes() if path.exists() else None, after=after)
 
 
-def test_what_was_changed_comes_back_byte_for_byte_with_its_mode(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_undoing_a_change_restores_every_file_byte_for_byte_with_its_mode(
+    journal: ChangeJournal, tmp_path: Path
+) -> None:
     held, made = tmp_path / "held.json", tmp_path / "deep" / "er" / "made.json"
     held.write_bytes(b'\xef\xbb\xbf{"a":1}\r\n\x00')
     held.chmod(0o640)
@@ -38,7 +40,7 @@ def test_what_was_changed_comes_back_byte_for_byte_with_its_mode(journal: Change
     assert journal.changes() == []
 
 
-def test_changes_on_top_of_each_other_are_undone_the_latest_first(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_successive_changes_are_undone_in_reverse_order(journal: ChangeJournal, tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_bytes(b"0")
     for after in (b"1", b"2"):
@@ -52,9 +54,7 @@ def test_changes_on_top_of_each_other_are_undone_the_latest_first(journal: Chang
     assert file.read_bytes() == b"0"
 
 
-def test_a_file_that_was_changed_since_is_left_alone_and_so_are_the_others(
-    journal: ChangeJournal, tmp_path: Path
-) -> None:
+def test_an_undo_changes_no_file_if_one_of_them_was_modified_since(journal: ChangeJournal, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
@@ -68,7 +68,7 @@ def test_a_file_that_was_changed_since_is_left_alone_and_so_are_the_others(
     assert journal.changes() == []
 
 
-def test_a_change_that_was_cut_off_in_the_middle_can_be_undone(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_an_interrupted_change_can_be_undone(journal: ChangeJournal, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"2")
@@ -78,7 +78,7 @@ def test_a_change_that_was_cut_off_in_the_middle_can_be_undone(journal: ChangeJo
     assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
 
 
-def test_if_one_file_cannot_be_written_none_is(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_if_one_file_cannot_be_written_no_file_is_changed(journal: ChangeJournal, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.write_bytes(b"1")
     two.write_bytes(b"what someone wrote since")
@@ -89,7 +89,7 @@ def test_if_one_file_cannot_be_written_none_is(journal: ChangeJournal, tmp_path:
     assert journal.changes() == []
 
 
-def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
+def test_writing_through_a_symbolic_link_keeps_the_link(tmp_path: Path) -> None:
     file, link = tmp_path / "dotfiles.json", tmp_path / "link.json"
     file.write_bytes(b"1")
     link.symlink_to(file)
@@ -99,7 +99,7 @@ def test_a_link_still_leads_to_the_file(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["dotfiles.json", "link.json"]
 
 
-def test_only_so_many_changes_are_kept(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_the_number_of_stored_changes_is_limited(journal: ChangeJournal, tmp_path: Path) -> None:
     file = tmp_path / "a"
     for number in range(MOST_KEPT + 2):
         journal.carry_out("install", [a_change(file, str(number).encode())], now=NOW)

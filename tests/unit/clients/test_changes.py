@@ -12,7 +12,7 @@ def diff_of(before: str | None, after: str | None) -> str:
     return FileChange(path=Path("/x.json"), before=encoded[0], after=encoded[1]).diff()
 
 
-def test_a_diff_has_two_lines_around_each_change() -> None:
+def test_a_diff_has_two_lines_of_context_around_each_change() -> None:
     before = "".join(f"line {number}\n" for number in range(1, 13))
     after = before.replace("line 3\n", "").replace("line 10\n", "line 10\nmore\n") + "end"
     assert diff_of(before, after) == (
@@ -26,14 +26,14 @@ def test_a_diff_has_two_lines_around_each_change() -> None:
     assert diff_of("one", "one") == diff_of(None, None) == ""
 
 
-def test_a_secret_is_masked_also_if_what_tells_of_it_is_not_in_the_diff() -> None:
+def test_a_secret_in_a_diff_is_masked_even_if_its_option_name_is_not_shown() -> None:
     before = '{"args": [\n"--token",\n"s3cret",\n"-v",\n"-x"\n]}\n'
     shown = diff_of(before, before.replace('"-x"', '"-y"'))
     assert "s3cret" not in shown
     assert '"--token"' not in shown
 
 
-def test_a_secret_is_masked_before_and_after_its_change() -> None:
+def test_a_secret_in_a_diff_is_masked_before_and_after_its_change() -> None:
     before = '{"args": [\n"--token", // mine\n"s3cret"\n]}\n'
     shown = diff_of(before, before.replace("s3cret", "s3cret2"))
     assert "s3cret" not in shown
@@ -53,5 +53,5 @@ def test_a_secret_is_masked_before_and_after_its_change() -> None:
         'args = ["--token", "\\U0001F600s3cret"]\n',
     ],
 )
-def test_arguments_are_masked_in_the_files_of_every_client(text: str) -> None:
+def test_secret_arguments_are_masked_in_the_files_of_every_client(text: str) -> None:
     assert "s3cret" not in diff_of(None, text)

@@ -46,7 +46,7 @@ def rewrite(path: Path, **more: Any) -> None:
     path.write_text(json.dumps(held | more, indent=2))
 
 
-def test_a_file_that_its_client_rewrote_loses_our_entry_alone(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_removes_only_our_entry_from_a_file_that_its_client_rewrote(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"theme": "dark", "mcpServers": {"git": GIT}}))
     change = install(journal, claude)
     rewrite(claude, numStartups=1, theme="light")
@@ -59,7 +59,7 @@ def test_a_file_that_its_client_rewrote_loses_our_entry_alone(journal: ChangeJou
     assert journal.changes() == []
 
 
-def test_objects_that_were_made_for_the_entry_go_with_it(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_removes_the_objects_that_were_created_for_the_entry(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text('{"theme": "dark"}')
     change = install(journal, claude)
     rewrite(claude, numStartups=1)
@@ -67,9 +67,7 @@ def test_objects_that_were_made_for_the_entry_go_with_it(journal: ChangeJournal,
     assert json.loads(claude.read_text()) == {"theme": "dark", "numStartups": 1}
 
 
-def test_a_file_that_was_made_for_the_entry_stays_as_long_as_something_else_is_in_it(
-    journal: ChangeJournal, claude: Path
-) -> None:
+def test_undo_keeps_a_created_file_if_it_has_other_contents(journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     rewrite(claude, numStartups=1)
     journal.undo(change)
@@ -81,7 +79,7 @@ def test_a_file_that_was_made_for_the_entry_stays_as_long_as_something_else_is_i
     assert not claude.exists()
 
 
-def test_servers_that_were_taken_come_back_and_later_ones_stay(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_restores_imported_servers_and_keeps_later_ones(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT, "time": GIT}}))
     file = file_at(claude)
     change = journal.carry_out("import", [file.changed(file.without(["git", "time"]))], now=NOW)
@@ -90,7 +88,7 @@ def test_servers_that_were_taken_come_back_and_later_ones_stay(journal: ChangeJo
     assert json.loads(claude.read_text()) == {"mcpServers": {"new": GIT, "git": GIT, "time": GIT}}
 
 
-def test_all_changes_of_a_rewritten_file_are_taken_back_the_latest_first(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_reverts_all_changes_of_a_rewritten_file_latest_first(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT}}))
     file = file_at(claude)
     journal.carry_out("import", [file.changed(file.without(["git"]))], now=NOW)
@@ -101,14 +99,14 @@ def test_all_changes_of_a_rewritten_file_are_taken_back_the_latest_first(journal
     assert json.loads(claude.read_text()) == {"mcpServers": {"git": GIT}, "numStartups": 1}
 
 
-def test_keys_that_the_client_added_to_our_entry_go_with_it(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_removes_keys_that_the_client_added_to_our_entry(journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     rewrite(claude, mcpServers={"emceepee": MINE | {"env": {}, "disabled": False}}, numStartups=1)
     journal.undo(change)
     assert json.loads(claude.read_text()) == {"numStartups": 1}
 
 
-def test_what_is_gone_or_back_already_is_no_obstacle(journal: ChangeJournal, claude: Path) -> None:
+def test_undo_succeeds_if_entries_are_already_removed_or_restored(journal: ChangeJournal, claude: Path) -> None:
     claude.write_text(json.dumps({"mcpServers": {"git": GIT}}))
     file = file_at(claude)
     without = ClientFile(client=file.client, path=file.path, content=file.without(["git"]))
@@ -128,7 +126,7 @@ def test_what_is_gone_or_back_already_is_no_obstacle(journal: ChangeJournal, cla
     ],
     ids=repr,
 )
-def test_an_entry_that_was_changed_by_hand_is_left_alone(now: Any, journal: ChangeJournal, claude: Path) -> None:
+def test_undo_leaves_a_manually_edited_entry_unchanged(now: Any, journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     claude.write_text(json.dumps(now))
     with pytest.raises(ClientError, match=r'the server "emceepee" in .* was changed since .* delete what you do not'):
@@ -138,9 +136,7 @@ def test_an_entry_that_was_changed_by_hand_is_left_alone(now: Any, journal: Chan
 
 
 @pytest.mark.parametrize("text", ["{oops", "[]", '{"mcpServers": []}', "\udcff"])
-def test_a_file_that_is_none_any_more_is_left_alone_or_has_nothing_of_ours(
-    text: str, journal: ChangeJournal, claude: Path
-) -> None:
+def test_undo_leaves_an_unreadable_file_unchanged(text: str, journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     claude.write_bytes(text.encode("utf-8", "surrogateescape"))
     before = claude.read_bytes()
@@ -153,7 +149,7 @@ def test_a_file_that_is_none_any_more_is_left_alone_or_has_nothing_of_ours(
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.key)
-def test_every_client_loses_the_entry_and_keeps_what_it_wrote_since(
+def test_undo_removes_the_entry_of_every_client_and_keeps_later_edits(
     client: ClientProgram, journal: ChangeJournal, tmp_path: Path
 ) -> None:
     path = tmp_path / Path(client.files[0]).name
@@ -173,9 +169,7 @@ def test_every_client_loses_the_entry_and_keeps_what_it_wrote_since(
 @pytest.mark.parametrize(
     "text", ['{"servers": [{"name": "a", "url": "http://a"}]}', '{"mcpServers": {"a": {"url": "b"}}}']
 )
-def test_a_configuration_of_ours_keeps_what_was_written_by_hand_since(
-    text: str, journal: ChangeJournal, tmp_path: Path
-) -> None:
+def test_undo_keeps_manual_edits_of_our_own_configuration(text: str, journal: ChangeJournal, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text(text)
     own = OwnConfig.find(str(path), {})
@@ -190,7 +184,7 @@ def test_a_configuration_of_ours_keeps_what_was_written_by_hand_since(
     assert OwnConfig.find(str(path), {}).servers() == expected
 
 
-def test_a_change_without_entries_is_taken_back_whole_or_not_at_all(journal: ChangeJournal, claude: Path) -> None:
+def test_a_change_record_without_entries_is_undone_whole_or_not_at_all(journal: ChangeJournal, claude: Path) -> None:
     """As of an earlier version of emceepee, or of files with too many servers to compare."""
     servers = {f"a{number}": 1 for number in range(MOST_VALUES + 1)}
     claude.write_text(json.dumps({"mcpServers": servers}))

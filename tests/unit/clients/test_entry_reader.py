@@ -24,7 +24,7 @@ def only(client: str, text: str, name: str = "x.json") -> Any:
     return server.entry
 
 
-def test_a_program_with_arguments_and_variables_is_taken_as_it_is() -> None:
+def test_a_client_entry_with_arguments_and_variables_is_read_unchanged() -> None:
     text = '{"mcpServers": {"git": {"command": "uvx", "args": ["g"], "env": {"A": 1, "B": true}, "cwd": "/x"}}}'
     assert only("claude-desktop", text) == {
         "command": "uvx",
@@ -45,11 +45,11 @@ def test_a_program_with_arguments_and_variables_is_taken_as_it_is() -> None:
         ("claude-code", '{"type": "sse", "url": "http://x", "headers": {"A": "b"}}', {"type": "sse"}),
     ],
 )
-def test_an_address_has_many_names(client: str, entry: str, expected: dict[str, str]) -> None:
+def test_a_client_entry_may_name_its_url_in_many_ways(client: str, entry: str, expected: dict[str, str]) -> None:
     assert only(client, f'{{"mcpServers": {{"a": {entry}}}}}') == {"url": "http://x", "headers": {"A": "b"}} | expected
 
 
-def test_codex_names_variables_for_secrets() -> None:
+def test_codex_entries_may_name_variables_for_secrets() -> None:
     text = """
 [mcp_servers.a]
 url = "https://x"
@@ -89,7 +89,7 @@ extensions:
     assert servers["git"].notes[0].startswith("env_keys was left out: the client keeps them")
 
 
-def test_opencode_has_two_generations_of_files_and_references_of_its_own() -> None:
+def test_opencode_has_two_file_formats_and_its_own_references() -> None:
     older = '{"mcp": {"a": {"type": "local", "command": ["x", "y"], "environment": {"T": "{env:TOKEN}"}}}}'
     assert only("opencode", older) == {"command": "x", "args": ["y"], "env": {"T": "${env:TOKEN}"}}
     mixed = '{"mcp": {"servers": {"a": {"type": "remote", "url": "http://n"}}, "a": {"url": "http://o"}, "b": {"url": "http://b"}}}'
@@ -99,7 +99,7 @@ def test_opencode_has_two_generations_of_files_and_references_of_its_own() -> No
     }
 
 
-def test_continue_has_a_list_and_secrets_of_its_own() -> None:
+def test_continue_has_a_list_of_servers_and_its_own_secret_syntax() -> None:
     text = """
 mcpServers:
   - name: web
@@ -114,7 +114,7 @@ mcpServers:
     }
 
 
-def test_zed_starts_some_servers_by_its_extensions() -> None:
+def test_zed_entries_of_extensions_cannot_be_imported() -> None:
     text = """{
       // mine
       "context_servers": {
@@ -127,7 +127,7 @@ def test_zed_starts_some_servers_by_its_extensions() -> None:
     assert servers["b"].entry == {"command": "x", "args": ["y"], "env": {"A": "b"}}
 
 
-def test_a_reference_that_leads_nowhere_here_is_imported_disabled() -> None:
+def test_a_client_entry_with_an_unknown_reference_is_imported_disabled() -> None:
     text = '{"servers": {"a": {"command": "x", "env": {"K": "${input:key}", "H": "${userHome}/y"}}}}'
     [server] = found("vscode", text).values()
     assert server.entry == {"command": "x", "env": {"K": "${input:key}", "H": "${HOME}/y"}, "disabled": True}
@@ -137,7 +137,7 @@ def test_a_reference_that_leads_nowhere_here_is_imported_disabled() -> None:
     )
 
 
-def test_gemini_writes_variables_as_a_shell_does() -> None:
+def test_gemini_variables_in_shell_syntax_become_references() -> None:
     text = '{"mcpServers": {"a": {"command": "x", "env": {"A": "$TOKEN", "B": "${TOKEN}"}, "trust": true}}}'
     [server] = found("gemini-cli", text).values()
     assert server.entry == {"command": "x", "env": {"A": "${env:TOKEN}", "B": "${TOKEN}"}}
@@ -154,6 +154,6 @@ def test_gemini_writes_variables_as_a_shell_does() -> None:
         ('{"command": ["x", null]}', "its command and args must be texts"),
     ],
 )
-def test_what_emceepee_cannot_run_is_said_plainly(entry: str, problem: str) -> None:
+def test_a_client_entry_that_emceepee_cannot_run_is_reported_with_the_reason(entry: str, problem: str) -> None:
     [server] = found("cursor", f'{{"mcpServers": {{"a": {entry}}}}}').values()
     assert (server.entry, server.problem) == (None, problem)

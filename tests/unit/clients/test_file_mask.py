@@ -26,12 +26,12 @@ from emceepee.clients.file_mask import masked
         '+ "url": "https://x/y?a=s3cret',
     ],
 )
-def test_no_secret_is_seen_in_a_diff(line: str) -> None:
+def test_no_secret_is_visible_in_a_diff_line(line: str) -> None:
     assert "s3cret" not in masked(line)
     assert "***" in masked(line)
 
 
-def test_what_only_refers_to_a_secret_is_shown() -> None:
+def test_a_reference_to_a_secret_is_not_masked() -> None:
     line = '+ "Authorization": "Bearer ${env:TOKEN}", "keys": 3'
     assert masked(line) == line
 
@@ -46,14 +46,14 @@ def test_what_only_refers_to_a_secret_is_shown() -> None:
         ("+ url: https://x/y?token=s3cret\n+ b: c", "+ url: https://x/y?token=***\n+ b: c"),
     ],
 )
-def test_what_stands_behind_an_address_is_shown(line: str, shown: str) -> None:
+def test_a_url_is_shown_without_its_query_values(line: str, shown: str) -> None:
     assert masked(line) == shown
 
 
 @pytest.mark.parametrize(
     "line", ['"' + '\\"' * 20_000, "x" * 40_000, "a://" * 10_000, '"a' * 20_000, "?a" * 20_000, "passw" * 8_000]
 )
-def test_a_long_line_is_masked_quickly(line: str) -> None:
+def test_a_long_line_of_a_file_is_masked_quickly(line: str) -> None:
     began = process_time()
     masked(line)
     assert process_time() - began < 1

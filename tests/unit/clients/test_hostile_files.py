@@ -100,7 +100,7 @@ def cases(table: dict[str, list[str]]) -> list[object]:
 
 
 @pytest.mark.parametrize(("name", "text"), cases(REFUSED))
-def test_a_file_without_bounds_is_refused_in_bounded_time(
+def test_an_excessively_large_or_nested_client_file_is_refused_in_bounded_time(
     name: str, text: str, home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert imported(home, name, text) == 1
@@ -109,14 +109,14 @@ def test_a_file_without_bounds_is_refused_in_bounded_time(
 
 
 @pytest.mark.parametrize(("name", "text"), cases(TAKEN))
-def test_what_only_looks_without_bounds_is_imported(name: str, text: str, home: Path) -> None:
+def test_a_client_file_that_only_looks_excessive_is_imported(name: str, text: str, home: Path) -> None:
     assert imported(home, name, text) == 0
     written = json.loads((home / ".config/emceepee/config.json").read_text(), parse_constant=pytest.fail)
     assert "a" in written["mcpServers"] or "a0" in written["mcpServers"]
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_no_file_that_an_entry_names_is_opened_before_somebody_agreed(
+def test_a_file_named_in_a_client_entry_is_not_opened_before_the_user_agrees(
     is_there: bool, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A named pipe would be waited for."""
@@ -127,7 +127,7 @@ def test_no_file_that_an_entry_names_is_opened_before_somebody_agreed(
     assert words in capsys.readouterr().out
 
 
-def test_the_file_itself_is_a_regular_one(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_file_that_is_no_regular_file_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(home / "mcp.json")
     for path in (str(home / "mcp.json"), "/dev/zero"):
         assert main(["import", "--from", path, "--dry-run"]) == 1
@@ -146,12 +146,12 @@ def test_the_file_itself_is_a_regular_one(home: Path, capsys: pytest.CaptureFixt
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
 )
-def test_every_format_is_refused_with_words(read: Callable[[str], object], text: str) -> None:
+def test_every_client_file_format_is_refused_with_an_explanation(read: Callable[[str], object], text: str) -> None:
     with pytest.raises(BadDocument):
         read(text)
 
 
-def test_aliases_are_read_as_what_they_stand_for() -> None:
+def test_yaml_aliases_are_expanded() -> None:
     text = "base: &base {env: {A: one}, command: x}\nmcpServers:\n  a: {<<: *base, command: y}\n  b: *base\n"
     found = yaml_edits.read(text)["mcpServers"]
     assert found == {"a": {"env": {"A": "one"}, "command": "y"}, "b": {"env": {"A": "one"}, "command": "x"}}

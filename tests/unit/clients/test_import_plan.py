@@ -14,12 +14,12 @@ def a_server(name: str, entry: JsonObject | None, client: str = "cursor", proble
     return FoundServer(client=client_called(client), name=name, entry=entry, problem=problem)
 
 
-def test_a_new_server_keeps_its_name() -> None:
+def test_an_imported_server_keeps_its_name() -> None:
     [plan] = plan_import([a_server("git", GIT)], {})
     assert (plan.outcome, plan.name, plan.is_written, plan.notes) == (ImportOutcome.NEW, "git", True, ())
 
 
-def test_the_same_server_of_two_clients_is_written_once() -> None:
+def test_a_server_found_in_two_clients_is_imported_once() -> None:
     plans = plan_import([a_server("git", GIT), a_server("repo", GIT | {"timeout_ms": 5}, "zed")], {})
     assert [(plan.outcome, plan.name, plan.words) for plan in plans] == [
         (ImportOutcome.NEW, "git", ""),
@@ -28,12 +28,12 @@ def test_the_same_server_of_two_clients_is_written_once() -> None:
     assert all(plan.is_behind for plan in plans)
 
 
-def test_what_is_configured_already_is_not_written_again() -> None:
+def test_a_server_that_is_already_configured_is_not_imported_again() -> None:
     [plan] = plan_import([a_server("git", GIT)], {"git": GIT | {"timeout_ms": 5}})
     assert (plan.outcome, plan.words) == (ImportOutcome.DUPLICATE, "it is there already")
 
 
-def test_another_server_of_the_same_name_is_renamed_after_its_client() -> None:
+def test_a_different_server_with_the_same_name_is_renamed_after_its_client() -> None:
     found = [a_server("git", WEB), a_server("git", {"command": "z"}, "zed"), a_server("git", {"command": "y"})]
     plans = plan_import(found, {"git": GIT})
     assert [(plan.outcome, plan.name) for plan in plans] == [
@@ -44,7 +44,7 @@ def test_another_server_of_the_same_name_is_renamed_after_its_client() -> None:
     assert plans[0].words == 'another server is called "git", so it becomes "git-cursor"'
 
 
-def test_emceepee_is_never_its_own_server() -> None:
+def test_an_import_never_adds_emceepee_as_its_own_server() -> None:
     itself: list[JsonObject] = [
         {"command": "/home/ada/.local/bin/emceepee"},
         {"command": "uvx", "args": ["emceepee", "--config", "x"]},
@@ -62,7 +62,7 @@ def test_emceepee_is_never_its_own_server() -> None:
     assert not any(plan.is_behind for plan in plans)
 
 
-def test_what_only_mentions_emceepee_is_a_server() -> None:
+def test_a_server_that_only_mentions_emceepee_is_imported() -> None:
     others: list[JsonObject] = [
         {"command": "uvx", "args": ["mcp-server-git", "--repository", "emceepee"]},
         {"command": "uvx", "args": ["--with", "emceepee", "mcp-server-git"]},
@@ -74,12 +74,12 @@ def test_what_only_mentions_emceepee_is_a_server() -> None:
     assert {plan.outcome for plan in plans} == {ImportOutcome.NEW}
 
 
-def test_a_secret_stays_as_it_is_with_a_hint() -> None:
+def test_an_imported_secret_is_unchanged_and_reported_with_a_hint() -> None:
     [plan] = plan_import([a_server("git", GIT | {"env": {"API_KEY": "s3cret"}})], {})
     assert plan.notes == ("holds a secret itself (env.API_KEY): ${env:NAME} or ${keyring:SERVICE/NAME} is safer",)
 
 
-def test_the_client_keeps_what_emceepee_would_not_run() -> None:
+def test_the_client_keeps_servers_that_are_disabled_here() -> None:
     """With --take, a server must not be lost because it is disabled here."""
     off = GIT | {"disabled": True}
     [imported] = plan_import([a_server("git", off)], {})
@@ -90,12 +90,12 @@ def test_the_client_keeps_what_emceepee_would_not_run() -> None:
     assert all(plan.is_behind for plan in (*plan_import([unused], {}), *plan_import([unused], {"git": off})))
 
 
-def test_what_cannot_be_run_is_not_written() -> None:
+def test_a_server_that_cannot_run_is_not_imported() -> None:
     [plan] = plan_import([a_server("x", None, problem="why")], {})
     assert (plan.outcome, plan.words, plan.is_behind) == (ImportOutcome.UNSUPPORTED, "why", False)
 
 
-def test_a_server_that_all_sessions_could_share_is_imported_as_it_is_with_a_note() -> None:
+def test_a_shareable_server_is_imported_unchanged_with_a_note() -> None:
     [plan] = plan_import([a_server("time", TIME)], {})
     assert plan.notes == (
         'mcp-server-time is known to keep nothing between requests: with "sharing": "shared", one process would do for '

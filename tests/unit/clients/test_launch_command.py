@@ -42,11 +42,11 @@ def by_uvx(*parent: str, folder: Path = Path("/"), origin: object = None) -> tup
     ],
     ids=" ".join,
 )
-def test_uvx_is_given_all_that_it_was_given_now(parent: tuple[str, ...], command: tuple[str, ...]) -> None:
+def test_a_uvx_launch_command_repeats_the_current_options(parent: tuple[str, ...], command: tuple[str, ...]) -> None:
     assert by_uvx(*parent) == command
 
 
-def test_relative_paths_become_absolute_because_a_client_starts_elsewhere(tmp_path: Path) -> None:
+def test_relative_paths_in_a_launch_command_become_absolute(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "x.whl").touch()
     (tmp_path / "emceepee").mkdir()  # a name is the name of a package, even beside a folder of that name
@@ -57,7 +57,9 @@ def test_relative_paths_become_absolute_because_a_client_starts_elsewhere(tmp_pa
     )
 
 
-def test_a_file_beside_the_caller_becomes_absolute_where_an_option_names_a_file(tmp_path: Path) -> None:
+def test_a_relative_file_in_a_launch_command_becomes_absolute_only_after_an_option_that_takes_a_file(
+    tmp_path: Path,
+) -> None:
     for name in ("pins.txt", "more.txt", "keyring"):
         (tmp_path / name).touch()
     parent = ("uvx", "-c", "pins.txt", "--overrides=more.txt", "--with", "keyring", "-f", "gone", "emceepee")
@@ -82,14 +84,16 @@ def test_a_file_beside_the_caller_becomes_absolute_where_an_option_names_a_file(
         ),
     ],
 )
-def test_where_the_command_cannot_be_seen_the_package_tells_where_it_came_from(origin: Any, spec: str) -> None:
+def test_without_a_visible_parent_command_the_package_origin_determines_the_launch_command(
+    origin: Any, spec: str
+) -> None:
     assert by_uvx(origin=origin) == by_uvx("/bin/bash", origin=origin) == ("uvx", "--from", spec, "emceepee")
     start = ProcessStart(program=PIPX, executable="/usr/bin/python3", origin=json.dumps(origin))
     assert own_command(start) == ("pipx", "run", "--spec", spec, "emceepee")
 
 
 @pytest.mark.parametrize("origin", ["", "{", "[]", "{}", '{"url": 5}', '{"url": "x", "vcs_info": 5}'])
-def test_without_a_known_origin_it_is_the_package_of_that_name(origin: str) -> None:
+def test_without_a_known_origin_the_launch_command_uses_the_package_name(origin: str) -> None:
     of_a_set_home = "/srv/tools/.cache/f503b1bf9507063/bin/emceepee"  # with PIPX_HOME=/srv/tools
     usual = ("/home/ada/.cache/pipx/1/bin/emceepee", "/Users/ada/Library/Caches/pipx/1/bin/emceepee", PIPX)
     places = (*usual, of_a_set_home)
@@ -102,7 +106,7 @@ def test_without_a_known_origin_it_is_the_package_of_that_name(origin: str) -> N
     assert own_command(ProcessStart(program=UVX, executable="/x/python", origin=origin)) == ("uvx", "emceepee")
 
 
-def test_an_installed_program_is_started_by_its_path(tmp_path: Path) -> None:
+def test_an_installed_program_is_launched_by_its_path(tmp_path: Path) -> None:
     program = tmp_path / "venv" / "bin" / "emceepee"
     program.parent.mkdir(parents=True)
     program.touch(mode=0o755)

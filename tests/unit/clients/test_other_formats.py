@@ -42,7 +42,7 @@ mcpServers:
 """
 
 
-def test_a_table_is_added_and_taken_away_again() -> None:
+def test_a_toml_table_is_added_and_removed_again() -> None:
     entry = {"command": "emceepee", "args": ["--config", "x"], "env": {"B": "2"}}
     added = toml_edits.put(CODEX, ["mcp_servers"], "emceepee", entry)
     assert toml_edits.read(added)["mcp_servers"]["emceepee"] == entry
@@ -55,12 +55,12 @@ def test_a_table_is_added_and_taken_away_again() -> None:
     assert 'model = "o9" # the good one' in gone
 
 
-def test_an_empty_file_gets_a_table() -> None:
+def test_an_empty_toml_file_gets_a_table() -> None:
     assert toml_edits.put("", ["mcp_servers"], "a", {"url": "x"}) == '[mcp_servers.a]\nurl = "x"\n'
     assert toml_edits.remove("", ["mcp_servers"], ["a"]) == ""
 
 
-def test_a_mapping_is_added_and_taken_away_again() -> None:
+def test_a_yaml_mapping_is_added_and_removed_again() -> None:
     added = yaml_edits.put(GOOSE, ["extensions"], "emceepee", {"cmd": "emceepee", "args": ["--config", "x"]})
     assert yaml_edits.read(added)["extensions"]["emceepee"] == {"cmd": "emceepee", "args": ["--config", "x"]}
     assert added.startswith(GOOSE)
@@ -68,7 +68,7 @@ def test_a_mapping_is_added_and_taken_away_again() -> None:
     assert yaml_edits.read(gone) == {"GOOSE_MODEL": "o9", "extensions": {"developer": {"type": "builtin"}}}
 
 
-def test_an_item_of_a_list_is_added_replaced_and_taken_away() -> None:
+def test_a_yaml_list_item_is_added_replaced_and_removed() -> None:
     item = {"name": "emceepee", "command": "emceepee"}
     added = yaml_edits.put(CONTINUE, ["mcpServers"], "emceepee", item, as_list=True)
     assert added == CONTINUE + "  - name: emceepee\n    command: emceepee\n"
@@ -78,13 +78,13 @@ def test_an_item_of_a_list_is_added_replaced_and_taken_away() -> None:
     assert yaml_edits.remove(added, ["mcpServers"], ["emceepee"]) == CONTINUE
 
 
-def test_a_list_or_a_mapping_is_made_where_there_is_nothing() -> None:
+def test_a_yaml_list_or_mapping_is_created_in_an_empty_file() -> None:
     assert yaml_edits.read(yaml_edits.put("", ["extensions"], "a", {"cmd": "x"})) == {"extensions": {"a": {"cmd": "x"}}}
     made = yaml_edits.put("name: Mine\n", ["mcpServers"], "a", {"name": "a"}, as_list=True)
     assert made == "name: Mine\nmcpServers:\n  - name: a\n"
 
 
-def test_what_cannot_be_read_is_refused() -> None:
+def test_an_invalid_toml_or_yaml_file_is_rejected() -> None:
     with pytest.raises(BadDocument, match="not valid TOML"):
         toml_edits.put("= 1", ["a"], "b", {})
     with pytest.raises(BadDocument, match="not valid YAML"):

@@ -27,7 +27,7 @@ def edited(content: bytes) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("document", SHAPES, ids=["mcpServers", "object", "list"])
-def test_a_server_is_disabled_enabled_and_removed_in_every_shape(document: dict[str, Any]) -> None:
+def test_a_server_is_disabled_enabled_and_removed_in_every_file_format(document: dict[str, Any]) -> None:
     disabled = own(document).with_setting("git", "disabled", True)
     assert edited(disabled)["git"] == GIT | {"disabled": True}
     enabled = own(disabled.decode()).with_setting("git", "disabled", None)
@@ -35,7 +35,7 @@ def test_a_server_is_disabled_enabled_and_removed_in_every_shape(document: dict[
     assert edited(own(document).without("git")).keys() == {"web"}
 
 
-def test_comments_in_the_entry_itself_stay_when_it_is_disabled_and_enabled() -> None:
+def test_comments_in_a_server_entry_survive_disabling_and_enabling() -> None:
     text = '{"mcpServers": {\n  "git": {\n    // the one\n    "command": "git" // by name\n  }\n}}'
     disabled = own(text).with_setting("git", "disabled", True).decode()
     assert "// the one" in disabled
@@ -58,7 +58,7 @@ LIST = """\
 """
 
 
-def test_comments_in_a_list_of_servers_stay() -> None:
+def test_comments_in_a_list_of_servers_survive_edits() -> None:
     disabled = own(LIST).with_setting("git", "disabled", True).decode()
     assert disabled == LIST.replace('"command": "git"\n', '"command": "git",\n      "disabled": true\n')
     assert own(disabled).with_setting("git", "disabled", None).decode() == LIST
@@ -80,6 +80,6 @@ def test_servers_are_added_to_lists_that_are_empty_or_on_one_line() -> None:
     assert own('{"servers": [{"name": "git", "command": "git"}]}').without("git") == b'{"servers": []}'
 
 
-def test_a_file_that_is_no_text_says_so() -> None:
+def test_a_configuration_file_that_is_not_utf_8_is_reported() -> None:
     with pytest.raises(BadDocument, match="not text in UTF-8"):
         OwnConfig(path=Path("/x"), content=b"\xff\xfe").servers()

@@ -30,7 +30,7 @@ OTHER: dict[str, Any] = {"command": "mine"}
         (None, [], None),
     ],
 )
-def test_a_package_is_known_however_it_is_started(command: Any, args: list[Any], name: str | None) -> None:
+def test_a_known_package_is_recognized_in_any_launch_command(command: Any, args: list[Any], name: str | None) -> None:
     assert known_package({"command": command, "args": args}) == name
 
 
@@ -42,7 +42,7 @@ def test_a_package_is_known_however_it_is_started(command: Any, args: list[Any],
         (OTHER, Seen((READS,), {"resources": {"listChanged": True}}), "its only tool says that it only reads"),
     ],
 )
-def test_what_speaks_for_it_is_said(entry: dict[str, Any], seen: Seen | None, words: str) -> None:
+def test_the_reasons_to_share_a_server_are_reported(entry: dict[str, Any], seen: Seen | None, words: str) -> None:
     assert words in (why_shareable(entry, seen) or "")
 
 
@@ -62,7 +62,7 @@ def test_what_speaks_for_it_is_said(entry: dict[str, Any], seen: Seen | None, wo
         ({"url": "https://x.test/mcp"}, Seen((READS,))),
     ],
 )
-def test_nothing_is_said_where_nothing_speaks_for_it_or_something_against(
+def test_a_server_without_reasons_or_with_objections_is_not_called_shareable(
     entry: dict[str, Any], seen: Seen | None
 ) -> None:
     assert why_shareable(entry, seen) is None

@@ -67,11 +67,11 @@ FILES_ENTRY = {
         {"mcpClients": {"files": FILES_ENTRY}},
     ],
 )
-def test_every_shape_gives_the_same_server(document: Any) -> None:
+def test_every_configuration_format_yields_the_same_server(document: Any) -> None:
     assert parsed(document) == Config(servers=(FILES,))
 
 
-def test_a_servers_own_timeout_is_bounded_by_the_configured_limit() -> None:
+def test_the_timeout_of_a_server_is_limited_by_the_configured_maximum() -> None:
     servers = {"mcpServers": {"a": HTTP | {"timeout_ms": 1_000_000}}}
     assert refused(servers) == (
         "file.json: mcpServers.a.timeout_ms: may be at most 900000 (limits.longest_call_seconds)"
@@ -80,7 +80,7 @@ def test_a_servers_own_timeout_is_bounded_by_the_configured_limit() -> None:
     assert spec.timeout == 1000
 
 
-def test_the_shapes_can_stand_side_by_side() -> None:
+def test_the_configuration_formats_can_be_combined() -> None:
     config = parsed({"servers": [{"name": "a", **HTTP}], "mcpServers": {"b": HTTP}, "mcpClients": {"c": HTTP}})
     assert names(config) == ["a", "b", "c"]
 
@@ -97,23 +97,23 @@ def test_the_shapes_can_stand_side_by_side() -> None:
         ({"serverUrl": "https://host/mcp"}, "any"),
     ],
 )
-def test_an_address_is_understood_as_other_programs_write_it(entry: Any, kind: Any) -> None:
+def test_the_spellings_of_other_programs_for_a_url_server_are_accepted(entry: Any, kind: Any) -> None:
     [spec] = parsed({"mcpServers": {"a": entry}}).servers
     assert spec.target == HttpTarget(url="https://host/mcp", kind=kind)
 
 
-def test_local_is_another_word_for_stdio() -> None:
+def test_local_is_accepted_as_an_alias_of_stdio() -> None:
     [spec] = parsed({"mcpServers": {"a": {"type": "local", "command": "x"}}}).servers
     assert spec.target == StdioTarget(command="x")
 
 
-def test_a_disabled_server_is_left_out_and_its_name_is_free() -> None:
+def test_a_disabled_server_is_omitted_and_its_name_is_free() -> None:
     config = parsed({"mcpServers": {"a": {**HTTP, "disabled": True}, "b": {**HTTP, "disabled": False}}})
     assert names(config) == ["b"]
     assert config.ignored == ()
 
 
-def test_a_disabled_server_need_not_even_be_right() -> None:
+def test_a_disabled_server_may_contain_errors() -> None:
     config = parsed({"mcpServers": {"a": {"disabled": True, "nonsense": 1, "url": 3}}})
     assert (config.servers, config.problems) == ((), ())
 
@@ -123,7 +123,7 @@ def test_a_disabled_server_needs_none_of_its_variables() -> None:
     assert (config.servers, config.problems) == ((), ())
 
 
-def test_a_variable_is_replaced_wherever_a_text_stands() -> None:
+def test_a_variable_is_expanded_in_every_text_of_an_entry() -> None:
     entry = {"url": "https://${HOST}/mcp", "headers": {"Authorization": "Bearer ${TOKEN}"}}
     [spec] = parsed({"mcpServers": {"a": entry}}, HOST="example.test", TOKEN="t0").servers
     assert spec.target == HttpTarget(url="https://example.test/mcp", headers={"Authorization": "Bearer t0"})
@@ -133,19 +133,17 @@ def test_a_variable_is_replaced_wherever_a_text_stands() -> None:
     ("environment", "expected"),
     [({}, "fallback"), ({"NAME": ""}, "fallback"), ({"NAME": "given"}, "given")],
 )
-def test_a_default_stands_in_for_a_variable_that_is_missing_or_empty(
-    environment: dict[str, str], expected: str
-) -> None:
+def test_a_default_replaces_a_missing_or_empty_variable(environment: dict[str, str], expected: str) -> None:
     [spec] = parsed({"mcpServers": {"a": {"command": "x", "args": ["${NAME:-fallback}"]}}}, **environment).servers
     assert spec.target == StdioTarget(command="x", args=(expected,))
 
 
-def test_a_default_may_be_empty_and_an_empty_variable_without_default_is_empty() -> None:
+def test_a_variable_default_may_be_empty_and_an_empty_variable_without_default_is_empty() -> None:
     [spec] = parsed({"mcpServers": {"a": {"command": "x", "args": ["[${A:-}]", "[${B}]"]}}}, B="").servers
     assert spec.target == StdioTarget(command="x", args=("[]", "[]"))
 
 
-def test_what_a_variable_holds_is_not_expanded_again() -> None:
+def test_the_value_of_a_variable_is_not_expanded_again() -> None:
     [spec] = parsed({"mcpServers": {"a": {"command": "x", "args": ["${A}"]}}}, A="${B}", B="no").servers
     assert spec.target == StdioTarget(command="x", args=("${B}",))
 
@@ -158,7 +156,7 @@ def test_a_missing_variable_is_reported_with_file_key_and_name() -> None:
     )
 
 
-def test_a_secret_comes_from_a_file_beside_the_configuration_file(tmp_path: Path) -> None:
+def test_a_secret_is_read_from_a_file_beside_the_configuration_file(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t0\n")
     file = tmp_path / "servers.json"
     file.write_text(json.dumps({"mcpServers": {"a": HTTP | {"headers": {"Authorization": "Bearer ${file:token}"}}}}))
@@ -172,7 +170,7 @@ def test_a_secret_comes_from_a_file_beside_the_configuration_file(tmp_path: Path
     )
 
 
-def test_secrets_that_are_spelled_out_are_named_for_a_hint_and_references_are_not() -> None:
+def test_secrets_in_plain_text_are_reported_for_a_hint_and_references_are_not() -> None:
     config = parsed(
         {
             "servers": [{"name": "a", **HTTP, "headers": {"Authorization": "Bearer s3cret"}}],
@@ -183,7 +181,7 @@ def test_secrets_that_are_spelled_out_are_named_for_a_hint_and_references_are_no
     assert config.spelled_out == ("servers[0].headers.Authorization", "mcpServers.b.env.API_KEY")
 
 
-def test_tls_of_a_server_is_set_in_the_file_and_checked_at_once(tmp_path: Path) -> None:
+def test_tls_settings_of_a_server_are_read_and_checked_at_once(tmp_path: Path) -> None:
     entry = HTTP | {"tls": {"server_name": "other", "insecure": True}}
     config = parsed({"mcpServers": {"a": entry, "b": HTTP}})
     assert [spec.target for spec in config.servers] == [
@@ -216,11 +214,11 @@ def test_tls_of_a_server_is_set_in_the_file_and_checked_at_once(tmp_path: Path) 
         ({"servers": [HTTP]}, "file.json: servers[0].name: is missing"),
     ],
 )
-def test_an_error_names_the_file_the_key_and_what_was_expected(document: Any, message: str) -> None:
+def test_a_configuration_error_names_the_file_the_key_and_the_expected_value(document: Any, message: str) -> None:
     assert refused(document) == message
 
 
-def test_an_error_inside_an_entry_names_the_field() -> None:
+def test_a_configuration_error_inside_an_entry_names_the_field() -> None:
     message = refused({"mcpServers": {"a": {**HTTP, "headers": {"X": 1}}}})
     assert message == "file.json: mcpServers.a.headers.X: expected a string, found a number"
     message = refused({"mcpServers": {"a": {"command": "x", "restartConfig": {"maxAttempts": -1}}}})
@@ -230,13 +228,13 @@ def test_an_error_inside_an_entry_names_the_field() -> None:
 @pytest.mark.parametrize(
     ("kind", "shown"), [("pigeon", '"pigeon"'), (["http"], "a list"), ({"a": 1}, "an object"), (7, "7")]
 )
-def test_a_transport_that_does_not_exist_is_an_error_that_names_its_key(kind: Any, shown: str) -> None:
+def test_an_unknown_transport_is_reported_with_its_key(kind: Any, shown: str) -> None:
     message = refused({"mcpServers": {"a": {**HTTP, "type": kind}}})
     assert message == f"file.json: mcpServers.a.type: expected one of http, sse, stdio, found {shown}"
 
 
 @pytest.mark.parametrize("value", [{"timeout_ms": 10**400}, {"timeout_ms": 10**13}, {"record": "\ud800"}])
-def test_a_number_or_a_path_that_nothing_can_use_disables_its_server_alone(value: Any) -> None:
+def test_an_unusable_number_or_path_disables_only_its_server(value: Any) -> None:
     config = parsed({"mcpServers": {"odd": {"command": "x"} | value, "good": {"command": "x"}}})
     assert [(spec.name, isinstance(spec.target, UnusableTarget)) for spec in config.servers] == [
         ("odd", True),
@@ -246,13 +244,13 @@ def test_a_number_or_a_path_that_nothing_can_use_disables_its_server_alone(value
     assert problem.key.startswith("mcpServers.odd")
 
 
-def test_an_entry_without_a_target_says_what_to_give() -> None:
+def test_an_entry_without_a_target_is_reported_with_the_options() -> None:
     assert refused({"mcpServers": {"a": {}}}) == (
         "file.json: mcpServers.a: give either url (HTTP or SSE server) or command (stdio server), and only one of them"
     )
 
 
-def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
+def test_a_duplicate_server_name_is_reported_at_its_second_place() -> None:
     message = refused({"servers": [{"name": "a", **HTTP}], "mcpServers": {"a": HTTP}})
     assert message == (
         'file.json: mcpServers.a: the name "a" is used twice; names must differ, so this entry is not used'
@@ -260,14 +258,14 @@ def test_a_name_used_twice_is_an_error_that_names_the_second_place() -> None:
 
 
 @pytest.mark.parametrize("other", ["both.jsonl", "./logs/../both.jsonl"])
-def test_two_servers_cannot_be_recorded_to_one_file(other: str) -> None:
+def test_two_servers_cannot_be_recorded_to_the_same_file(other: str) -> None:
     first, second = {"command": "a", "record": "both.jsonl"}, {"command": "b", "record": other}
     message = refused({"mcpServers": {"a": first, "b": second}})
     assert message == 'file.json: mcpServers.b.record: server "a" is recorded to that file; name another'
     assert len(parsed({"mcpServers": {"a": first, "b": second | {"disabled": True}}}).servers) == 1
 
 
-def test_comments_and_trailing_commas_are_taken_and_count_no_lines_away() -> None:
+def test_comments_and_trailing_commas_are_accepted_and_line_numbers_stay_correct() -> None:
     text = '{\n  /* two\n lines */ "mcpServers": {"a": {"command": "x"},} // mine\n}'
     assert [spec.name for spec in parse(text, source="file.json", references=References(environment={})).servers] == [
         "a"
@@ -276,18 +274,18 @@ def test_comments_and_trailing_commas_are_taken_and_count_no_lines_away() -> Non
         parse("{\n  /* two\n lines */\n x}", source="file.json", references=References(environment={}))
 
 
-def test_text_that_is_no_json_names_the_file_and_the_place() -> None:
+def test_invalid_json_is_reported_with_file_and_position() -> None:
     with pytest.raises(ConfigError, match=r"file\.json: not valid JSON: .*line 2"):
         parse('{\n"servers" []}', source="file.json", references=References(environment={}))
 
 
-def test_keys_that_mean_nothing_are_named_for_a_warning() -> None:
+def test_unknown_configuration_keys_are_listed_for_a_warning() -> None:
     config = parsed({"theme": "dark", "mcpServers": {"a": {**HTTP, "autoApprove": ["x"]}}})
     assert config.ignored == ("theme", "mcpServers.a.autoApprove")
     assert names(config) == ["a"]
 
 
-def test_limits_are_taken_by_name_and_the_others_keep_their_defaults() -> None:
+def test_configured_limits_are_read_by_name_and_others_keep_their_defaults() -> None:
     config = parsed({"limits": {"connect_seconds": 0.5, "call_seconds": 7, "log_lines_per_server": 9}})
     assert config.limits == Limits(connect_seconds=0.5, call_seconds=7, log_lines_per_server=9)
 
@@ -299,7 +297,7 @@ def test_an_unknown_limit_is_reported_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("name", FORMER_LIMITS)
 @pytest.mark.parametrize("value", [1, -1, "many", None])
-def test_a_limit_of_an_earlier_version_has_no_effect_and_is_no_mistake(name: str, value: object) -> None:
+def test_a_limit_of_an_earlier_version_has_no_effect_and_causes_only_a_warning(name: str, value: object) -> None:
     config = parsed({"limits": {name: value, "connect_seconds": 5}})
     assert (config.problems, config.ignored, config.limits) == ((), (), Limits(connect_seconds=5))
     (warning,) = config.warnings
@@ -313,21 +311,21 @@ OUT_OF_RANGE = [-1, -1e-9, float("nan"), float("inf"), float("-inf"), 1e300, 10*
 
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 1.5])
-def test_a_count_must_be_a_whole_number_in_its_range(value: Any) -> None:
+def test_a_limit_for_a_count_must_be_an_integer_in_its_range(value: Any) -> None:
     message = refused({"limits": {"requests_per_link": value}})
     expected = "file.json: limits.requests_per_link: expected a whole number from 1 to 1,000,000,000, found "
     assert message == expected + (repr(value) if len(repr(value)) <= 60 else repr(value)[:60] + "...")
 
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, *OUT_OF_RANGE, 0, 0.05, 1e-9])
-def test_a_duration_must_be_a_number_in_its_range(value: Any) -> None:
+def test_a_limit_for_a_duration_must_be_a_number_in_its_range(value: Any) -> None:
     message = refused({"limits": {"connect_seconds": value}})
     expected = "file.json: limits.connect_seconds: expected a number from 0.1 to 31,622,400, found "
     assert message.startswith(expected)
 
 
 @pytest.mark.parametrize("name", [item.name for item in fields(Limits)])
-def test_every_limit_has_a_range_that_its_default_is_in(name: str) -> None:
+def test_every_limit_has_a_range_that_contains_its_default(name: str) -> None:
     least, most, or_zero = range_of(name)
     whole = not name.endswith("_seconds")
     for value in (least, most, getattr(Limits(), name), *([0] if or_zero else [])):
@@ -350,13 +348,13 @@ EXTREME = {
 
 
 @pytest.mark.parametrize(("name", "value"), EXTREME.items())
-def test_a_limit_with_which_no_call_works_is_refused_with_its_range(name: str, value: float) -> None:
+def test_an_extreme_limit_is_rejected_with_its_range(name: str, value: float) -> None:
     message = refused({"limits": {name: value}})
     assert message.startswith(f"file.json: limits.{name}: expected ")
     assert f" from {range_of(name).least:,.15g} to " in message
 
 
-def test_a_limit_that_zero_switches_off_is_named_with_zero_and_its_range() -> None:
+def test_a_limit_that_zero_disables_is_rejected_with_zero_and_its_range() -> None:
     message = refused({"limits": {"idle_stop_seconds": 1e-9}})
     assert message.endswith("idle_stop_seconds: expected 0 or a number from 0.1 to 31,622,400, found 1e-09")
 
@@ -364,7 +362,7 @@ def test_a_limit_that_zero_switches_off_is_named_with_zero_and_its_range() -> No
 @pytest.mark.parametrize(
     ("seconds", "is_allowed"), [(0, True), (0.1, True), (86_400, True), (1e-9, False), (-1, False)]
 )
-def test_an_idle_stop_of_a_server_has_the_least_value_of_the_limit(seconds: float, is_allowed: bool) -> None:
+def test_the_idle_stop_of_a_server_has_the_same_minimum_as_the_limit(seconds: float, is_allowed: bool) -> None:
     document = {"mcpServers": {"a": {**HTTP, "idleStop": seconds}}}
     if is_allowed:
         assert parsed(document).servers[0].idle_stop == seconds
@@ -372,18 +370,18 @@ def test_an_idle_stop_of_a_server_has_the_least_value_of_the_limit(seconds: floa
         assert "mcpServers.a.idleStop: " in refused(document)
 
 
-def test_durations_at_the_end_of_their_range_can_be_added_to_any_date() -> None:
+def test_the_longest_durations_can_be_added_to_any_date() -> None:
     assert datetime(2100, 1, 1, tzinfo=UTC) + timedelta(seconds=LONGEST)
 
 
 @pytest.mark.parametrize("key", ["maxAttempts", "baseDelayMs", "maxDelayMs", "backoffMultiplier"])
 @pytest.mark.parametrize("value", [-1, float("nan"), float("inf"), 1e300, 10**400])
-def test_restarts_are_set_in_a_range_too(key: str, value: Any) -> None:
+def test_restart_settings_are_checked_against_their_ranges(key: str, value: Any) -> None:
     server = {"command": "x", "restartConfig": {key: value}}
     assert f"file.json: mcpServers.a.restartConfig.{key}: " in refused({"mcpServers": {"a": server}})
 
 
-def test_logging_is_set_in_the_file() -> None:
+def test_log_level_and_format_are_read_from_the_file() -> None:
     config = parsed({"logLevel": "debug", "logFormat": "json"})
     assert (config.log_level, config.log_format) == ("debug", "json")
 
@@ -394,31 +392,31 @@ def a_file(folder: Path, name: str, server: str) -> str:
     return str(path)
 
 
-def test_nothing_given_means_the_defaults() -> None:
+def test_without_a_configuration_the_defaults_apply() -> None:
     assert load(None, {}) == load(None, {CONFIG_VARIABLE: "  "}) == Config()
 
 
-def test_the_variable_may_hold_the_configuration_itself() -> None:
+def test_the_config_variable_may_contain_the_configuration_itself() -> None:
     inline = json.dumps({"mcpServers": {"inline": {"command": "${PROGRAM}"}}})
     config = load(None, {CONFIG_VARIABLE: f"\n {inline}", "PROGRAM": "x"})
     assert [spec.target for spec in config.servers] == [StdioTarget(command="x")]
 
 
-def test_the_variable_may_hold_a_path(tmp_path: Path) -> None:
+def test_the_config_variable_may_contain_a_path(tmp_path: Path) -> None:
     assert names(load(None, {CONFIG_VARIABLE: a_file(tmp_path, "a.json", "from_file")})) == ["from_file"]
 
 
-def test_the_path_given_wins_over_the_variable(tmp_path: Path) -> None:
+def test_a_config_path_argument_takes_precedence_over_the_variable(tmp_path: Path) -> None:
     environment = {CONFIG_VARIABLE: json.dumps({"mcpServers": {"inline": HTTP}})}
     assert names(load(a_file(tmp_path, "a.json", "flag"), environment)) == ["flag"]
 
 
-def test_an_error_in_the_variable_names_the_variable() -> None:
+def test_an_error_in_the_config_variable_names_the_variable() -> None:
     with pytest.raises(ConfigError, match=r"^EMCEEPEE_CONFIG: not valid JSON"):
         load(None, {CONFIG_VARIABLE: "{oops"})
 
 
-def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_binary_configuration_file_is_named_in_the_error(tmp_path: Path) -> None:
     missing, binary = tmp_path / "missing.json", tmp_path / "binary.json"
     binary.write_bytes(b"\xff\xfe{}")
     with pytest.raises(ConfigError, match=r"missing\.json: no such file"):
@@ -429,12 +427,12 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
         load(str(tmp_path), {})
 
 
-def test_state_in_the_file_has_to_be_a_text_and_its_sync_one_of_two() -> None:
+def test_the_state_setting_must_be_a_string_and_the_sync_setting_one_of_two() -> None:
     assert refused({"state": 1}) == "file.json: state: expected a string, found a number"
     assert refused({"stateSync": "often"}) == "file.json: stateSync: expected one of normal, full, found 'often'"
 
 
-def test_tags_are_words_of_the_operators_own() -> None:
+def test_tags_of_a_server_are_chosen_by_the_operator() -> None:
     references = References(environment={})
     text = json.dumps({"$schema": "x", "mcpServers": {"one": {"command": "x", "tags": ["work", "slow"]}}})
     config = parse(text, source="a.json", references=references)
@@ -462,7 +460,7 @@ BROKEN_ENTRIES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("mistake", BROKEN_ENTRIES)
-def test_a_mistake_in_one_entry_leaves_the_other_servers_usable_and_is_reported_with_the_server(mistake: str) -> None:
+def test_an_error_in_one_entry_leaves_the_other_servers_usable_and_is_reported_with_its_server(mistake: str) -> None:
     entry = BROKEN_ENTRIES[mistake]
     config = parsed({"mcpServers": {"good": HTTP, "bad": entry, "also good": {"command": "x"}}})
     assert names(config) == ["good", "bad", "also good"]
@@ -482,12 +480,12 @@ def test_an_entry_with_an_invalid_name_is_reported_and_disables_no_other_server(
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"mcpServers": {"a": {"args": ' + "[" * 900 + "]" * 900 + "}}}"])
-def test_a_file_that_is_nested_too_deeply_is_an_error_that_names_the_file(text: str) -> None:
+def test_a_configuration_that_is_nested_too_deeply_is_reported_with_the_file(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^file\.json: .*(nested too deeply|not valid JSON)"):
         parse(text, source="file.json", references=References(environment={}))
 
 
-def test_an_unusable_server_keeps_its_description_and_tags_and_shows_no_secret_of_its_address() -> None:
+def test_an_unusable_server_keeps_its_description_and_tags_and_hides_secrets_in_its_url() -> None:
     url = "https://ada:s3cret@${HOST}/mcp?key=s3cret"
     (spec,) = parsed({"mcpServers": {"a": {"url": url, "description": "what it is for", "tags": ["work"]}}}).servers
     assert (spec.description, spec.tags) == ("what it is for", ("work",))
@@ -496,7 +494,7 @@ def test_an_unusable_server_keeps_its_description_and_tags_and_shows_no_secret_o
     assert spec.target.label.startswith("https://${HOST}/mcp")
 
 
-def test_every_mistake_is_reported_with_its_key() -> None:
+def test_every_configuration_error_is_reported_with_its_key() -> None:
     config = parsed(
         {
             "servers": [{"name": "first", "headers": {"A": "${TOKEN}", "B": "${TOKEN}"}, "timeout_ms": -1}, HTTP],
@@ -529,7 +527,7 @@ def test_an_unresolved_reference_is_reported_once_and_not_used_as_a_value() -> N
     assert refused({"mcpServers": {"a": {"url": "https://x.test", "type": "${TOKEN}"}}}).endswith(f"a.type: {MISSING}")
 
 
-def test_a_key_that_means_nothing_needs_no_variable() -> None:
+def test_a_reference_under_an_unknown_key_needs_no_variable() -> None:
     config = parsed({"theme": "${TOKEN}", "mcpServers": {"a": HTTP | {"color": "${TOKEN}"}}})
     assert (config.problems, config.ignored) == ((), ("theme", "mcpServers.a.color"))
 
@@ -547,7 +545,7 @@ def test_a_key_that_means_nothing_needs_no_variable() -> None:
         ("searchVectors", "a\0b"),
     ],
 )
-def test_a_mistake_in_a_harmless_setting_leaves_its_default_and_all_servers(key: str, value: Any) -> None:
+def test_an_error_in_a_harmless_setting_keeps_its_default_and_all_servers(key: str, value: Any) -> None:
     config = parsed({"mcpServers": {"a": HTTP}, key: value})
     (problem,) = config.problems
     assert (problem.key.partition(".")[0], problem.server, problem.is_fatal) == (key, None, False)
@@ -567,9 +565,7 @@ def test_a_mistake_in_a_harmless_setting_leaves_its_default_and_all_servers(key:
         ("mcpServers", []),
     ],
 )
-def test_a_mistake_in_a_setting_that_protects_something_is_refused_and_told_with_all_others(
-    key: str, value: Any
-) -> None:
+def test_an_error_in_a_protective_setting_is_fatal_and_reported_with_all_others(key: str, value: Any) -> None:
     """Its default could store or show something elsewhere than the operator wants it."""
     document = {"mcpClients": {"a": {}}, "notices": "some", key: value}
     with pytest.raises(ConfigError, match=rf"^file\.json: {key}"):
@@ -592,11 +588,11 @@ def test_disabled_servers_are_distinguished_from_used_ones() -> None:
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 300 + "1" + "}" * 300, "{" + "/* " * 100_000])
-def test_a_configuration_that_is_nested_too_deeply_or_has_no_end_is_refused(text: str) -> None:
+def test_a_configuration_with_excessive_nesting_or_an_unclosed_comment_is_rejected(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^file\.json: not valid JSON: (it is nested deeper|the comment)"):
         parse(text, source="file.json", references=References(environment={}))
 
 
-def test_a_configuration_that_is_no_file_is_refused(tmp_path: Path) -> None:
+def test_a_configuration_that_is_no_regular_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it is not a regular file"):
         load("/dev/zero", {})

@@ -37,15 +37,15 @@ def test_every_former_limit_has_a_constant() -> None:
 
 
 @pytest.mark.parametrize("name", FORMER_LIMITS)
-def test_the_value_in_the_warning_is_that_of_the_constant(name: str) -> None:
+def test_the_value_in_a_former_limit_warning_is_that_of_the_constant(name: str) -> None:
     module, _, constant = CONSTANTS[name].rpartition(".")
     assert getattr(import_module(f"emceepee.{module}"), constant) == FORMER_LIMITS[name].value
 
 
-def test_a_former_limit_is_no_limit() -> None:
+def test_a_former_limit_is_no_longer_a_limit() -> None:
     assert not [name for name in FORMER_LIMITS if hasattr(Limits(), name)]
 
 
-def test_a_value_is_described_with_its_unit() -> None:
+def test_a_former_limit_is_described_with_its_unit() -> None:
     described = [FORMER_LIMITS[name].describe(name) for name in ("list_pages", "list_bytes", "health_answer_seconds")]
     assert described == ["1,000", "16,777,216 bytes", "10 seconds"]

@@ -25,25 +25,25 @@ COMMENTED = """\
 """
 
 
-def test_an_entry_goes_behind_the_last_one_and_comments_stay_where_they_are() -> None:
+def test_a_jsonc_entry_is_inserted_after_the_last_one_and_comments_stay() -> None:
     assert put(COMMENTED, ["mcpServers"], "new", {"url": "http://x"}) == COMMENTED.replace(
         "        } // the last one\n",
         '        }, // the last one\n        "new": {\n            "url": "http://x"\n        }\n',
     )
 
 
-def test_a_key_that_is_not_there_yet_is_made_after_a_trailing_comma() -> None:
+def test_a_missing_jsonc_key_is_created_after_a_trailing_comma() -> None:
     assert put(COMMENTED, ["servers"], "a", 1) == COMMENTED.replace(
         "    },\n}", '    },\n    "servers": {\n        "a": 1\n    },\n}'
     )
 
 
-def test_an_entry_of_the_same_name_is_replaced_in_its_place() -> None:
+def test_a_jsonc_entry_of_the_same_name_is_replaced_in_place() -> None:
     changed = put(COMMENTED, ["mcpServers"], "files", {"url": "http://x"})
     assert changed == COMMENTED.replace('{ "command": "npx" }', '{\n            "url": "http://x"\n        }')
 
 
-def test_removed_entries_take_their_lines_and_no_comment_with_them() -> None:
+def test_removed_jsonc_entries_take_their_lines_and_no_comments_with_them() -> None:
     without = remove(COMMENTED, ["mcpServers"], ["git", "files"])
     assert read(without) == {"theme": "dark", "mcpServers": {}}
     for comment in (
@@ -57,14 +57,14 @@ def test_removed_entries_take_their_lines_and_no_comment_with_them() -> None:
         assert comment in without
 
 
-def test_the_comma_before_the_last_entry_goes_with_it() -> None:
+def test_removing_the_last_jsonc_entry_removes_the_comma_before_it() -> None:
     text = '{\n  "a": 1,\n  "b": 2\n}\n'
     assert remove(text, [], ["b"]) == '{\n  "a": 1\n}\n'
     assert remove(text, [], ["a"]) == '{\n  "b": 2\n}\n'
     assert remove(text, ["nowhere"], ["a"]) == text
 
 
-def test_one_line_stays_one_line() -> None:
+def test_one_line_of_jsonc_stays_one_line() -> None:
     assert put('{"mcpServers": {"a": {}}}', ["mcpServers"], "b", {"url": "x"}) == (
         '{"mcpServers": {"a": {}, "b": {"url": "x"}}}'
     )
@@ -72,31 +72,31 @@ def test_one_line_stays_one_line() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "{}", "{ }\n", "\ufeff{}", "// only words\n{\n}\n"])
-def test_an_empty_file_gets_its_first_entry(text: str) -> None:
+def test_an_empty_jsonc_file_gets_its_first_entry(text: str) -> None:
     changed = put(text, ["mcp", "servers"], "a", {"x": [1]})
     assert read(changed) == {"mcp": {"servers": {"a": {"x": [1]}}}}
     assert changed.startswith("\ufeff") == text.startswith("\ufeff")
     assert ("// only words" in changed) == ("// only words" in text)
 
 
-def test_line_breaks_and_tabs_are_those_of_the_file() -> None:
+def test_jsonc_edits_use_the_line_breaks_and_indentation_of_the_file() -> None:
     changed = put('{\r\n\t"a": {\r\n\t\t"b": 1\r\n\t}\r\n}\r\n', ["a"], "c", {"d": 2})
     assert changed == '{\r\n\t"a": {\r\n\t\t"b": 1,\r\n\t\t"c": {\r\n\t\t\t"d": 2\r\n\t\t}\r\n\t}\r\n}\r\n'
 
 
-def test_what_looks_like_a_comment_in_a_text_is_text() -> None:
+def test_comment_markers_inside_a_json_string_are_text() -> None:
     text = '{"url": "http://x/*y*/", "glob": "a,]"}'
     assert read(text) == {"url": "http://x/*y*/", "glob": "a,]"}
     assert read(put(text, [], "z", "// no"))["z"] == "// no"
 
 
 @pytest.mark.parametrize("text", ['{"a": }', '{"a" 1}', "[1,", '{"a": 1 "b": 2}', "nonsense", "[" * 100_000])
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_invalid_json_is_rejected_by_edits(text: str) -> None:
     with pytest.raises(BadDocument, match="not valid JSON"):
         put(text, ["mcpServers"], "a", {})
 
 
-def test_a_place_that_holds_no_object_is_named() -> None:
+def test_a_jsonc_path_that_is_no_object_is_named_in_the_error() -> None:
     with pytest.raises(BadDocument, match="mcpServers: expected an object"):
         put('{"mcpServers": [1]}', ["mcpServers"], "a", {})
 
@@ -124,9 +124,7 @@ def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
 
 
 @given(document=documents(), name=NAMES, value=VALUES)
-def test_any_document_reads_as_what_was_put_and_removed(
-    document: tuple[str, dict[str, Any]], name: str, value: Any
-) -> None:
+def test_any_jsonc_document_reads_as_edited(document: tuple[str, dict[str, Any]], name: str, value: Any) -> None:
     text, servers = document
     assert read(text) == {"before": 1, "mcpServers": servers}
     changed = put(text, ["mcpServers"], name, value)
@@ -145,7 +143,7 @@ LIST = """\
 """
 
 
-def test_a_list_is_stepped_into_by_index() -> None:
+def test_a_jsonc_list_is_addressed_by_index() -> None:
     assert put(LIST, ["list"], 0, 10) == LIST.replace("1, // one", "10, // one")
     assert put(LIST, ["list", 1], 1, 23) == LIST.replace("22", "23")
     assert put(LIST, ["list", 2, "a"], 1, 4) == LIST.replace("[3]", "[3, 4]")
@@ -158,6 +156,6 @@ def test_a_list_is_stepped_into_by_index() -> None:
 
 
 @pytest.mark.parametrize(("path", "name"), [(["list", "a"], "b"), ([0], "b"), (["list", 0], 0), (["list"], "a")])
-def test_a_step_that_is_not_of_its_kind_is_refused(path: list[str | int], name: str | int) -> None:
+def test_a_jsonc_path_step_of_the_wrong_kind_is_rejected(path: list[str | int], name: str | int) -> None:
     with pytest.raises(BadDocument, match="expected"):
         put(LIST, path, name, 1)

@@ -49,16 +49,16 @@ def problem(references: References, text: str) -> str:
         ("${keyring:https://tracker.example/api/ada}", "0ther"),
     ],
 )
-def test_a_reference_becomes_what_it_leads_to(text: str, resolved: str, references: References) -> None:
+def test_a_reference_is_resolved_to_its_value(text: str, resolved: str, references: References) -> None:
     assert references.resolve(text) == resolved
 
 
 @pytest.mark.parametrize("text", ["${x:0:3}", "${x:+y}", "${x:?y}", "${#x}", "$TOKEN", "${}", "${a-b}", "${TOKEN", "$"])
-def test_what_is_no_reference_stays_as_it_is(text: str, references: References) -> None:
+def test_text_that_is_no_reference_stays_unchanged(text: str, references: References) -> None:
     assert references.resolve(text) == text
 
 
-def test_what_a_reference_leads_to_is_not_looked_at_again(references: References, tmp_path: Path) -> None:
+def test_the_value_of_a_reference_is_not_resolved_again(references: References, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("${TOKEN}")
     assert references.resolve("${file:secret}") == "${TOKEN}"
 
@@ -73,7 +73,7 @@ def test_what_a_reference_leads_to_is_not_looked_at_again(references: References
         (b"\xc3\xbc", "ü"),
     ],
 )
-def test_a_file_counts_without_the_line_break_at_its_end(
+def test_a_secret_file_is_read_without_its_final_line_break(
     content: bytes, secret: str, references: References, tmp_path: Path
 ) -> None:
     (tmp_path / "secret").write_bytes(content)
@@ -81,13 +81,15 @@ def test_a_file_counts_without_the_line_break_at_its_end(
     assert references.resolve(f"${{file:{tmp_path}/secret}}") == secret
 
 
-def test_a_file_may_be_at_home(references: References, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_file_path_may_start_with_the_home_directory(
+    references: References, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "1.txt").write_text("s3cret")
     assert references.resolve("${file:~/1.txt}") == references.resolve("${file:1.txt}") == "s3cret"
 
 
-def test_a_file_that_is_missing_too_large_or_no_text_is_named(references: References, tmp_path: Path) -> None:
+def test_a_missing_oversized_or_binary_secret_file_is_named(references: References, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (LARGEST_FILE + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     assert problem(references, "${file:gone}").startswith(f"there is no file {tmp_path}/gone; write the secret there")
@@ -98,7 +100,7 @@ def test_a_file_that_is_missing_too_large_or_no_text_is_named(references: Refere
 
 
 @pytest.mark.parametrize("opens_files", [True, False])
-def test_only_regular_files_hold_secrets_and_no_pipe_is_waited_for(tmp_path: Path, opens_files: bool) -> None:
+def test_only_regular_files_are_read_as_secrets_and_no_pipe_blocks(tmp_path: Path, opens_files: bool) -> None:
     os.mkfifo(tmp_path / "pipe")
     references = References(environment={}, folder=tmp_path, opens_files=opens_files)
     for name in ("pipe", "/dev/zero"):
@@ -107,7 +109,7 @@ def test_only_regular_files_hold_secrets_and_no_pipe_is_waited_for(tmp_path: Pat
     assert problem(references, "${file:~no-such-user/x}").startswith("there is no file")
 
 
-def test_a_file_that_nobody_agreed_to_read_is_only_looked_for(tmp_path: Path) -> None:
+def test_a_secret_file_that_may_not_be_opened_is_only_checked_for_existence(tmp_path: Path) -> None:
     references = References(environment={}, folder=tmp_path, opens_files=False)
     (tmp_path / "secret").write_text("s3cret")
     assert references.resolve("a ${file:secret} b") == "a  b"
@@ -117,14 +119,14 @@ def test_a_file_that_nobody_agreed_to_read_is_only_looked_for(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["${env:" * 200_000, "${" * 500_000, "${a" * 300_000 + " }", "${x:-" * 200_000])
-def test_references_without_an_end_take_no_longer_than_their_length(text: str, references: References) -> None:
+def test_unterminated_references_are_processed_in_linear_time(text: str, references: References) -> None:
     began = perf_counter()
     assert references.resolve(text) == text
     assert perf_counter() - began < 5
 
 
 @pytest.mark.parametrize("text", ["${MISSING}", "${env:MISSING}"])
-def test_a_missing_variable_is_named_with_what_to_write(text: str, references: References) -> None:
+def test_a_missing_variable_is_reported_with_the_syntax_for_a_default(text: str, references: References) -> None:
     expected = "the environment has no variable MISSING; set it, or write ${MISSING:-default}"
     assert problem(references, text) == expected
 
@@ -145,7 +147,7 @@ def test_a_missing_variable_is_named_with_what_to_write(text: str, references: R
         ),
     ],
 )
-def test_a_reference_that_leads_nowhere_says_what_to_do(text: str, words: str, references: References) -> None:
+def test_an_unresolvable_reference_is_reported_with_advice(text: str, words: str, references: References) -> None:
     assert words in problem(references, text)
 
 
@@ -171,7 +173,7 @@ def platform_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("platform_keyring")
-def test_the_platforms_keyring_is_asked() -> None:
+def test_a_keyring_reference_asks_the_keyring_of_the_platform() -> None:
     assert ask_platform_keyring("tracker", "ada") == "s3cret"
     assert ask_platform_keyring("tracker", "bob") is None
     with pytest.raises(BadReference, match=r"^the keyring cannot be asked for locked/ada: it is locked$"):
@@ -179,7 +181,7 @@ def test_the_platforms_keyring_is_asked() -> None:
 
 
 @pytest.mark.usefixtures("platform_keyring")
-def test_a_keyring_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_keyring_that_does_not_answer_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
     waiting = threading.Event()
@@ -190,7 +192,7 @@ def test_a_keyring_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPa
     waiting.set()
 
 
-def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_keyring_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "keyring", None)
     with pytest.raises(BadReference, match=r"install emceepee\[keyring\]"):
         ask_platform_keyring("tracker", "ada")
@@ -215,7 +217,7 @@ def test_without_the_package_the_error_names_it(monkeypatch: pytest.MonkeyPatch)
         ("env", "TOKEN"),
     ],
 )
-def test_a_secret_that_is_spelled_out_is_noticed_by_its_name(part: str, name: str) -> None:
+def test_a_secret_in_plain_text_is_detected_by_its_name(part: str, name: str) -> None:
     assert list(literal_secrets({part: {name: "s3cret", "OTHER": "x"}}, "mcpServers.a")) == [
         f"mcpServers.a.{part}.{name}"
     ]
@@ -233,9 +235,9 @@ def test_a_secret_that_is_spelled_out_is_noticed_by_its_name(part: str, name: st
         {"url": "https://ada:${PASSWORD}@tracker.example/mcp"},
     ],
 )
-def test_what_is_no_secret_is_left_alone(entry: dict[str, object]) -> None:
+def test_a_value_without_a_secret_is_not_reported(entry: dict[str, object]) -> None:
     assert list(literal_secrets(entry, "a")) == []
 
 
-def test_a_password_in_an_address_is_noticed() -> None:
+def test_a_password_in_a_url_is_detected() -> None:
     assert list(literal_secrets({"url": "https://ada:s3cret@tracker.example/mcp"}, "a")) == ["a.url"]

@@ -21,7 +21,7 @@ def problem(**fields: Any) -> str:
     return str(refused.value.errors()[0]["msg"])
 
 
-def test_files_are_looked_for_beside_the_configuration_file(tmp_path: Path) -> None:
+def test_tls_files_are_resolved_relative_to_the_configuration_file(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "tls")
     certificate, key = split(authority.issue("client"))
     names = {"ca": "tls/ca.pem", "cert": str(certificate), "key": "tls/client.key", "server_name": "tracker.internal"}
@@ -32,17 +32,17 @@ def test_files_are_looked_for_beside_the_configuration_file(tmp_path: Path) -> N
     )
 
 
-def test_a_missing_file_is_reported_when_the_configuration_is_read(tmp_path: Path) -> None:
+def test_a_missing_tls_file_is_reported_when_the_configuration_is_read(tmp_path: Path) -> None:
     with pytest.raises(BadTlsFile, match=f"{tmp_path}/ca.pem: No such file") as refused:
         entry(tls={"ca": "ca.pem"}).spec_in(tmp_path)
     assert refused.value.setting == "ca"
 
 
-def test_without_tls_it_is_the_entry_that_everyone_writes(tmp_path: Path) -> None:
+def test_a_server_entry_without_tls_yields_the_usual_spec(tmp_path: Path) -> None:
     assert entry().spec_in(tmp_path) == entry().spec()
 
 
-def test_settings_that_do_not_fit_together_say_why() -> None:
+def test_incompatible_tls_settings_are_rejected_with_the_reason() -> None:
     assert "key goes with cert" in problem(tls={"key": "x"})
     assert "insecure does not go with ca" in problem(tls={"insecure": True, "ca": "x"})
     assert "tls goes with a url that begins with https://" in problem(tls={}, url="http://tracker.example/mcp")
@@ -51,7 +51,7 @@ def test_settings_that_do_not_fit_together_say_why() -> None:
     assert "Extra inputs" in problem(tls={"cafile": "x"})
 
 
-def test_callers_cannot_name_files_of_this_machine() -> None:
+def test_callers_cannot_configure_tls_files_of_this_machine() -> None:
     assert "tls" not in AddServer.model_fields
     with pytest.raises(ValidationError):
         AddServer.model_validate({"name": "a", "url": "https://tracker.example/mcp", "tls": {"ca": "/etc/passwd"}})

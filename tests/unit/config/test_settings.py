@@ -22,7 +22,7 @@ from emceepee.store.location import StateLocation
         (HttpConfig(tokens={"one": "ada"}, oauth_issuer="https://login.example"), None),
     ],
 )
-def test_whether_every_caller_is_the_same_one_is_known_from_the_start(http: HttpConfig, principal: str | None) -> None:
+def test_a_sole_principal_is_known_from_the_http_settings(http: HttpConfig, principal: str | None) -> None:
     assert http.sole_principal == principal
 
 
@@ -42,13 +42,13 @@ def located(document: Any, flag: str | None, **environment: str) -> StateLocatio
         ("memory", "sqlite:/variable.db", {"state": "sqlite:/file.db"}, None),
     ],
 )
-def test_where_state_is_says_the_flag_then_the_variable_then_the_file(
+def test_the_state_location_comes_from_the_flag_then_the_variable_then_the_file(
     flag: str | None, variable: str, document: Any, path: str | None
 ) -> None:
     assert located(document, flag, EMCEEPEE_STATE=variable).path == (None if path is None else Path(path))
 
 
-def test_how_state_is_synced_is_set_in_the_file() -> None:
+def test_the_sync_mode_of_the_state_is_read_from_the_file() -> None:
     assert not located({}, None).survives_power_loss
     assert located({"stateSync": "full"}, None).survives_power_loss
 
@@ -61,7 +61,7 @@ def test_how_state_is_synced_is_set_in_the_file() -> None:
         (None, "", {"state": "tape"}, "state"),
     ],
 )
-def test_a_missing_path_is_reported_with_its_setting(
+def test_an_invalid_state_location_is_reported_with_its_source(
     flag: str | None, variable: str, document: Any, source: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -69,7 +69,7 @@ def test_a_missing_path_is_reported_with_its_setting(
     assert str(caught.value) == f"{source}: expected memory, sqlite, sqlite:PATH or redis://HOST, found 'tape'"
 
 
-def test_how_replicas_reach_each_other_is_read_from_the_command_line() -> None:
+def test_replica_settings_are_read_from_the_command_line() -> None:
     assert ReplicaConfig.of(None, None, 7) == ReplicaConfig(slot=7)
     assert ReplicaConfig.of("10.0.0.7:9000", None, None).listen == ("10.0.0.7", 9000)
     assert ReplicaConfig.of("[fd00::7]:9000", "a,b,c", None) == ReplicaConfig(
@@ -78,12 +78,12 @@ def test_how_replicas_reach_each_other_is_read_from_the_command_line() -> None:
 
 
 @pytest.mark.parametrize("listen", ["9000", "host", ":9000", "host:port", "0.0.0.0:9000", "[::]:9000", "host:70000"])
-def test_an_address_that_others_cannot_use_is_refused(listen: str) -> None:
+def test_a_replica_address_that_others_cannot_reach_is_rejected(listen: str) -> None:
     with pytest.raises(ConfigError, match="--replica-listen: expected the HOST:PORT by which"):
         ReplicaConfig.of(listen, None, None)
 
 
 @pytest.mark.parametrize(("listen", "tls"), [("host:1", "cert"), ("host:1", "a,b,c,d"), (None, "cert,key")])
-def test_tls_between_replicas_needs_its_files_and_an_address(listen: str | None, tls: str) -> None:
+def test_tls_between_replicas_requires_its_files_and_an_address(listen: str | None, tls: str) -> None:
     with pytest.raises(ConfigError, match="--replica-tls: expected CERT,KEY"):
         ReplicaConfig.of(listen, tls, None)

@@ -4,7 +4,7 @@ from pathlib import Path
 from emceepee.config.source import folders_of, stamp_of
 
 
-def test_a_file_that_is_rewritten_or_replaced_has_another_stamp(tmp_path: Path) -> None:
+def test_a_rewritten_or_replaced_configuration_file_has_a_different_stamp(tmp_path: Path) -> None:
     file, other = tmp_path / "a.json", tmp_path / "b.json"
     assert stamp_of(file) is None
     file.write_text("{}")
@@ -15,11 +15,11 @@ def test_a_file_that_is_rewritten_or_replaced_has_another_stamp(tmp_path: Path) 
     assert stamp_of(file) not in (None, first)
 
 
-def test_the_folders_of_a_plain_file_are_its_own(tmp_path: Path) -> None:
+def test_the_watched_folder_of_a_regular_file_is_its_own(tmp_path: Path) -> None:
     assert folders_of(tmp_path / "a.json") == [tmp_path]
 
 
-def test_the_folders_of_every_link_on_the_way_are_watched(tmp_path: Path) -> None:
+def test_the_folders_of_all_symbolic_links_in_a_path_are_watched(tmp_path: Path) -> None:
     """As a Kubernetes volume has it: the file leads through a link that is pointed elsewhere at each change."""
     first, second, home = tmp_path / "..1", tmp_path / "..2", tmp_path / "home"
     for folder in (first, second, home):
@@ -39,7 +39,7 @@ def test_the_folders_of_every_link_on_the_way_are_watched(tmp_path: Path) -> Non
     assert first not in folders_of(link)
 
 
-def test_links_in_a_circle_end_somewhere(tmp_path: Path) -> None:
+def test_circular_symbolic_links_do_not_loop_forever(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert folders_of(tmp_path / "a") == [tmp_path]

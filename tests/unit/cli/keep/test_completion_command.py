@@ -11,7 +11,7 @@ from emceepee.cli.keep.completion_command import SHELLS, completion_script, node
 from emceepee.cli.main import GROUPS, build_parser
 
 
-def test_every_command_stands_in_a_group_of_the_help() -> None:
+def test_every_command_is_in_a_group_of_the_help() -> None:
     top = next(nodes_of(build_parser()))
     assert {name for name, _ in top.commands} == {name for names in GROUPS.values() for name in names}
     text = build_parser().format_help()
@@ -19,14 +19,14 @@ def test_every_command_stands_in_a_group_of_the_help() -> None:
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_script_has_every_command_and_flag(shell: str) -> None:
+def test_each_completion_script_contains_every_command_and_flag(shell: str) -> None:
     script = completion_script(shell, build_parser())
     for node in nodes_of(build_parser()):
         assert all(name in script for name, _ in node.commands)
         assert all(name.lstrip("-") in script for flag in node.flags for name in flag.names)
 
 
-def test_help_with_quotes_cannot_end_the_scripts_own(tmp_path: Path) -> None:
+def test_quotes_in_a_help_text_cannot_end_the_quotes_of_a_completion_script(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--odd", choices=("a",), help='it\'s $(touch odd) `touch odd` "odd"')
     for shell in SHELLS:

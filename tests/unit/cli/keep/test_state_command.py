@@ -39,17 +39,17 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         ("0s", timedelta()),
     ],
 )
-def test_an_age_is_a_number_and_a_unit(text: str, meant: timedelta) -> None:
+def test_an_age_is_parsed_as_a_number_with_a_unit(text: str, meant: timedelta) -> None:
     assert duration(text) == meant
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "7 d", "7D", "1h30m", "9999999d", "٣d"])
-def test_anything_else_is_no_age(text: str) -> None:
+def test_an_invalid_age_is_rejected(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected a number and s, m, h, d or w"):
         duration(text)
 
 
-def test_a_missing_state_is_reported_and_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_state_file_is_reported_and_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "none" / "state.db"
     code, out, err = said(capsys, "--state", f"sqlite:{path}")
     assert (code, err) == (0, "")
@@ -60,7 +60,7 @@ def test_a_missing_state_is_reported_and_not_created(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("work", [["check"], ["compact"], ["forget", "x"], ["forget", "--older-than", "7d"]])
-def test_nothing_else_can_be_done_to_a_state_that_is_not_there(
+def test_other_state_commands_fail_for_a_missing_state_file(
     work: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "none" / "state.db"
@@ -71,7 +71,7 @@ def test_nothing_else_can_be_done_to_a_state_that_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_memory_is_nothing_to_look_into(capsys: pytest.CaptureFixture[str]) -> None:
+def test_state_in_memory_cannot_be_inspected(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "--state", "memory")
     assert (code, out) == (0, "State is kept in memory: nothing of it outlives the process.\n")
     code, out, err = said(capsys, "check", "--state", "memory")
@@ -80,14 +80,14 @@ def test_memory_is_nothing_to_look_into(capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.parametrize("work", [["check"], ["compact"], ["forget", "x"], ["export", "-"]])
-def test_what_is_done_to_files_is_not_done_to_redis(work: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_commands_are_refused_for_redis(work: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said(capsys, *work, "--state", "redis://:s3cret@host")
     place = "redis://host:6379"
     words = f"{work[0]} is for state files; state is kept in Redis at {place}, which has its own tools"
     assert (code, out, err) == (2, "", f"emceepee: {words}\n")
 
 
-def test_where_state_is_comes_from_the_same_places_as_for_serve(
+def test_the_state_command_finds_its_location_like_serve(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def shown(*arguments: str) -> Any:
@@ -109,13 +109,15 @@ def test_where_state_is_comes_from_the_same_places_as_for_serve(
 
 
 @pytest.mark.parametrize("work", [["forget"], ["forget", "x", "--older-than", "7d"], ["export"], ["tidy"]])
-def test_what_is_not_said_is_asked_for(work: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_arguments_of_the_state_command_are_a_usage_error(
+    work: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         build_parser().parse_args(["state", *work])
     assert ended.value.code == 2
 
 
-def test_json_may_stand_before_the_word_and_after_it() -> None:
+def test_the_json_flag_is_accepted_before_and_after_the_subcommand() -> None:
     parse = build_parser().parse_args
     assert parse(["state", "--json", "check"]).json
     assert parse(["state", "check", "--json"]).json
@@ -123,14 +125,14 @@ def test_json_may_stand_before_the_word_and_after_it() -> None:
     assert parse(["--state", "memory", "state", "check"]).state == "memory"
 
 
-def test_sizes_and_ages_are_for_people() -> None:
+def test_sizes_and_ages_of_the_state_are_human_readable() -> None:
     assert [_size(count) for count in (12, 2048, 5 << 20, 3 << 30)] == ["12 bytes", "2.0 KiB", "5.0 MiB", "3.0 GiB"]
     ages = [_changed(START, START + timedelta(seconds=count)).split(",")[0] for count in (-5, 59, 60, 7200, 200_000)]
     assert ages == [f"changed {age} ago" for age in ("0 s", "59 s", "1 min", "2 h", "2 d")]
     assert _changed(None, START) == "none"
 
 
-def test_help_is_said_before_a_database_is_loaded() -> None:
+def test_help_is_printed_without_importing_a_database() -> None:
     names = ("sqlite3", "redis", "hiredis")
     program = f"import sys; import emceepee.cli.main; print(*(name in sys.modules for name in {names}))"
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, timeout=30, check=True)

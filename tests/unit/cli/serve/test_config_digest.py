@@ -21,7 +21,7 @@ def of(file: Path, *, here: Path | None = None, tenant: str = "red", **options: 
     return digest({"config": str(file), **options}, environment, here or file.parent)
 
 
-def test_the_same_file_is_the_same_configuration_however_it_is_written_and_named(file: Path) -> None:
+def test_the_config_digest_depends_on_the_content_and_not_the_spelling_of_a_file(file: Path) -> None:
     before = of(file)
     assert of(Path(file.name), here=file.parent) == before
     file.write_text('// ours\n{"mcpServers": {"one": ' + json.dumps(ENTRY) + ",},}")
@@ -29,19 +29,19 @@ def test_the_same_file_is_the_same_configuration_however_it_is_written_and_named
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 500 + "1" + "}" * 500])
-def test_a_file_that_is_nested_too_deeply_has_a_digest_too(text: str, file: Path) -> None:
+def test_a_file_that_is_nested_too_deeply_has_a_stable_digest(text: str, file: Path) -> None:
     before = of(file)
     file.write_text(text)
     assert of(file) == of(file) != before
 
 
-def test_another_file_with_the_same_servers_is_another_one(file: Path) -> None:
+def test_the_config_digest_differs_for_another_file_with_the_same_servers(file: Path) -> None:
     copy = file.with_name("copy.json")
     copy.write_text(file.read_text())
     assert of(copy) != of(file)
 
 
-def test_what_the_file_refers_to_counts_also_if_it_has_comments(file: Path) -> None:
+def test_the_config_digest_includes_referenced_variables(file: Path) -> None:
     assert of(file, tenant="blue") != of(file, tenant="red")
     file.write_text("// ours\n" + file.read_text())
     assert of(file, tenant="blue") != of(file, tenant="red")
@@ -58,15 +58,15 @@ def test_what_the_file_refers_to_counts_also_if_it_has_comments(file: Path) -> N
         {"root": ["."]},
     ],
 )
-def test_every_flag_that_callers_notice_counts(file: Path, flag: dict[str, Any]) -> None:
+def test_the_config_digest_includes_every_flag_that_callers_notice(file: Path, flag: dict[str, Any]) -> None:
     assert of(file, **flag) != of(file)
 
 
-def test_where_logs_go_does_not_count(file: Path) -> None:
+def test_the_config_digest_ignores_log_settings(file: Path) -> None:
     assert of(file, log_file="elsewhere", log_level="debug", idle_exit=1.0) == of(file)
 
 
-def test_a_broken_file_is_the_same_to_all_who_see_it(file: Path) -> None:
+def test_a_broken_file_has_a_stable_digest(file: Path) -> None:
     file.write_text("{")
     before = of(file)
     assert of(file) == before

@@ -19,11 +19,11 @@ from emceepee.cli.serve.worker import (
 )
 
 
-def test_without_the_variable_it_is_none() -> None:
+def test_a_process_without_the_worker_variable_is_no_worker() -> None:
     assert claim_worker({}) is None
 
 
-def test_the_variable_names_its_number_and_its_line_and_is_gone_then() -> None:
+def test_the_worker_variable_names_number_and_pipe_and_is_removed_from_the_environment() -> None:
     ours, theirs = socket.socketpair()
     environment = {WORKER_VARIABLE: f"3:{theirs.detach()}", "OTHER": "kept"}
     worker = claim_worker(environment)
@@ -37,19 +37,19 @@ def test_the_variable_names_its_number_and_its_line_and_is_gone_then() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "1", "x:1", "1:x", "1:999999", "1:-1"])
-def test_a_variable_that_no_parent_has_set_is_refused(given: str) -> None:
+def test_an_invalid_worker_variable_is_rejected(given: str) -> None:
     with pytest.raises(NoWorker, match="unset it"):
         claim_worker({WORKER_VARIABLE: given})
 
 
-def test_a_worker_is_the_same_command_with_the_port_that_was_reserved() -> None:
+def test_a_worker_runs_the_same_command_with_the_reserved_port() -> None:
     expected = [sys.executable, "-P", "-m", "emceepee", "serve", "--workers", "4", "--port", "0"]
     differs = ["--port", "81", "--workers", "1"]
     assert worker_command(["serve", "--workers", "4", "--port", "0"], 81) == [*expected, *differs]
     assert worker_command(None, 81) == [sys.executable, *sys.orig_argv[1:], *differs]
 
 
-def test_a_report_is_cut_so_that_the_parent_can_read_it() -> None:
+def test_a_worker_report_is_truncated_to_fit_the_limit_of_the_parent() -> None:
     ours, theirs = socket.socketpair()
     worker = claim_worker({WORKER_VARIABLE: f"0:{theirs.detach()}"})
     assert worker is not None
@@ -64,5 +64,5 @@ def test_a_report_is_cut_so_that_the_parent_can_read_it() -> None:
 @pytest.mark.parametrize(
     "line", [b"\n", b"\xff\n", b"[" * 50_000, b"{}", b'["ready"]', b'["ready", 1]', b'["a", "b", "c"]']
 )
-def test_a_line_that_no_worker_writes_is_no_report(line: bytes) -> None:
+def test_a_malformed_worker_report_is_ignored(line: bytes) -> None:
     assert read_report(line) is None

@@ -9,7 +9,7 @@ from emceepee.cli.serve.worker import LONGEST_REPORT, READY
 from emceepee.cli.serve.worker_processes import reports
 
 
-async def test_lines_that_are_no_reports_are_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unreadable_worker_reports_are_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     reader = asyncio.StreamReader(limit=LONGEST_REPORT)
     report = json.dumps([READY, "http://x"]).encode() + b"\n"
     for line in (b"x" * (3 * LONGEST_REPORT) + b"\n", report, b"[" * 10_000 + b"\n", b"{}\n", report):

@@ -26,7 +26,7 @@ def a_file(home: Path, document: object) -> str:
     return str(path)
 
 
-def test_a_file_that_can_be_used_is_said_to_be_so_with_what_means_nothing_in_it(
+def test_config_check_accepts_a_usable_file_and_lists_unknown_keys(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entry = {"command": "no-such-program", "env": {"API_KEY": "0123456789abcdef0123"}, "color": "red"}
@@ -40,7 +40,9 @@ def test_a_file_that_can_be_used_is_said_to_be_so_with_what_means_nothing_in_it(
     assert err == ""
 
 
-def test_a_limit_of_an_earlier_version_is_shown_as_a_warning(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_check_shows_a_limit_of_an_earlier_version_as_a_warning(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = a_file(home, {"limits": {"list_pages": 5}})
     assert main(["config", "check", "--config", file]) == 0
     out, err = capsys.readouterr()
@@ -53,7 +55,7 @@ def test_a_limit_of_an_earlier_version_is_shown_as_a_warning(home: Path, capsys:
     assert report["warnings"] == [{"key": "limits.list_pages", "message": words}]
 
 
-def test_a_file_that_cannot_be_used_fails_and_says_where_it_is_wrong(
+def test_config_check_fails_for_an_unusable_file_and_names_the_error_position(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = a_file(home, {"limits": {"no_such_limit": 1}})
@@ -64,7 +66,9 @@ def test_a_file_that_cannot_be_used_fails_and_says_where_it_is_wrong(
 
 
 @pytest.mark.parametrize("document", ["{", '{"roots": 1}', "[]"])
-def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], document: str) -> None:
+def test_config_check_reports_an_unusable_file_as_json(
+    home: Path, capsys: pytest.CaptureFixture[str], document: str
+) -> None:
     assert main(["config", "check", "--json", "--config", a_file(home, document)]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["isUsable"], told["servers"]) == (False, [])
@@ -72,7 +76,9 @@ def test_the_same_in_json(home: Path, capsys: pytest.CaptureFixture[str], docume
     assert "config.json" in told["problem"]
 
 
-def test_every_mistake_is_reported_with_its_key_and_its_effect(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_check_reports_every_error_with_its_key_and_effect(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     servers = {
         "tracker": {"url": "https://host/mcp", "headers": {"Authorization": "Bearer ${NO_SUCH_TOKEN}"}, "mode": "odd"},
         "files": {"command": 3, "color": "red"},
@@ -102,7 +108,7 @@ def test_every_mistake_is_reported_with_its_key_and_its_effect(home: Path, capsy
     ]
 
 
-def test_a_mistake_that_prevents_the_start_is_reported_with_all_others(
+def test_a_fatal_configuration_error_is_reported_with_all_others(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = a_file(home, {"mcpServers": {"one": {}}, "secrets": "keyrin", "stateSync": 1})
@@ -122,7 +128,7 @@ def no_keyring() -> None:
     raise NoKeyring("there is none here")
 
 
-def test_what_emceepee_refuses_at_its_start_is_refused(
+def test_config_check_rejects_what_the_start_would_reject(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(config, "check_keyring", no_keyring)
@@ -142,7 +148,7 @@ def test_what_emceepee_refuses_at_its_start_is_refused(
         assert words in capsys.readouterr().err
 
 
-def test_every_setting_that_prevents_the_start_is_reported_at_once(
+def test_config_check_reports_every_fatal_setting_at_once(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(config, "check_keyring", no_keyring)
@@ -158,7 +164,7 @@ def test_every_setting_that_prevents_the_start_is_reported_at_once(
     assert [words in told["problem"] for words in mistakes] == [True] * 4
 
 
-def test_a_file_that_only_some_commands_take_says_which_does_not(
+def test_config_check_names_the_commands_that_do_not_support_a_setting(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(config, "check_keyring", lambda: None)
@@ -172,7 +178,7 @@ def test_a_file_that_only_some_commands_take_says_which_does_not(
     assert "not on standard input" not in capsys.readouterr().out
 
 
-def test_what_the_variable_holds_is_checked_too(
+def test_config_check_reads_the_config_variable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(CONFIG_VARIABLE, '{"mcpServers": {"one": {"command": "x"}}}')
@@ -181,12 +187,12 @@ def test_what_the_variable_holds_is_checked_too(
     assert (told["config"], told["servers"]) == (CONFIG_VARIABLE, ["one"])
 
 
-def test_without_a_file_it_is_said_how_to_make_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_check_without_a_file_explains_how_to_create_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "check"]) == 1
     assert "emceepee import" in capsys.readouterr().err
 
 
-def test_the_schema_is_printed_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_config_schema_prints_the_full_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", "schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert {"$schema", "mcpServers", "limits"} <= schema["properties"].keys()

@@ -27,12 +27,12 @@ class SilentDialer:
             self._clock.jump(CLEANUP_SECONDS)
 
 
-def test_a_named_pipe_as_a_program_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_named_pipe_given_as_a_program_does_not_block_the_check(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "program")
     assert missing_interpreter(tmp_path / "program") is None
 
 
-async def test_the_time_that_a_silent_server_took_to_stop_is_not_part_of_the_timeout() -> None:
+async def test_the_shutdown_time_of_a_silent_server_does_not_count_toward_its_check_timeout() -> None:
     clock = FakeClock()
     spec = BackendSpec(name="silent", target=StdioTarget(command="/bin/cat"))
     examining = asyncio.ensure_future(

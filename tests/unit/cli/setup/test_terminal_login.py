@@ -16,7 +16,7 @@ from emceepee.cli.setup.terminal_login import has_browser
         ({"SSH_TTY": "/dev/ttys001"}, "darwin", False),
     ],
 )
-def test_a_browser_is_opened_where_there_is_a_screen_and_not_over_ssh(
+def test_a_browser_is_available_with_a_display_and_not_over_ssh(
     environment: dict[str, str], platform: str, expected: bool
 ) -> None:
     assert has_browser(environment, platform) is expected

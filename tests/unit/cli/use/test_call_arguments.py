@@ -50,7 +50,7 @@ SCHEMA = {
     ],
     ids=str,
 )
-def test_a_value_is_what_the_schema_says(words: list[str], expected: dict[str, Any]) -> None:
+def test_a_command_line_argument_is_converted_by_the_tool_schema(words: list[str], expected: dict[str, Any]) -> None:
     found = read_arguments(words, None, SCHEMA)
     assert found == expected
     assert repr(found) == repr(expected)  # 3 is not 3.0
@@ -68,22 +68,22 @@ def test_a_value_is_what_the_schema_says(words: list[str], expected: dict[str, A
         ("=3", "expected key=value or @FILE, found '=3'"),
     ],
 )
-def test_what_does_not_fit_is_named_with_what_was_expected(word: str, expected: str) -> None:
+def test_an_invalid_command_line_argument_is_reported_with_the_expected_type(word: str, expected: str) -> None:
     with pytest.raises(BadArgument) as caught:
         read_arguments([word], None, SCHEMA)
     assert str(caught.value).startswith(expected)
 
 
-def test_what_is_given_twice_must_be_a_list() -> None:
+def test_a_repeated_argument_must_be_a_list_in_the_schema() -> None:
     with pytest.raises(BadArgument, match="given 2 times, and it is no list"):
         read_arguments(["count=1", "count=2"], None, SCHEMA)
 
 
-def test_single_arguments_win_over_the_object() -> None:
+def test_single_arguments_take_precedence_over_the_json_object() -> None:
     assert read_arguments(["count=1"], '{"count": 2, "name": "x"}', SCHEMA) == {"count": 1, "name": "x"}
 
 
-def test_a_file_that_is_nested_too_deeply_is_refused(tmp_path: Path) -> None:
+def test_an_argument_file_that_is_nested_too_deeply_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "deep.json").write_text('{"a":' * 100_000)
     with pytest.raises(BadArgument, match="not valid JSON"):
         read_arguments([f"@{tmp_path}/deep.json"], None, {})

@@ -41,12 +41,14 @@ def form(**fields: Any) -> dict[str, Any]:
         ({"type": "array", "items": {"enum": ["a", "b"]}}, "a, b", ["a", "b"]),
     ],
 )
-async def test_a_line_is_what_its_field_takes(field: dict[str, Any], line: str, expected: object) -> None:
+async def test_a_typed_form_line_is_converted_to_its_field_type(
+    field: dict[str, Any], line: str, expected: object
+) -> None:
     answer = await Person(line, "y").prompts.elicit(form(field=field))
     assert answer == {"action": "accept", "content": {"field": expected}}
 
 
-async def test_what_may_be_left_out_and_what_has_a_default_may_be_left_empty() -> None:
+async def test_optional_form_fields_and_fields_with_defaults_may_be_left_empty() -> None:
     person = Person("", "", "")
     fields = {"note": {"type": "string"}, "size": {"type": "integer", "default": 3}}
     assert await person.prompts.elicit(form(**fields)) == {"action": "accept", "content": {}}
@@ -54,7 +56,7 @@ async def test_what_may_be_left_out_and_what_has_a_default_may_be_left_empty() -
     assert "size (nothing means 3): " in person.read
 
 
-async def test_a_wrong_line_is_asked_again_with_the_reason() -> None:
+async def test_an_invalid_form_line_is_asked_again_with_the_reason() -> None:
     person = Person("many", "99", "4", "y")
     field = {"type": "integer", "maximum": 12}
     assert (await person.prompts.elicit(form(count=field)))["content"] == {"count": 4}
@@ -62,12 +64,12 @@ async def test_a_wrong_line_is_asked_again_with_the_reason() -> None:
     assert "must be at most 12" in person.read
 
 
-async def test_who_goes_away_cancels_and_who_says_no_declines() -> None:
+async def test_end_of_input_cancels_a_form_and_no_declines_it() -> None:
     assert await Person().prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
     assert await Person("x", "n").prompts.elicit(form(name={"type": "string"})) == {"action": "decline"}
 
 
-async def test_any_other_text_than_yes_or_no_asks_again() -> None:
+async def test_any_text_other_than_yes_or_no_repeats_the_question() -> None:
     person = Person("x", "sure", "ja", "YES")
     answer = await person.prompts.elicit(form(name={"type": "string"}))
     assert answer == {"action": "accept", "content": {"name": "x"}}
@@ -77,7 +79,7 @@ async def test_any_other_text_than_yes_or_no_asks_again() -> None:
     assert await Person("done", "y").prompts.elicit(link) == {"action": "accept"}
 
 
-async def test_a_person_who_never_says_yes_or_no_cancels() -> None:
+async def test_a_form_is_cancelled_after_too_many_answers_other_than_yes_or_no() -> None:
     person = Person("x", *["what?"] * 99)
     assert await person.prompts.elicit(form(name={"type": "string"})) == {"action": "cancel"}
     assert person.read.count("Send this?") == MOST_ASKED
@@ -87,7 +89,7 @@ async def test_a_person_who_never_says_yes_or_no_cancels() -> None:
     assert await Person("n").prompts.elicit(link) == {"action": "decline"}
 
 
-async def test_a_link_is_shown_and_nothing_is_sent_but_that_it_was_followed() -> None:
+async def test_a_url_question_shows_its_link_and_sends_only_the_action() -> None:
     question = {"server": "one", "mode": "url", "message": "Log in", "url": "https://x.test/\x1b[2J"}
     person = Person("y")
     assert await person.prompts.elicit(question) == {"action": "accept"}

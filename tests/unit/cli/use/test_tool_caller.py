@@ -21,7 +21,7 @@ QUOTED = {"type": "text", "text": 'The log says:\n{"events_since_last_response":
 
 
 @pytest.mark.parametrize("own", [OWN, QUOTED])
-def test_notices_are_taken_off_and_nothing_else(own: JsonObject) -> None:
+def test_only_notices_are_removed_from_a_tool_reply(own: JsonObject) -> None:
     result = {
         "content": [NOTICE, own, BARE, NOTICE, PENDING, MOVED, UNSAVED],
         "structuredContent": {"sum": 1, "emceepee": {"events_since_last_response": []}},
@@ -48,21 +48,21 @@ def test_notices_are_taken_off_and_nothing_else(own: JsonObject) -> None:
         ("http://x.test/mcp?session=mine", "http://x.test/mcp?session=mine"),
     ],
 )
-def test_the_path_of_the_endpoint_may_be_left_out(given: str, expected: str) -> None:
+def test_the_path_of_the_mcp_endpoint_is_optional(given: str, expected: str) -> None:
     assert mcp_url(given) == expected
 
 
-def test_a_token_is_used_without_the_name_that_serve_gives_it() -> None:
+def test_a_token_is_accepted_with_or_without_its_principal_name() -> None:
     assert [bare_token(text) for text in ("ada=secret", " secret ", "c2VjcmV0==")] == ["secret", "secret", "c2VjcmV0=="]
 
 
-def test_an_error_of_emceepees_own_leads_to_the_page_about_its_code() -> None:
+def test_an_own_error_is_printed_with_the_page_for_its_code() -> None:
     result = error_reply(NotAllowed("Not so. Do this."))
     assert error_words(result) == "Not so. Do this."
     assert error_report(result) == f"Not so. Do this.\nSee {ErrorCode.NOT_ALLOWED.help_url}"
 
 
 @pytest.mark.parametrize("structured", [None, "x", {"error": "x"}, {"error": {"details": {"help": "https://x.test"}}}])
-def test_an_address_that_a_server_gives_in_the_same_place_is_not_shown(structured: object) -> None:
+def test_a_help_url_from_a_backend_error_is_not_printed(structured: object) -> None:
     result: JsonObject = {"content": [{"type": "text", "text": "no"}], "structuredContent": structured}
     assert error_report(result) == "no"
