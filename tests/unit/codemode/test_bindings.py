@@ -7,7 +7,7 @@ from emceepee.codemode.values import budget_of
 from emceepee.wire.json_types import JsonObject
 
 
-def test_every_method_has_a_stub_under_both_its_names() -> None:
+def test_every_script_method_has_a_stub_under_both_its_names() -> None:
     names = [
         item.name for item in ast.parse(mcp_stub()).body if isinstance(item, ast.AsyncFunctionDef | ast.FunctionDef)
     ]
@@ -15,7 +15,7 @@ def test_every_method_has_a_stub_under_both_its_names() -> None:
     assert camel_case("list_resource_templates") == "listResourceTemplates"
 
 
-def test_arguments_are_bound_by_place_and_by_name_and_none_is_left_out() -> None:
+def test_script_arguments_are_bound_by_position_and_by_name_and_none_is_dropped() -> None:
     assert bind(("a", "b", "c"), (1,), {"c": 3, "b": None}, budget_of(100)) == {"a": 1, "c": 3}
     for args, kwargs in (((1, 2), {}), ((1,), {"a": 2})):
         with pytest.raises(BadScriptCall):
@@ -38,11 +38,11 @@ IMAGE: JsonObject = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         ({}, ""),
     ],
 )
-def test_of_a_result_what_was_said_is_left(result: JsonObject, expected: object) -> None:
+def test_a_tool_result_is_reduced_to_its_content(result: JsonObject, expected: object) -> None:
     assert said(result) == expected
 
 
-def test_of_resources_and_prompts_too() -> None:
+def test_resource_and_prompt_results_are_reduced_to_their_content() -> None:
     assert read([{"uri": "a:b", "text": "a"}]) == "a"
     assert read([{"uri": "a:b", "blob": "aGk="}]) == [{"uri": "a:b", "blob": "aGk="}]
     assert read(None) == ""

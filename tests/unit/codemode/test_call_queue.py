@@ -85,7 +85,7 @@ def only(queue: CallQueue) -> PendingCall:
     return call
 
 
-async def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> None:
+async def test_a_script_method_becomes_a_call_of_its_tool(queue: CallQueue) -> None:
     assert await ask(queue, "mcp.listTools", "git.*") == LATER
     call = only(queue)
     assert (call.number, call.function, call.key) == (7, "list_tools", "tools")
@@ -94,7 +94,7 @@ async def test_a_method_is_a_call_of_the_tool_behind_it(queue: CallQueue) -> Non
     assert queue.made == 1
 
 
-async def test_a_function_of_a_servers_module_is_a_call_by_the_names_that_the_server_has(queue: CallQueue) -> None:
+async def test_a_function_of_a_server_module_becomes_a_call_with_the_original_names(queue: CallQueue) -> None:
     assert await ask(queue, "servers.mail_box.list_mails", from_="ann", limit=None) == LATER
     assert only(queue).arguments == {"server": "mail box", "tool": "list-mails", "args": {"from": "ann"}}
 
@@ -108,7 +108,7 @@ async def test_any_other_tool_of_emceepee_is_called_by_its_name(queue: CallQueue
 @pytest.mark.parametrize(
     ("name", "args", "is_os_function"), [("mcp.sleep", (30,), False), ("asyncio.sleep", (30, None), True)]
 )
-async def test_a_sleep_is_kept_by_when_it_ends_and_counts_as_no_call(
+async def test_a_script_sleep_is_stored_with_its_end_and_counts_as_no_call(
     scene: Scene, queue: CallQueue, name: str, args: tuple[Any, ...], is_os_function: bool
 ) -> None:
     assert await ask(queue, name, *args, is_os_function=is_os_function) == LATER
@@ -116,7 +116,7 @@ async def test_a_sleep_is_kept_by_when_it_ends_and_counts_as_no_call(
     assert queue.made == 0
 
 
-async def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog) -> None:
+async def test_a_script_log_line_needs_no_call(queue: CallQueue, log: ScriptLog) -> None:
     assert await ask(queue, "mcp.log", "found", 3) == {"return_value": None}
     assert (log.lines(), len(queue)) == (["found 3"], 0)
 
@@ -138,7 +138,7 @@ async def test_a_line_for_the_log_needs_no_call(queue: CallQueue, log: ScriptLog
         ("mcp.log", ("x",) * 1001, "TypeError", "at most 1000 values"),
     ],
 )
-async def test_what_cannot_be_called_raises_in_the_script(
+async def test_an_unknown_script_function_raises_in_the_script(
     queue: CallQueue, name: str, args: tuple[Any, ...], exception: str, words: str
 ) -> None:
     answer = await ask(queue, name, *args)
@@ -147,13 +147,13 @@ async def test_what_cannot_be_called_raises_in_the_script(
 
 
 @pytest.mark.parametrize(("name", "hint"), [("open", ""), ("time.sleep", "Use await asyncio.sleep(seconds).")])
-async def test_what_the_sandbox_keeps_from_scripts_is_refused(queue: CallQueue, name: str, hint: str) -> None:
+async def test_operating_system_functions_are_refused_in_scripts(queue: CallQueue, name: str, hint: str) -> None:
     answer = await ask(queue, name, is_os_function=True)
     assert answer["exc_type"] == "PermissionError"
     assert answer["message"] == f"{name} is not for scripts: they can only call. {hint}".strip()
 
 
-async def test_one_call_too_many_ends_the_script(queue: CallQueue) -> None:
+async def test_a_script_fails_when_it_exceeds_its_number_of_calls(queue: CallQueue) -> None:
     for _ in range(2):
         await ask(queue, "mcp.list_servers")
     with pytest.raises(ScriptFailure, match="more than 2 calls"):
@@ -161,7 +161,7 @@ async def test_one_call_too_many_ends_the_script(queue: CallQueue) -> None:
     assert (queue.made, len(queue)) == (2, 2)
 
 
-async def test_arguments_of_all_calls_without_an_answer_count_together(scene: Scene, log: ScriptLog) -> None:
+async def test_the_arguments_of_all_pending_script_calls_count_together(scene: Scene, log: ScriptLog) -> None:
     under_way = PendingCall(number=1, function="execute_tool", arguments={}, size=Size(3_000_000, 10))
     queue = a_queue(scene, log, under_way=(under_way,))
     assert await ask(queue, "mcp.call_tool", "a", "b", {"x": "x" * 1_000_000}) == LATER
@@ -171,7 +171,7 @@ async def test_arguments_of_all_calls_without_an_answer_count_together(scene: Sc
 
 
 @pytest.mark.parametrize("tool", ANSWERING_TOOLS)
-async def test_a_script_answers_only_by_a_name_that_stands_in_its_source(
+async def test_a_script_may_use_an_answering_tool_only_if_its_source_names_it(
     scene: Scene, log: ScriptLog, tool: str
 ) -> None:
     """By that its source is known as private before it runs."""

@@ -37,7 +37,7 @@ class Place:
         (Place("", 0), None),
     ],
 )
-def test_the_line_of_a_place_is_that_of_the_script(place: Place, line: int | None) -> None:
+def test_a_source_position_is_mapped_to_the_line_of_the_script(place: Place, line: int | None) -> None:
     assert line_at("prelude\nä€\ncall()", cast("SourceRange", place), before=1) == line
 
 
@@ -45,20 +45,20 @@ def not_awaited(row: int, column: int) -> JsonObject:
     return {"code": "unused-awaitable", "location": {"row": row, "column": column}}
 
 
-def test_awaits_are_put_before_calls_that_lack_only_that() -> None:
+def test_a_missing_await_is_inserted_before_calls() -> None:
     code = "f(); g()\nif x:\n    h()"
     assert with_awaits(code, [not_awaited(1, 1), not_awaited(1, 6), not_awaited(3, 5)]) == (
         "await f(); await g()\nif x:\n    await h()"
     )
 
 
-def test_nothing_is_changed_where_more_is_wrong() -> None:
+def test_awaits_are_not_inserted_if_a_script_has_other_errors() -> None:
     assert with_awaits("f()", []) is None
     assert with_awaits("f()", [not_awaited(1, 1), {"code": "invalid-syntax"}]) is None
     assert with_awaits("f()", [not_awaited(9, 1)]) is None
 
 
-def test_a_return_outside_of_a_function_is_no_mistake() -> None:
+def test_a_return_outside_a_function_is_accepted() -> None:
     outside: JsonObject = {"message": "`return` statement outside of a function"}
     assert [only_returns([outside]), only_returns([]), only_returns([outside, {"message": "x"}])] == [
         True,
@@ -67,7 +67,7 @@ def test_a_return_outside_of_a_function_is_no_mistake() -> None:
     ]
 
 
-def test_a_message_is_cut() -> None:
+def test_a_long_script_failure_message_is_truncated() -> None:
     assert ScriptFailure("E", "x" * 10_000, 3).body() == {
         "name": "E",
         "message": "x" * LONGEST_MESSAGE + "…",
@@ -92,7 +92,7 @@ def problems(text: str) -> list[JsonObject]:
     return problems_of(cast("MontyTypingError", Refusal(text)))
 
 
-def test_no_more_problems_are_read_than_a_script_can_mean() -> None:
+def test_only_a_limited_number_of_type_check_problems_is_read() -> None:
     found = [{"severity": "error", "message": "{x}", "location": {"row": row}} for row in range(MOST_READ * 2)]
     assert problems(json.dumps(found, indent=2)) == found[:MOST_READ]
     warning = {"severity": "warning", "message": "w"}
@@ -100,6 +100,6 @@ def test_no_more_problems_are_read_than_a_script_can_mean() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "not JSON", "[{", '[{"severity": "warning"}]'])
-def test_a_refusal_in_other_words_is_reported_in_these(text: str) -> None:
+def test_an_unparsable_type_check_output_is_reported_as_it_is(text: str) -> None:
     (found,) = problems(text)
     assert found == {"message": "refused"} if text == "[{" else {"message": text}

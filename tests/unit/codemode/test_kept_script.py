@@ -24,16 +24,16 @@ KEPT = KeptScript(
 )
 
 
-def test_what_is_kept_is_read_as_it_was() -> None:
+def test_a_stored_script_survives_a_round_trip() -> None:
     assert KeptScript.from_bytes(KEPT.to_bytes()) == KEPT
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", KEPT.to_bytes().replace(b'"pending":[[1', b'"pending":[["x"')])
-def test_what_is_damaged_is_refused(data: bytes) -> None:
+def test_a_damaged_stored_script_is_rejected(data: bytes) -> None:
     with pytest.raises((UnreadableRecord, KeyError, TypeError, ValueError)):
         KeptScript.from_bytes(data)
 
 
-def test_its_weight_counts_the_arguments_and_answers_of_its_calls() -> None:
+def test_the_weight_of_a_stored_script_includes_the_arguments_and_answers_of_its_calls() -> None:
     large = PendingCall(number=1, function="a", arguments={}, size=Size(1000, 1), answer_size=Size(2000, 1))
     assert replace(KEPT, pending=[large]).weight == len(KEPT.snapshot) + 3000

@@ -12,7 +12,7 @@ from emceepee.codemode.private_scripts import gives_answers, without_literals
         ("respond_to = 1", False),
     ],
 )
-def test_a_script_is_private_if_its_source_names_a_tool_that_answers(code: str, is_private: bool) -> None:
+def test_a_script_is_private_if_its_source_names_an_answering_tool(code: str, is_private: bool) -> None:
     assert gives_answers(code) is is_private
 
 
@@ -25,5 +25,5 @@ def test_a_script_is_private_if_its_source_names_a_tool_that_answers(code: str, 
         ('found `Literal["cut of', "found `Literal[…]"),
     ],
 )
-def test_the_texts_of_a_script_are_left_out_of_what_the_check_says(message: str, shown: str) -> None:
+def test_literals_of_a_script_are_removed_from_type_check_messages(message: str, shown: str) -> None:
     assert without_literals(message) == shown

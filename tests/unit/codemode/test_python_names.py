@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from emceepee.codemode.python_names import SANDBOX_MODULES, module_names, python_names
 
 
-def test_names_become_identifiers_that_all_differ() -> None:
+def test_names_become_unique_python_identifiers() -> None:
     names = ["create-issue", "create issue", "3d", "_x", "from", "ok", "", "naïve", "None", "create_issue_2"]
     assert list(python_names(names).values()) == [
         *("create_issue", "create_issue_2", "x3d", "x_x", "from_", "ok", "x", "na_ve", "None_", "create_issue_2_2"),
@@ -20,13 +20,13 @@ def test_names_become_identifiers_that_all_differ() -> None:
 
 
 @given(st.lists(st.text(), unique=True))
-def test_any_names_become_identifiers_that_all_differ(names: list[str]) -> None:
+def test_any_names_become_unique_python_identifiers(names: list[str]) -> None:
     found = list(python_names(names).values())
     assert len(set(found)) == len(names)
     assert all(name.isascii() and name.isidentifier() and not name.startswith("_") for name in found)
 
 
-def test_very_many_names_that_become_the_same_take_little_time() -> None:
+def test_many_colliding_python_names_are_resolved_quickly() -> None:
     began = time.process_time()
     assert len(set(python_names("\u00e4" * number for number in range(1, 20_000)).values())) == 19_999
     assert time.process_time() - began < 2
@@ -52,16 +52,16 @@ def test_very_many_names_that_become_the_same_take_little_time() -> None:
         ("3d", "x3d"),
     ],
 )
-def test_the_module_of_a_server_has_no_name_that_python_has(server: str, module: str) -> None:
+def test_the_module_name_of_a_server_avoids_python_names(server: str, module: str) -> None:
     assert module_names([server]) == {server: module}
 
 
-def test_a_server_keeps_its_name_whichever_other_becomes_the_same() -> None:
+def test_the_module_name_of_a_server_is_stable_when_another_one_collides() -> None:
     names = module_names(["time", "time_", "a-b", "a_b"])
     assert names == {"time_": "time_", "a_b": "a_b", "time": "time__2", "a-b": "a_b_2"}
 
 
-def test_the_sandbox_takes_every_name_of_a_module() -> None:
+def test_the_sandbox_accepts_every_generated_module_name() -> None:
     """It refuses exactly its own modules: new ones have to be added to the list."""
     pydantic_monty = pytest.importorskip("pydantic_monty")
     servers = {*sys.stdlib_module_names, *dir(builtins), *keyword.kwlist, "mcp", "servers", "github"}

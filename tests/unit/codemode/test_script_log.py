@@ -9,7 +9,7 @@ from emceepee.codemode.values import NotJson
 
 
 @given(st.lists(st.text()), st.integers(1, 50))
-def test_a_log_keeps_the_beginning_and_counts_the_rest(texts: list[str], most: int) -> None:
+def test_a_script_log_keeps_the_beginning_and_counts_the_rest(texts: list[str], most: int) -> None:
     log = ScriptLog(most)
     for text in texts:
         log.write(text)
@@ -20,7 +20,7 @@ def test_a_log_keeps_the_beginning_and_counts_the_rest(texts: list[str], most: i
     assert len(kept) + log.dropped == len(whole)
 
 
-def test_a_logged_line_begins_a_line() -> None:
+def test_a_script_log_line_begins_on_a_new_line() -> None:
     log = ScriptLog(100)
     log.write("a")
     log.write_line("b")
@@ -30,7 +30,7 @@ def test_a_logged_line_begins_a_line() -> None:
     assert again.lines() == ["a", "b", "c", "… 7 more bytes were not kept"]
 
 
-def test_values_are_logged_as_one_line() -> None:
+def test_logged_values_form_one_line() -> None:
     log = ScriptLog(100)
     log.write("a")
     log.write_values(["found", 3, {"n": (1, None)}])
@@ -38,7 +38,7 @@ def test_values_are_logged_as_one_line() -> None:
     assert log.text == "a\nfound 3 {'n': [1, None]}\n\n"
 
 
-def test_a_value_that_is_too_large_for_the_log_says_so_in_its_place() -> None:
+def test_a_value_too_large_for_the_script_log_is_marked() -> None:
     value: object = 1
     for _ in range(60):
         value = [value, value]
@@ -50,7 +50,7 @@ def test_a_value_that_is_too_large_for_the_log_says_so_in_its_place() -> None:
     assert second == "next"
 
 
-def test_a_long_text_is_cut_and_a_value_that_json_does_not_have_is_refused() -> None:
+def test_a_long_log_text_is_truncated_and_a_huge_integer_is_rejected() -> None:
     log = ScriptLog(10)
     log.write_values(["x" * 50])
     assert log.lines() == ["x" * 10, "… 41 more bytes were not kept"]
@@ -58,7 +58,7 @@ def test_a_long_text_is_cut_and_a_value_that_json_does_not_have_is_refused() -> 
         ScriptLog(10).write_values([1 << 20_000])
 
 
-def test_of_an_immense_text_characters_are_counted() -> None:
+def test_characters_of_an_immense_log_text_are_counted() -> None:
     log = ScriptLog(10)
     log.write("\u20ac" * (EXACT + 13))
     assert log.dropped == 3 * EXACT + 10

@@ -35,11 +35,11 @@ JSON = st.recursive(
         ("string", "Any"),
     ],
 )
-def test_a_schema_is_a_type_as_far_as_it_is_understood(schema: object, expected: str) -> None:
+def test_a_schema_becomes_a_python_type_as_far_as_it_is_understood(schema: object, expected: str) -> None:
     assert python_type(schema, type_budget()) == expected
 
 
-def test_a_signature_has_what_must_be_given_first_and_only_keywords() -> None:
+def test_a_stub_signature_has_keyword_parameters_with_required_ones_first() -> None:
     schema: JsonObject = {
         "properties": {"body": {"type": "string"}, "title": {"type": "string"}, "until": {"type": ["string", "null"]}},
         "required": ["title"],
@@ -51,7 +51,7 @@ def test_a_signature_has_what_must_be_given_first_and_only_keywords() -> None:
     assert [parameter.words for parameter in parameters(schema)] == ["title: str", "body?: str", "until?: str | None"]
 
 
-def test_more_is_taken_where_the_schema_says_so_or_says_nothing() -> None:
+def test_a_stub_accepts_more_arguments_unless_the_schema_forbids_them() -> None:
     named: JsonObject = {"properties": {"a": {}}}
     assert [
         takes_more(named),
@@ -62,7 +62,7 @@ def test_more_is_taken_where_the_schema_says_so_or_says_nothing() -> None:
 
 
 @given(JSON, st.text())
-def test_the_stub_is_one_function_for_any_schema_of_a_server(schema: object, name: str) -> None:
+def test_a_stub_is_one_valid_function_for_any_schema(schema: object, name: str) -> None:
     schema = {"properties": schema, "required": schema} if isinstance(schema, dict | list) else schema
     (function,) = ast.parse(signature(python_names([name])[name], schema)).body
     assert isinstance(function, ast.AsyncFunctionDef)
@@ -85,7 +85,7 @@ def _many(kind: object, depth: int) -> dict[str, object]:
     ],
     ids=["types of types", "unions of unions", "long choices", "many types"],
 )
-def test_a_costly_schema_is_any_and_takes_little_time(hostile: object) -> None:
+def test_an_expensive_schema_becomes_any_within_little_time(hostile: object) -> None:
     schema = {"properties": {f"a{number}": hostile for number in range(100)}, "required": ["a0"] * 1_000_000}
     began = time.process_time()
     found = parameters(schema)
@@ -93,7 +93,7 @@ def test_a_costly_schema_is_any_and_takes_little_time(hostile: object) -> None:
     assert {parameter.type for parameter in found[1:]} == {"Any"}
 
 
-def test_what_one_script_spends_on_types_is_bounded_over_all_its_tools() -> None:
+def test_the_types_of_all_stubs_share_one_budget() -> None:
     schema = {"properties": {f"a{number}": {"enum": ["x" * 190] * 50} for number in range(100)}}
     budget = type_budget()
     total = sum(len(signature("f", schema, budget)) for _ in range(100))

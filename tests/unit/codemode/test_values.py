@@ -39,11 +39,11 @@ def converted(value: object) -> Any:
         (PurePosixPath("/a"), "/a"),
     ],
 )
-def test_what_json_does_not_have_is_written_in_its_words(value: object, expected: object) -> None:
+def test_values_without_a_json_form_are_converted(value: object, expected: object) -> None:
     assert converted(value) == expected
 
 
-def test_what_is_nested_too_deep_or_has_too_many_digits_is_refused() -> None:
+def test_a_script_value_too_deep_or_with_too_many_digits_is_rejected() -> None:
     deep: object = 0
     for _ in range(DEEPEST + 1):
         deep = [deep]
@@ -55,7 +55,7 @@ def test_what_is_nested_too_deep_or_has_too_many_digits_is_refused() -> None:
 @given(
     st.recursive(st.none() | st.integers() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.tuples(inner))
 )
-def test_every_result_can_be_encoded(value: object) -> None:
+def test_every_converted_script_result_can_be_encoded(value: object) -> None:
     decode(encode(converted(value)))
 
 
@@ -91,14 +91,14 @@ def shared(make: Any, times: int = 60) -> Any:
     ],
     ids=["lists", "objects", "instances", "key", "texts", "keys", "bytes", "digits", "escapes", "characters", "nodes"],
 )
-def test_what_would_be_immense_as_json_ends_with_its_budget(value: object) -> None:
+def test_a_value_that_is_immense_as_json_exceeds_its_budget(value: object) -> None:
     budget = budget_of(1 << 20)
     with pytest.raises(OverBudget):
         as_json(value, budget)
     assert budget.used_nodes <= budget.max_nodes + 1
 
 
-def test_what_fits_spends_about_what_it_takes_as_json() -> None:
+def test_a_converted_value_uses_about_its_json_size_of_the_budget() -> None:
     value = {"text": ["plain", 'quoted "\n', "\u20ac"], "numbers": [1, 2.5, None, True], "\x00": [{}]}
     budget = budget_of(1000)
     as_json(value, budget)
@@ -108,7 +108,7 @@ def test_what_fits_spends_about_what_it_takes_as_json() -> None:
 @given(
     st.recursive(st.none() | st.text() | st.floats(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
 )
-def test_counting_what_was_read_counts_no_fewer_values_than_there_are(value: object) -> None:
+def test_counting_json_values_never_counts_too_few(value: object) -> None:
     budget = budget_of(1 << 20)
     spend_json([value], budget)
     assert budget.used_nodes >= _values_in(value)
@@ -120,7 +120,7 @@ def _values_in(value: object) -> int:
 
 
 @pytest.mark.parametrize(("value", "resource"), [(list(range(2000)), "nodes"), (["x" * 2000], "bytes")])
-def test_counting_ends_with_the_budget(value: object, resource: str) -> None:
+def test_counting_json_stops_at_the_budget(value: object, resource: str) -> None:
     with pytest.raises(OverBudget) as refusal:
         spend_json(value, Budget(max_bytes=1000, max_nodes=1000))
     assert (refusal.value.resource, excess(refusal.value)) == (
@@ -130,7 +130,7 @@ def test_counting_ends_with_the_budget(value: object, resource: str) -> None:
 
 
 @pytest.mark.parametrize(("count", "is_here"), [(NODES_AT_ONCE - 1, True), (NODES_AT_ONCE + 1, False)])
-async def test_a_large_value_is_converted_in_a_thread(count: int, is_here: bool) -> None:
+async def test_a_large_script_value_is_converted_in_a_thread(count: int, is_here: bool) -> None:
     budget, threads = budget_of(1 << 20), []
 
     def convert(budget: Budget) -> int:
@@ -142,7 +142,7 @@ async def test_a_large_value_is_converted_in_a_thread(count: int, is_here: bool)
     assert (threads, budget.used_nodes) == ([is_here], count + 1)
 
 
-async def test_large_values_are_converted_one_after_the_other() -> None:
+async def test_large_script_values_are_converted_one_at_a_time() -> None:
     conversions, at_once, most = Conversions(), [0], [0]
     entered = threading.Event()
 
@@ -158,7 +158,7 @@ async def test_large_values_are_converted_one_after_the_other() -> None:
 
 
 @pytest.mark.parametrize(("value", "resource"), [([0] * 500_000, "nodes"), (["x" * (1 << 22)], "bytes")])
-async def test_a_refusal_names_the_whole_limit(value: object, resource: str) -> None:
+async def test_an_exceeded_budget_reports_the_whole_limit(value: object, resource: str) -> None:
     budget = budget_of(1 << 22)
     budget.spend(1 << 19)
     with pytest.raises(OverBudget) as refusal:

@@ -29,7 +29,7 @@ class Line:
         self.got.append(principal)
 
 
-async def test_a_principal_has_at_most_its_share_and_the_rest_is_for_others() -> None:
+async def test_a_principal_uses_at_most_its_share_of_workers() -> None:
     line = Line(WorkerSlots(4, 3))
     waiting = await line.ask("a", "a", "a", "a", "a")
     assert line.got == ["a", "a", "a"]
@@ -42,7 +42,9 @@ async def test_a_principal_has_at_most_its_share_and_the_rest_is_for_others() ->
 
 
 @pytest.mark.parametrize(("in_all", "share", "got"), [(1, 3, 1), (2, 3, 1), (3, 3, 2), (8, 3, 3), (4, 1, 1)])
-async def test_a_share_is_never_all_unless_there_is_one(in_all: int, share: int, got: int) -> None:
+async def test_the_share_of_a_principal_leaves_a_worker_for_others_if_there_are_several(
+    in_all: int, share: int, got: int
+) -> None:
     line = Line(WorkerSlots(in_all, share))
     waiting = await line.ask(*"aaaaaaaaa")
     assert len(line.got) == got
@@ -50,7 +52,7 @@ async def test_a_share_is_never_all_unless_there_is_one(in_all: int, share: int,
         task.cancel()
 
 
-async def test_principals_take_turns_and_who_has_fewest_comes_first() -> None:
+async def test_principals_take_turns_and_the_one_with_the_fewest_workers_is_next() -> None:
     line = Line(WorkerSlots(1, 1))
     await line.ask("a", "a", "a", "b", "c", "b")
     for _ in range(5):
@@ -64,7 +66,7 @@ async def test_principals_take_turns_and_who_has_fewest_comes_first() -> None:
         task.cancel()
 
 
-async def test_a_waiter_that_is_cancelled_loses_its_turn_and_no_slot_with_it() -> None:
+async def test_a_cancelled_waiter_loses_its_turn_and_leaks_no_worker_slot() -> None:
     line = Line(WorkerSlots(1, 1))
     _, second, third, _ = await line.ask("a", "b", "b", "c")
     second.cancel()

@@ -34,7 +34,7 @@ async def ask(assets: Assets, name: str, **headers: str) -> Answered:
         ("icon.svg", "image/svg+xml"),
     ],
 )
-async def test_a_file_is_served_whole_typed_and_for_good(folder: Path, name: str, kind: str) -> None:
+async def test_an_asset_is_served_whole_with_its_type_and_cached_forever(folder: Path, name: str, kind: str) -> None:
     answered = await ask(Assets(folder), name)
     assert (answered.status, answered.body) == (200, (folder / name).read_bytes())
     assert answered.headers["content-type"] == kind
@@ -43,7 +43,7 @@ async def test_a_file_is_served_whole_typed_and_for_good(folder: Path, name: str
 
 
 @pytest.mark.parametrize("accepted", ["gzip", "br, gzip;q=0.5", "deflate,GZIP"])
-async def test_a_large_file_is_compressed_for_browsers_that_accept_it(folder: Path, accepted: str) -> None:
+async def test_a_large_asset_is_compressed_for_browsers_that_accept_gzip(folder: Path, accepted: str) -> None:
     answered = await ask(Assets(folder), "main.js", accept_encoding=accepted)
     assert answered.headers["content-encoding"] == "gzip"
     assert answered.headers["vary"] == "accept-encoding"
@@ -52,17 +52,17 @@ async def test_a_large_file_is_compressed_for_browsers_that_accept_it(folder: Pa
 
 
 @pytest.mark.parametrize("accepted", ["", "br", "gzip;q=0", "gzip; q=0.0", "xgzip"])
-async def test_a_file_is_not_packed_for_others(folder: Path, accepted: str) -> None:
+async def test_an_asset_is_not_compressed_for_browsers_without_gzip(folder: Path, accepted: str) -> None:
     answered = await ask(Assets(folder), "main.js", accept_encoding=accepted)
     assert "content-encoding" not in answered.headers
     assert answered.body.decode() == SCRIPT
 
 
-async def test_a_small_file_is_never_packed(folder: Path) -> None:
+async def test_a_small_asset_is_never_compressed(folder: Path) -> None:
     assert "content-encoding" not in (await ask(Assets(folder), "style.css", accept_encoding="gzip")).headers
 
 
-async def test_a_browser_that_has_the_file_gets_304(folder: Path) -> None:
+async def test_a_browser_with_the_current_asset_gets_304(folder: Path) -> None:
     assets = Assets(folder)
     tag = (await ask(assets, "main.js")).headers["etag"]
     again = await ask(assets, "main.js", if_none_match=tag)
@@ -70,7 +70,7 @@ async def test_a_browser_that_has_the_file_gets_304(folder: Path) -> None:
     assert (await ask(assets, "main.js", if_none_match='"other"')).status == 200
 
 
-async def test_a_file_in_a_folder_keeps_its_place(folder: Path) -> None:
+async def test_an_asset_in_a_folder_keeps_its_path(folder: Path) -> None:
     """A module names its neighbors relative to itself, so the folders must show in the addresses."""
     (folder / "views" / "list").mkdir(parents=True)
     (folder / "views" / "list" / "main.js").write_text("export {};", "utf-8")
@@ -79,7 +79,7 @@ async def test_a_file_in_a_folder_keeps_its_place(folder: Path) -> None:
     assert (await ask(Assets(folder), "main.js")).body.decode() == SCRIPT
 
 
-def test_the_address_changes_with_any_file_and_with_nothing_else(folder: Path) -> None:
+def test_the_asset_prefix_changes_with_any_file_and_with_nothing_else(folder: Path) -> None:
     before = Assets(folder).prefix
     assert Assets(folder).prefix == before
     (folder / "style.css").write_text("p { }", "utf-8")
@@ -88,14 +88,14 @@ def test_the_address_changes_with_any_file_and_with_nothing_else(folder: Path) -
     assert len({before, changed, Assets(folder).prefix}) == 3
 
 
-def test_pages_refer_to_the_files_and_text_in_them_stays_text(folder: Path) -> None:
+def test_pages_contain_the_asset_prefix_and_escape_text(folder: Path) -> None:
     assets = Assets(folder)
     page = assets.page("index.html", {"message": "<script>'\"&{{assets}}"}).decode()
     assert f'src="{assets.prefix}/main.js"' in page
     assert "<p>&lt;script&gt;&#x27;&quot;&amp;{{assets}}</p>" in page
 
 
-def test_pages_are_not_among_the_files(folder: Path) -> None:
+def test_pages_are_not_served_as_assets(folder: Path) -> None:
     assets = Assets(folder)
     assert {route.path for route in assets.routes()} == {
         f"{assets.prefix}/{name}" for name in ("main.js", "style.css", "icon.svg")
@@ -103,7 +103,7 @@ def test_pages_are_not_among_the_files(folder: Path) -> None:
     assert all(route.is_open for route in assets.routes())
 
 
-def test_a_page_names_the_modules_that_its_own_script_leads_to(folder: Path) -> None:
+def test_a_page_preloads_the_modules_that_its_own_script_imports(folder: Path) -> None:
     (folder / "index.html").write_text('{{modules}}<script type="module" src="{{assets}}/main.js"></script>', "utf-8")
     (folder / "list").mkdir()
     (folder / "list" / "main.js").write_text("export {};", "utf-8")

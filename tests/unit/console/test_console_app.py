@@ -97,7 +97,7 @@ def console(tmp_path: Path) -> Console:
 # Who gets where.
 
 
-async def test_every_route_but_the_open_ones_requires_a_login(console: Console) -> None:
+async def test_every_console_route_except_the_open_ones_requires_a_login(console: Console) -> None:
     """With nothing, with a wrong cookie, and with a right one that another page made the browser send."""
     right = console.cookie()["cookie"]
     strangers = [{}, {"cookie": "emceepee_8080=x", **OURS}, {"cookie": right, "sec_fetch_site": "same-site"}]
@@ -109,7 +109,7 @@ async def test_every_route_but_the_open_ones_requires_a_login(console: Console) 
             assert (answered.status, answered.error["code"]) == (401, "ERR_NOT_LOGGED_IN"), (route.path, stranger)
 
 
-def test_no_more_is_open_than_the_page_its_files_and_the_login(console: Console) -> None:
+def test_only_the_console_page_its_assets_and_the_login_are_open(console: Console) -> None:
     is_open = {(route.method, route.path) for route in console.endpoint.routes if route.is_open}
     files = {(method, path) for method, path in is_open if path.startswith("/console/assets/")}
     pages = {(method, path) for method in ("GET", "HEAD") for path in ("/", "/waterfall")}
@@ -117,7 +117,7 @@ def test_no_more_is_open_than_the_page_its_files_and_the_login(console: Console)
     assert is_open == files | pages | login
 
 
-async def test_a_login_or_a_token_opens_every_route_for_its_principal(console: Console) -> None:
+async def test_a_login_or_a_token_opens_every_console_route_for_its_principal(console: Console) -> None:
     for proof, principal in ((console.cookie(), "ada"), ({"authorization": "Bearer sesame"}, "bob")):
         answered = await console.ask("GET", "/waterfall/json", query="session=a%20b&id=", **proof)
         assert json.loads(answered.body) == {"principal": principal, "query": {"session": "a b", "id": ""}}
@@ -125,14 +125,14 @@ async def test_a_login_or_a_token_opens_every_route_for_its_principal(console: C
         assert json.loads(answered.body) == {"a": 1}
 
 
-async def test_the_page_redirects_to_the_login_without_one(console: Console) -> None:
+async def test_the_console_page_redirects_to_the_login(console: Console) -> None:
     for path in ("/", "/waterfall"):
         answered = await console.ask("GET", path)
         assert (answered.status, answered.headers["location"]) == (303, "/console/login")
         assert (await console.ask("GET", path, **console.cookie())).status == 200
 
 
-async def test_a_link_from_elsewhere_opens_the_page_which_then_sends_its_own_requests(console: Console) -> None:
+async def test_a_link_from_another_site_opens_the_console_page(console: Console) -> None:
     """Their browser keeps the cookie back for such a request, though they may be logged in."""
     answered = await console.ask("GET", "/", sec_fetch_site="cross-site", sec_fetch_mode="navigate")
     assert answered.status == 200
@@ -144,7 +144,7 @@ async def test_a_link_from_elsewhere_opens_the_page_which_then_sends_its_own_req
     kind=sampled_from(["application/json", "application/x-www-form-urlencoded", ""]),
     body=binary(max_size=200),
 )
-async def test_nothing_that_a_stranger_sends_fails_inside_or_lets_in(
+async def test_requests_of_strangers_never_fail_internally_or_get_access(
     tmp_path_factory: pytest.TempPathFactory, query: str, cookie: bytes, kind: str, body: bytes
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "page of strangers"
@@ -166,7 +166,7 @@ async def test_nothing_that_a_stranger_sends_fails_inside_or_lets_in(
 # How it is answered.
 
 
-async def test_every_answer_is_guarded(console: Console) -> None:
+async def test_every_console_response_has_security_headers(console: Console) -> None:
     cookie = console.cookie()
     answers = [
         await console.ask("GET", "/", **cookie),
@@ -183,7 +183,7 @@ async def test_every_answer_is_guarded(console: Console) -> None:
         assert "permissions-policy" in answered.headers
 
 
-async def test_pages_may_load_nothing_from_elsewhere_and_be_framed_by_nobody(console: Console) -> None:
+async def test_console_pages_load_nothing_from_elsewhere_and_cannot_be_framed(console: Console) -> None:
     for answered in (await console.ask("GET", "/", **console.cookie()), await console.ask("GET", "/console/login")):
         assert answered.headers["content-type"] == "text/html; charset=utf-8"
         policy = answered.headers["content-security-policy"].split("; ")
@@ -192,14 +192,14 @@ async def test_pages_may_load_nothing_from_elsewhere_and_be_framed_by_nobody(con
         assert b"{{" not in answered.body
 
 
-async def test_files_are_kept_by_browsers_and_guarded_too(console: Console) -> None:
+async def test_console_assets_are_cached_and_have_security_headers(console: Console) -> None:
     path = next(route.path for route in console.endpoint.routes if route.path.endswith("main.js"))
     answered = await console.ask("GET", path)
     assert answered.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert GUARDING.items() <= answered.headers.items()
 
 
-async def test_a_path_that_is_not_in_the_table_is_not_served(console: Console) -> None:
+async def test_an_unknown_console_path_is_not_served(console: Console) -> None:
     answered = Answered()
     paths = ["/mcp", "/console", "/console/", "//", "/console/assets/0000/main.js", "/console/login/", "/index.html"]
     for path in paths:
@@ -207,14 +207,14 @@ async def test_a_path_that_is_not_in_the_table_is_not_served(console: Console) -
     assert answered == Answered()
 
 
-async def test_another_method_is_not_allowed_and_says_which_are(console: Console) -> None:
+async def test_a_wrong_console_method_gets_405_with_the_allowed_ones(console: Console) -> None:
     answered = await console.ask("POST", "/waterfall/json")
     assert (answered.status, answered.headers["allow"]) == (405, "GET")
     assert (await console.ask("PUT", "/console/login")).headers["allow"] == "GET, POST"
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "", "application/x-www-form-urlencoded"])
-async def test_only_json_is_taken(console: Console, kind: str) -> None:
+async def test_the_console_accepts_only_json_bodies(console: Console, kind: str) -> None:
     answered = await console.ask("POST", "/console/answer", body="{}", content_type=kind, **console.cookie())
     assert answered.status == 415
 
@@ -231,7 +231,7 @@ async def test_only_json_is_taken(console: Console, kind: str) -> None:
         *((EmceepeeError("no", code=code), 404) for code in ErrorCode if code.endswith("NOT_FOUND")),
     ],
 )
-async def test_an_error_for_the_caller_is_returned_with_its_code(
+async def test_a_console_error_for_the_caller_is_returned_with_its_code(
     console: Console, error: EmceepeeError, status: int
 ) -> None:
     console.api.fails = raising(error)
@@ -239,14 +239,14 @@ async def test_an_error_for_the_caller_is_returned_with_its_code(
     assert (answered.status, answered.error) == (status, {"code": str(error.code), "message": "no"})
 
 
-async def test_details_are_returned_where_there_are_any(console: Console) -> None:
+async def test_console_errors_include_their_details(console: Console) -> None:
     problem = {"field": "age", "code": "minimum", "message": "too small"}
     console.api.fails = raising(InvalidArguments("no", details={"problems": [problem]}))
     answered = await console.ask("GET", "/console/fails", **console.cookie())
     assert answered.error["details"] == {"problems": [problem]}
 
 
-async def test_a_defect_is_reported_without_details_and_logged_in_full(
+async def test_an_internal_console_error_is_returned_without_details_and_logged_in_full(
     console: Console, caplog: pytest.LogCaptureFixture
 ) -> None:
     console.api.fails = raising(ZeroDivisionError("a secret"))
@@ -258,13 +258,15 @@ async def test_a_defect_is_reported_without_details_and_logged_in_full(
 
 
 @pytest.mark.parametrize("error", [CallerLeft(), InvalidArguments("late")])
-async def test_a_client_that_left_or_has_half_an_answer_gets_no_more(console: Console, error: Exception) -> None:
+async def test_a_console_client_that_left_or_has_part_of_a_response_gets_no_more(
+    console: Console, error: Exception
+) -> None:
     console.api.fails, console.api.has_begun = raising(error), True
     answered = await console.ask("GET", "/console/fails", **console.cookie())
     assert (answered.status, answered.body, answered.is_whole) == (200, b"", False)
 
 
-async def test_a_query_of_too_many_parts_is_none(console: Console) -> None:
+async def test_a_console_query_with_too_many_parameters_is_treated_as_empty(console: Console) -> None:
     answered = await console.ask("GET", "/waterfall/json", query="&".join("a=1" for _ in range(50)), **console.cookie())
     assert json.loads(answered.body)["query"] == {}
 
@@ -272,7 +274,7 @@ async def test_a_query_of_too_many_parts_is_none(console: Console) -> None:
 # The end.
 
 
-async def test_when_the_server_drains_streams_end_and_nothing_new_begins(console: Console) -> None:
+async def test_a_draining_console_ends_its_streams_and_refuses_new_requests(console: Console) -> None:
     console.endpoint.drain()
     assert console.api.log == ["streams ended"]
     assert (await console.ask("GET", "/", **console.cookie())).status == 503
@@ -301,7 +303,7 @@ async def serve_peer(console: Console, method: str, path: str, body: bytes = b""
     return None
 
 
-async def test_another_replica_is_served_what_its_principal_may_see(console: Console) -> None:
+async def test_the_console_serves_another_replica_what_its_principal_may_see(console: Console) -> None:
     answered = await serve_peer(console, "GET", "/waterfall/json")
     assert answered is not None
     assert json.loads(answered.body) == {"principal": "ada", "query": {"a": "1"}}
@@ -310,7 +312,7 @@ async def test_another_replica_is_served_what_its_principal_may_see(console: Con
     assert (answered.status, json.loads(answered.body)) == (200, {"session": "s"})
 
 
-async def test_another_replica_gets_no_page_and_no_login(console: Console) -> None:
+async def test_the_console_serves_no_page_and_no_login_to_another_replica(console: Console) -> None:
     for route in console.endpoint.routes:
         if route.is_open:
             assert await serve_peer(console, route.method, route.path) is None
@@ -318,7 +320,9 @@ async def test_another_replica_gets_no_page_and_no_login(console: Console) -> No
         assert await serve_peer(console, method, path) is None
 
 
-async def test_a_missing_session_is_reported_to_another_replica_apart_from_other_errors(console: Console) -> None:
+async def test_the_console_reports_a_missing_session_to_another_replica_apart_from_other_errors(
+    console: Console,
+) -> None:
     def not_here() -> None:
         raise SessionNotHere
 
@@ -334,6 +338,6 @@ async def test_a_missing_session_is_reported_to_another_replica_apart_from_other
     assert (answered.status, answered.error["message"]) == (400, "Not so.")
 
 
-async def test_a_console_that_stops_begins_nothing_for_others(console: Console) -> None:
+async def test_a_stopping_console_serves_no_other_replica(console: Console) -> None:
     console.endpoint.drain()
     assert await serve_peer(console, "GET", "/waterfall/json") is None

@@ -71,7 +71,7 @@ async def lobby(tmp_path: Path) -> Lobby:
     return lobby
 
 
-async def test_a_link_lets_in_once_and_says_so_the_second_time(lobby: Lobby) -> None:
+async def test_a_login_link_works_once_and_its_second_use_shows_an_explanation(lobby: Lobby) -> None:
     first = await lobby.ask("GET", query=lobby.codes[0])
     assert (first.status, first.headers["location"], lobby.who(first)) == (303, "/", "ada")
     second = await lobby.ask("GET", query=lobby.codes[0])
@@ -81,7 +81,7 @@ async def test_a_link_lets_in_once_and_says_so_the_second_time(lobby: Lobby) -> 
     assert lobby.who(await lobby.ask("GET", query=lobby.codes[1])) == "ada"
 
 
-async def test_the_link_once_more_in_the_same_browser_leads_on(lobby: Lobby) -> None:
+async def test_a_login_link_opened_again_in_the_same_browser_redirects_to_the_page(lobby: Lobby) -> None:
     first = await lobby.ask("GET", query=lobby.codes[0])
     cookie = first.headers["set-cookie"].partition(";")[0]
     again = await lobby.ask("GET", query=lobby.codes[0], cookie=cookie)
@@ -89,38 +89,36 @@ async def test_the_link_once_more_in_the_same_browser_leads_on(lobby: Lobby) -> 
     assert len(lobby.codes) == 2
 
 
-async def test_the_cookie_is_for_this_server_alone_and_no_script_reads_it(lobby: Lobby) -> None:
+async def test_the_login_cookie_is_limited_to_its_port_and_hidden_from_scripts(lobby: Lobby) -> None:
     given = (await lobby.ask("GET", query=lobby.codes[0])).headers["set-cookie"].split("; ")
     assert given[0].startswith("emceepee_8080=")
     assert set(given[1:]) == {"Path=/", "Max-Age=43200", "HttpOnly", "SameSite=Strict"}
 
 
 @pytest.mark.parametrize(("proto", "is_secure"), [("https", True), ("HTTPS, http", True), ("http", False), ("", False)])
-async def test_behind_a_proxy_with_tls_the_cookie_never_travels_without(
-    lobby: Lobby, proto: str, is_secure: bool
-) -> None:
+async def test_the_login_cookie_is_secure_behind_a_proxy_with_tls(lobby: Lobby, proto: str, is_secure: bool) -> None:
     answered = await lobby.ask("GET", query=lobby.codes[0], x_forwarded_proto=proto)
     assert answered.headers["set-cookie"].endswith("; Secure") is is_secure
 
 
-async def test_a_token_lets_its_principal_in(lobby: Lobby) -> None:
+async def test_a_token_logs_its_principal_in(lobby: Lobby) -> None:
     answered = await lobby.ask("POST", body="token=+ses+ame%2B%C3%A9%0A", **FORM)
     assert (answered.status, answered.headers["location"], lobby.who(answered)) == (303, "/", "bob")
 
 
 @pytest.mark.parametrize("body", ["token=wrong", "token=", "", "other=1", "token=%00", "token=%F0%9F"])
-async def test_a_wrong_token_shows_the_page_again(lobby: Lobby, body: str) -> None:
+async def test_a_wrong_token_shows_the_login_page_again(lobby: Lobby, body: str) -> None:
     answered = await lobby.ask("POST", body=body, **FORM)
     assert (answered.status, "set-cookie" in answered.headers) == (403, False)
     assert b"That token is not known here." in answered.body
 
 
-async def test_where_there_are_no_tokens_the_page_says_so(tmp_path: Path) -> None:
+async def test_without_configured_tokens_the_login_page_explains_it(tmp_path: Path) -> None:
     answered = await Lobby(tmp_path).ask("POST", body="token=x", **FORM)
     assert b"takes no tokens" in answered.body
 
 
-async def test_what_hinders_the_check_is_shown_as_text(tmp_path: Path) -> None:
+async def test_a_failed_token_check_is_shown_as_escaped_text(tmp_path: Path) -> None:
     lobby = Lobby(tmp_path, Moody())
     assert (await lobby.ask("POST", body="token=later", **FORM)).status == 503
     narrow = await lobby.ask("POST", body="token=narrow", **FORM)
@@ -131,7 +129,7 @@ async def test_what_hinders_the_check_is_shown_as_text(tmp_path: Path) -> None:
     "headers",
     [{"sec_fetch_site": "cross-site"}, {"sec_fetch_site": "same-site"}, {"origin": "http://127.0.0.1:3000"}, {}],
 )
-async def test_no_page_elsewhere_logs_anyone_in_or_out(lobby: Lobby, headers: dict[str, str]) -> None:
+async def test_a_page_of_another_site_cannot_log_anyone_in_or_out(lobby: Lobby, headers: dict[str, str]) -> None:
     secret = lobby.logins.begin("ada")
     kind = {"content_type": "application/x-www-form-urlencoded"}
     for path in ("/console/login", "/console/logout"):
@@ -150,12 +148,12 @@ async def test_no_page_elsewhere_logs_anyone_in_or_out(lobby: Lobby, headers: di
         ("application/x-www-form-urlencoded", "&".join("a=1" for _ in range(50))),
     ],
 )
-async def test_what_is_not_the_form_is_refused(lobby: Lobby, kind: str, body: str) -> None:
+async def test_a_login_body_that_is_not_the_form_is_rejected(lobby: Lobby, kind: str, body: str) -> None:
     with pytest.raises(InvalidArguments):
         await lobby.ask("POST", body=body, content_type=kind, **OURS)
 
 
-async def test_logging_out_ends_the_login_and_takes_the_cookie_away(lobby: Lobby) -> None:
+async def test_logging_out_ends_the_login_and_deletes_the_cookie(lobby: Lobby) -> None:
     secret = lobby.logins.begin("ada")
     answered = await lobby.ask("POST", "/console/logout", cookie=f"emceepee_8080={secret}", **OURS)
     assert (answered.status, answered.headers["location"]) == (303, "/console/login")
@@ -164,12 +162,12 @@ async def test_logging_out_ends_the_login_and_takes_the_cookie_away(lobby: Lobby
     assert (await lobby.ask("POST", "/console/logout", **OURS)).status == 303
 
 
-async def test_logging_in_again_ends_the_login_before(lobby: Lobby) -> None:
+async def test_a_new_login_ends_the_previous_one(lobby: Lobby) -> None:
     secret = lobby.logins.begin("ada")
     answered = await lobby.ask("POST", body="token=ses+ame%2B%C3%A9", cookie=f"emceepee_8080={secret}", **FORM)
     assert (lobby.who(answered), lobby.logins.principal_of(secret)) == ("bob", None)
 
 
-async def test_the_login_page_asks_for_nothing_at_first(lobby: Lobby) -> None:
+async def test_the_login_page_shows_no_error_at_first(lobby: Lobby) -> None:
     answered = await lobby.ask("GET")
     assert (answered.status, b"<p></p>" in answered.body) == (200, True)

@@ -4,7 +4,7 @@ from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.console.server_actions import masked_entry
 
 
-def test_a_program_is_shown_without_its_environment_and_the_secrets_among_its_arguments() -> None:
+def test_a_program_is_shown_without_its_environment_and_secret_arguments() -> None:
     args = ("-m", "srv", "--token", "t0p", "--api-key=k3y", "--name=x", "--verbose", "https://u:p@h.example/?a=b", "")
     target = StdioTarget(command="python", args=args, env={"HOME": "/h", "TOKEN": "t"}, cwd="/work")
     shown = masked_entry(BackendSpec(name="prog", target=target))
@@ -28,7 +28,7 @@ def test_a_program_is_shown_without_its_environment_and_the_secrets_among_its_ar
     }
 
 
-def test_a_missing_part_of_a_setting_is_marked_and_cannot_be_saved() -> None:
+def test_a_masked_part_of_a_server_setting_is_marked_and_cannot_be_saved() -> None:
     target = HttpTarget(url="https://bob:pw@h.example/mcp")
     shown = masked_entry(BackendSpec(name="web", target=target, description="As in https://ann:pw@wiki.example"))
     assert (shown["url"], shown["description"]) == ("https://***@h.example/mcp", "As in https://***@wiki.example")

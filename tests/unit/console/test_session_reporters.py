@@ -11,7 +11,7 @@ from emceepee.console.session_reporters import SessionReporters
 A, B = Peer("1.1"), Peer("2.2")
 
 
-def test_what_one_tells_of_is_shown_until_it_ends() -> None:
+def test_a_reported_session_is_shown_until_its_reporter_ends_it() -> None:
     reporters = SessionReporters()
     assert reporters.tell(A, "s")
     assert reporters.tell(A, "s")
@@ -20,7 +20,7 @@ def test_what_one_tells_of_is_shown_until_it_ends() -> None:
     assert reporters.reporter_of("s") is None
 
 
-def test_the_end_at_the_old_one_does_not_remove_what_the_new_one_told_of() -> None:
+def test_the_end_at_the_old_replica_does_not_remove_a_session_that_the_new_one_reported() -> None:
     reporters = SessionReporters()
     reporters.tell(A, "s")
     assert reporters.tell(B, "s")
@@ -29,7 +29,7 @@ def test_the_end_at_the_old_one_does_not_remove_what_the_new_one_told_of() -> No
     assert reporters.end(B, "s")
 
 
-def test_a_late_word_of_the_old_one_is_passed_over() -> None:
+def test_a_late_report_of_the_old_replica_is_ignored() -> None:
     reporters = SessionReporters()
     reporters.tell(OWN, "s")
     reporters.tell(A, "s")
@@ -38,7 +38,7 @@ def test_a_late_word_of_the_old_one_is_passed_over() -> None:
     assert not reporters.end(OWN, "s")
 
 
-def test_a_session_that_goes_back_and_forth_is_where_it_came_last() -> None:
+def test_a_session_that_moves_back_and_forth_belongs_to_its_latest_reporter() -> None:
     reporters = SessionReporters()
     reporters.tell(A, "s")
     reporters.tell(B, "s")
@@ -48,7 +48,7 @@ def test_a_session_that_goes_back_and_forth_is_where_it_came_last() -> None:
     assert reporters.reporter_of("s") == A
 
 
-def test_if_the_latest_reporter_was_wrong_the_other_still_has_it() -> None:
+def test_if_the_latest_reporter_loses_a_session_the_other_reporter_still_has_it() -> None:
     reporters = SessionReporters()
     reporters.tell(A, "s")
     reporters.tell(B, "s")
@@ -56,7 +56,7 @@ def test_if_the_latest_reporter_was_wrong_the_other_still_has_it() -> None:
     assert reporters.tell(A, "s")
 
 
-def test_who_leaves_takes_along_what_nobody_else_told_of() -> None:
+def test_a_replica_that_leaves_removes_only_sessions_that_no_other_replica_reported() -> None:
     reporters = SessionReporters()
     for session_id in ("gone", "also gone", "moved"):
         reporters.tell(A, session_id)
@@ -66,7 +66,7 @@ def test_who_leaves_takes_along_what_nobody_else_told_of() -> None:
     assert reporters.reporter_of("moved") == B
 
 
-def test_a_feed_that_begins_again_removes_sessions_that_it_does_not_repeat() -> None:
+def test_a_restarted_feed_removes_sessions_that_it_does_not_repeat() -> None:
     reporters = SessionReporters()
     for session_id in ("kept", "gone", "moved"):
         reporters.tell(A, session_id)
@@ -77,7 +77,7 @@ def test_a_feed_that_begins_again_removes_sessions_that_it_does_not_repeat() -> 
     assert [reporters.reporter_of(each) for each in ("kept", "gone", "moved")] == [A, None, B]
 
 
-def test_the_first_feed_removes_nothing() -> None:
+def test_the_first_feed_of_a_replica_removes_nothing() -> None:
     reporters = SessionReporters()
     reporters.tell(OWN, "s")
     reporters.begin(A)
@@ -88,7 +88,7 @@ STEPS = tuples(sampled_from(["tell", "end", "leave", "begin", "complete"]), samp
 
 
 @given(lists(tuples(STEPS, sampled_from(["s", "t"])), max_size=40))
-def test_the_page_has_a_session_exactly_as_long_as_someone_tells_of_it(
+def test_the_page_shows_a_session_exactly_as_long_as_some_replica_reports_it(
     steps: list[tuple[tuple[str, Peer], str]],
 ) -> None:
     reporters, page = SessionReporters(), set[str]()

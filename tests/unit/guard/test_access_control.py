@@ -64,16 +64,16 @@ class GateScene:
         ("GET", {}, True),  # a program, or a browser that opens an address without TLS
     ],
 )
-def test_a_cookie_counts_only_for_our_own_page(method: str, headers: Given, counts: bool) -> None:
+def test_a_login_cookie_counts_only_for_requests_of_our_own_page(method: str, headers: Given, counts: bool) -> None:
     assert is_same_origin({b"host": HOST, **headers}, method=method) is counts
 
 
 @pytest.mark.parametrize("origin", [b"http://", b"https://"])
-def test_a_request_without_a_host_is_of_no_page(origin: bytes) -> None:
+def test_a_request_without_a_host_header_is_never_same_origin(origin: bytes) -> None:
     assert not is_same_origin({b"origin": origin}, method="POST")
 
 
-async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_login_says_who() -> None:
+async def test_an_open_endpoint_admits_local_callers_and_a_login_identifies_them() -> None:
     keeper = GateScene()
     assert await keeper.at_mcp({}) == CallerIdentity(LOCAL)
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity("ada", is_proven=True)
@@ -88,11 +88,11 @@ async def test_where_no_proof_is_asked_for_anyone_here_is_let_in_at_mcp_and_a_lo
         {b"authorization": b"Bearer wrong"},
     ],
 )
-async def test_a_cookie_that_proves_nothing_is_ignored_where_no_proof_is_asked_for(given: Given) -> None:
+async def test_an_invalid_cookie_is_ignored_on_an_open_endpoint(given: Given) -> None:
     assert await GateScene().at_mcp(given) == CallerIdentity(LOCAL)
 
 
-async def test_a_login_at_another_process_counts_here_at_once() -> None:
+async def test_a_login_at_another_process_is_valid_here_at_once() -> None:
     store = MemoryStore(is_durable=True)
     here, there = GateScene(store=store, only_logins=True), GateScene(store=store.another_process())
     assert isinstance(await here.at_mcp(there.cookie | OURS), Rejection)
@@ -104,23 +104,23 @@ async def test_a_login_at_another_process_counts_here_at_once() -> None:
     assert isinstance(await here.at_console(there.cookie | OURS), Rejection)
 
 
-async def test_a_login_sent_for_another_page_is_ignored() -> None:
+async def test_a_login_cookie_sent_by_another_site_is_ignored() -> None:
     keeper = GateScene()
     assert await keeper.at_mcp(keeper.cookie | {b"sec-fetch-site": b"same-site"}) == CallerIdentity(LOCAL)
 
 
-async def test_the_login_of_an_emceepee_at_another_port_is_none_here() -> None:
+async def test_a_login_of_an_emceepee_on_another_port_is_not_valid_here() -> None:
     keeper = GateScene(only_logins=True)
     assert isinstance(await keeper.at_mcp({b"cookie": b"emceepee_8081=" + keeper.secret, **OURS}), Rejection)
 
 
-async def test_a_foreign_cookie_of_our_name_does_not_hide_ours() -> None:
+async def test_a_foreign_cookie_with_our_name_does_not_hide_ours() -> None:
     keeper = GateScene()
     cookie = b"emceepee_8080=tossed; emceepee_8080=" + keeper.secret
     assert await keeper.at_console({b"cookie": cookie, **OURS}) == "ada"
 
 
-async def test_with_tokens_a_token_comes_first_and_a_login_will_do() -> None:
+async def test_a_token_takes_precedence_and_a_login_is_accepted_as_well() -> None:
     keeper = GateScene(tokens={"sésame": "bob"})
     bearer = {b"authorization": b"Bearer " + "sésame".encode()}
     assert await keeper.at_mcp(bearer) == CallerIdentity("bob", is_proven=True)
@@ -131,20 +131,20 @@ async def test_with_tokens_a_token_comes_first_and_a_login_will_do() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {b"authorization": b"Basic eA=="}, {b"authorization": b"Bearer  "}])
-async def test_with_tokens_nothing_but_a_token_or_a_login_lets_in(given: Given) -> None:
+async def test_an_endpoint_with_tokens_admits_only_a_token_or_a_login(given: Given) -> None:
     keeper = GateScene(tokens={"sesame": "bob"})
     for verdict in (await keeper.at_mcp(given), await keeper.at_console(given)):
         assert isinstance(verdict, Rejection)
         assert (verdict.status, verdict.headers) == (401, ((b"www-authenticate", b"Bearer"),))
 
 
-async def test_a_wrong_token_is_refused_even_beside_a_login() -> None:
+async def test_a_wrong_token_is_rejected_even_with_a_valid_login() -> None:
     keeper = GateScene(tokens={"sesame": "bob"})
     given = {b"authorization": b"Bearer wrong", **keeper.cookie, **OURS}
     assert isinstance(await keeper.at_mcp(given), Rejection)
 
 
-async def test_nobody_is_in_the_console_without_proof() -> None:
+async def test_the_console_admits_nobody_without_proof() -> None:
     """Also where /mcp is open to programs on this machine, and where no token could be sent."""
     keeper = GateScene()
     for given in ({}, {b"authorization": b"Bearer x"}, keeper.cookie, {b"cookie": b"emceepee_8080=x", **OURS}):
@@ -153,20 +153,20 @@ async def test_nobody_is_in_the_console_without_proof() -> None:
     assert await keeper.at_console(keeper.cookie | OPENED, "GET") == "ada"
 
 
-async def test_an_endpoint_for_logins_alone_is_closed_to_programs_on_this_machine() -> None:
+async def test_an_endpoint_for_logins_only_rejects_local_programs_without_one() -> None:
     keeper = GateScene(only_logins=True)
     assert isinstance(verdict := await keeper.at_mcp({}), Rejection)
     assert verdict.status == 401
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity("ada", is_proven=True)
 
 
-async def test_without_a_console_cookies_mean_nothing() -> None:
+async def test_without_a_console_login_cookies_are_ignored() -> None:
     keeper = GateScene(logins=False)
     assert await keeper.at_mcp(keeper.cookie | OURS) == CallerIdentity(LOCAL)
     assert isinstance(await keeper.at_console(keeper.cookie | OURS), Rejection)
 
 
-async def test_an_ended_login_no_longer_counts() -> None:
+async def test_an_ended_login_is_no_longer_valid() -> None:
     keeper = GateScene()
     keeper.logins.end(keeper.secret.decode())
     assert isinstance(await keeper.at_console(keeper.cookie | OURS), Rejection)
@@ -181,13 +181,13 @@ async def test_an_ended_login_no_longer_counts() -> None:
         *((host, 421) for host in ("127.0.0.1:80:80", "127.0.0.1\\@evil", "localhost%00", "127.0.0.1,evil", "[::1]x")),
     ],
 )
-def test_a_host_is_a_name_or_an_address_and_a_port_and_nothing_else(host: str, status: int | None) -> None:
+def test_a_host_header_must_be_a_valid_name_or_address_with_a_port(host: str, status: int | None) -> None:
     verdict = GateScene(any_address=True).gate.check_host_and_origin({b"host": host.encode()})
     assert (verdict and verdict.status) == status
 
 
 @pytest.mark.parametrize("origin", ["http://x@127.0.0.1", "http://127.0.0.1:abc", "http://localhost/x", "http://"])
-def test_an_origin_that_is_no_host_and_port_is_no_page_of_this_machine(origin: str) -> None:
+def test_an_invalid_origin_header_is_rejected(origin: str) -> None:
     verdict = GateScene().gate.check_host_and_origin({b"host": HOST, b"origin": origin.encode()})
     assert verdict is not None
     assert verdict.status == 403
@@ -206,7 +206,7 @@ def test_an_origin_that_is_no_host_and_port_is_no_page_of_this_machine(origin: s
         (b"127.0.0.1:8080", b"https://app.example", False),
     ],
 )
-async def test_a_page_of_another_server_here_counts_as_remote_unless_it_was_allowed(
+async def test_a_page_of_another_local_server_counts_as_remote_unless_it_is_allowed(
     host: bytes, origin: bytes, is_remote: bool
 ) -> None:
     keeper = GateScene(origins=frozenset({"http://localhost:6274", "https://app.example"}))
@@ -233,7 +233,7 @@ async def test_a_page_of_another_server_here_counts_as_remote_unless_it_was_allo
         ({b"cf-connecting-ip": b""}, "127.0.0.1", False),
     ],
 )
-async def test_only_a_program_on_this_machine_that_speaks_to_us_itself_is_direct(
+async def test_only_a_local_program_without_a_proxy_is_a_direct_caller(
     given: Given, peer: str | None, is_direct: bool
 ) -> None:
     identity = await GateScene().gate.admit({b"host": HOST, **given}, peer, method="POST")

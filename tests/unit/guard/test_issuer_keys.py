@@ -53,12 +53,14 @@ def keys(source: Source, clock: FakeClock) -> IssuerKeys:
     return IssuerKeys(source.fetch, clock)
 
 
-async def test_keys_are_fetched_once_for_all_who_come_together(source: Source, keys: IssuerKeys) -> None:
+async def test_concurrent_callers_share_one_fetch_of_issuer_keys(source: Source, keys: IssuerKeys) -> None:
     found = await asyncio.gather(*(keys.find("a") for _ in range(10)))
     assert ({key.key for key in found}, source.fetches) == ({"a"}, 1)
 
 
-async def test_an_unknown_id_is_looked_for_once_in_a_while(source: Source, keys: IssuerKeys, clock: FakeClock) -> None:
+async def test_an_unknown_key_id_causes_at_most_one_fetch_per_pause(
+    source: Source, keys: IssuerKeys, clock: FakeClock
+) -> None:
     await keys.find("a")
     for _ in range(100):
         with pytest.raises(KeyError):
@@ -70,7 +72,7 @@ async def test_an_unknown_id_is_looked_for_once_in_a_while(source: Source, keys:
     assert source.fetches == 2
 
 
-async def test_who_brings_a_known_id_does_not_wait_for_the_fetch_of_another(
+async def test_a_caller_with_a_known_key_id_does_not_wait_for_the_fetch_of_another(
     source: Source, keys: IssuerKeys, clock: FakeClock
 ) -> None:
     await keys.find("a")
@@ -91,7 +93,7 @@ async def _is_unknown(keys: IssuerKeys, key_id: str) -> bool:
     return True
 
 
-async def test_old_keys_are_used_while_new_ones_are_fetched_but_not_forever(
+async def test_old_issuer_keys_are_used_for_a_limited_time_while_new_ones_are_fetched(
     source: Source, keys: IssuerKeys, clock: FakeClock
 ) -> None:
     await keys.find("a")
@@ -110,7 +112,7 @@ async def test_old_keys_are_used_while_new_ones_are_fetched_but_not_forever(
     assert (await keys.find("a")).key == "a"
 
 
-async def test_a_key_that_was_withdrawn_is_not_used_once_that_is_known(
+async def test_a_withdrawn_issuer_key_is_rejected_after_the_next_fetch(
     source: Source, keys: IssuerKeys, clock: FakeClock
 ) -> None:
     await keys.find("a")
@@ -122,7 +124,7 @@ async def test_a_key_that_was_withdrawn_is_not_used_once_that_is_known(
         await keys.find("a")
 
 
-async def test_who_leaves_does_not_end_the_fetch_for_the_others(
+async def test_a_cancelled_caller_does_not_cancel_the_key_fetch_for_others(
     source: Source, keys: IssuerKeys, clock: FakeClock
 ) -> None:
     source.seconds = 5
@@ -160,7 +162,7 @@ ED = ed25519.Ed25519PrivateKey.generate()
         (public(RSA, use="sig", key_ops=["verify"]), ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")),
     ],
 )
-def test_a_key_verifies_what_its_kind_and_itself_say(key: JsonObject, algorithms: tuple[str, ...]) -> None:
+def test_an_issuer_key_verifies_the_algorithms_of_its_type(key: JsonObject, algorithms: tuple[str, ...]) -> None:
     assert verifying_keys({"keys": [key]})["k"].algorithms == algorithms
 
 
@@ -184,11 +186,11 @@ def test_a_key_verifies_what_its_kind_and_itself_say(key: JsonObject, algorithms
         None,
     ],
 )
-def test_no_other_key_is_taken_and_none_spoils_the_others(key: object) -> None:
+def test_an_unusable_issuer_key_is_ignored_without_affecting_others(key: object) -> None:
     good = public(EC256, kid="good")
     assert list(verifying_keys({"keys": [key, good, key]})) == ["good"]
 
 
 @pytest.mark.parametrize("document", [{}, {"keys": None}, {"keys": {}}, {"keys": []}])
-def test_a_document_without_keys_has_none(document: JsonObject) -> None:
+def test_a_key_document_without_keys_yields_none(document: JsonObject) -> None:
     assert verifying_keys(document) == {}

@@ -60,7 +60,7 @@ def store() -> FailingStore:
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-async def test_a_code_lets_in_once_and_another_is_made_for_the_next_browser(
+async def test_a_login_code_works_once_and_another_is_created_for_the_next_browser(
     store: FailingStore, *, has_store: bool
 ) -> None:
     process = Process(store if has_store else None)
@@ -71,7 +71,7 @@ async def test_a_code_lets_in_once_and_another_is_made_for_the_next_browser(
 
 
 @pytest.mark.parametrize("has_store", [False, True])
-async def test_a_code_waits_for_a_late_user_but_not_beside_a_newer_one(store: FailingStore, *, has_store: bool) -> None:
+async def test_a_login_code_stays_valid_until_a_newer_one_is_created(store: FailingStore, *, has_store: bool) -> None:
     process = Process(store if has_store else None)
     older, bobs, newer = [await process.invite(principal) for principal in ("ada", "bob", "ada")]
     process.clock.jump(7 * 86_400)
@@ -80,7 +80,7 @@ async def test_a_code_waits_for_a_late_user_but_not_beside_a_newer_one(store: Fa
 
 @pytest.mark.parametrize("has_store", [False, True])
 @pytest.mark.parametrize("code", ["", "guess", "é", "\x00", "a" * 100_000])
-async def test_a_wrong_code_lets_nobody_in_and_makes_no_other(
+async def test_a_wrong_login_code_is_rejected_and_creates_no_new_one(
     store: FailingStore, code: str, *, has_store: bool
 ) -> None:
     process = Process(store if has_store else None)
@@ -89,7 +89,7 @@ async def test_a_wrong_code_lets_nobody_in_and_makes_no_other(
     assert len(process.told) == 1
 
 
-async def test_codes_are_long_never_the_same_and_not_kept(store: FailingStore) -> None:
+async def test_login_codes_are_long_unique_and_not_stored_in_plain_text(store: FailingStore) -> None:
     process = Process(store)
     codes = [await process.invite() for _ in range(50)]
     assert len(set(codes)) == 50
@@ -102,13 +102,13 @@ async def test_codes_are_long_never_the_same_and_not_kept(store: FailingStore) -
 # Several processes, one store.
 
 
-async def test_a_code_of_one_process_lets_in_at_another_and_then_nowhere(store: FailingStore) -> None:
+async def test_a_login_code_of_one_process_works_at_another_and_then_nowhere(store: FailingStore) -> None:
     here, there, third = Process(store), Process(store.another_process()), Process(store.another_process())
     code = await here.invite()
     assert [await process.redeem(code) for process in (there, third, here)] == ["ada", None, None]
 
 
-async def test_of_two_processes_that_are_given_the_same_code_one_lets_in(store: FailingStore) -> None:
+async def test_of_two_processes_that_receive_the_same_login_code_one_accepts_it(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     for _ in range(20):
         code = await here.invite()
@@ -116,7 +116,7 @@ async def test_of_two_processes_that_are_given_the_same_code_one_lets_in(store: 
         assert sorted(found, key=str) == [None, None, None, "ada"]
 
 
-async def test_the_process_whose_code_was_used_elsewhere_makes_another(store: FailingStore) -> None:
+async def test_the_process_whose_login_code_was_used_elsewhere_creates_another(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     assert await there.redeem(await here.invite()) == "ada"
     assert there.told == []
@@ -126,13 +126,13 @@ async def test_the_process_whose_code_was_used_elsewhere_makes_another(store: Fa
     assert await there.redeem(here.told[-1]) == "ada"
 
 
-async def test_the_codes_of_two_processes_are_good_beside_each_other(store: FailingStore) -> None:
+async def test_login_codes_of_two_processes_are_valid_at_the_same_time(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     codes = [await here.invite(), await there.invite()]
     assert [await here.redeem(code) for code in reversed(codes)] == ["ada", "ada"]
 
 
-async def test_a_code_ends_with_the_process_that_made_it(store: FailingStore) -> None:
+async def test_a_login_code_ends_with_the_process_that_created_it(store: FailingStore) -> None:
     dead = store.another_process()
     process, code = Process(store), await Process(dead).invite()
     dead.die()
@@ -144,7 +144,7 @@ async def test_a_code_ends_with_the_process_that_made_it(store: FailingStore) ->
     assert await process.redeem(own) == "ada"
 
 
-async def test_a_code_is_no_login(store: FailingStore) -> None:
+async def test_a_login_code_does_not_count_as_a_login(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     code = await here.invite()
     await there.logins.reload()
@@ -159,7 +159,7 @@ async def test_a_code_is_no_login(store: FailingStore) -> None:
     assert ended == []
 
 
-async def test_a_login_at_one_process_is_valid_at_the_other_at_once(store: FailingStore) -> None:
+async def test_a_login_at_one_process_is_valid_at_another_after_a_refresh(store: FailingStore) -> None:
     here, there = Process(store), Process(store.another_process())
     await there.logins.reload()
     secret = here.logins.begin("ada")
@@ -172,7 +172,7 @@ async def test_a_login_at_one_process_is_valid_at_the_other_at_once(store: Faili
 # The store is away.
 
 
-async def test_a_code_that_could_not_be_saved_is_good_where_it_was_made(store: FailingStore) -> None:
+async def test_a_login_code_that_could_not_be_saved_is_valid_where_it_was_created(store: FailingStore) -> None:
     process, other = Process(store), Process(store.another_process())
     store.is_away = True
     code = await process.invite()
@@ -184,7 +184,9 @@ async def test_a_code_that_could_not_be_saved_is_good_where_it_was_made(store: F
     assert await other.redeem(process.told[-1]) == "ada"
 
 
-async def test_a_code_that_another_may_have_taken_lets_nobody_in_and_a_newer_one_does(store: FailingStore) -> None:
+async def test_a_login_code_that_another_process_may_have_used_is_rejected_and_a_newer_one_works(
+    store: FailingStore,
+) -> None:
     process = Process(store)
     code = await process.invite()
     store.is_away = True

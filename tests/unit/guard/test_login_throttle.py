@@ -39,14 +39,16 @@ async def waited(work: Coroutine[None, None, None], clock: FakeClock) -> float:
     return round(clock.monotonic() - began, 3)
 
 
-async def test_the_first_are_answered_at_once_and_the_next_later_and_later(
+async def test_the_first_wrong_secrets_are_rejected_at_once_and_later_ones_with_growing_delays(
     throttle: LoginThrottle, clock: FakeClock
 ) -> None:
     delays = [await fails(throttle, clock) for _ in range(FREE_TRIES + 7)]
     assert delays == pytest.approx([*[0] * FREE_TRIES, 0.05, 0.1, 0.2, 0.4, 0.8, LONGEST, LONGEST], abs=0.011)
 
 
-async def test_many_at_once_do_not_share_the_wait_of_one(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_concurrent_wrong_secrets_each_wait_for_their_own_delay(
+    throttle: LoginThrottle, clock: FakeClock
+) -> None:
     began = clock.monotonic()
     waiting = [asyncio.create_task(throttle.delay_failure("10.0.0.1")) for _ in range(20)]
     await settle()
@@ -56,14 +58,16 @@ async def test_many_at_once_do_not_share_the_wait_of_one(throttle: LoginThrottle
     assert clock.monotonic() - began == LONGEST
 
 
-async def test_a_right_one_never_waits_where_nobody_failed(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_a_right_secret_never_waits_at_an_address_without_failures(
+    throttle: LoginThrottle, clock: FakeClock
+) -> None:
     assert await succeeds(throttle, clock) == 0
     for _ in range(20):
         await fails(throttle, clock, "10.0.0.2")
     assert await succeeds(throttle, clock) == 0
 
 
-async def test_a_right_one_waits_once_where_others_failed(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_a_right_secret_waits_once_at_an_address_with_failures(throttle: LoginThrottle, clock: FakeClock) -> None:
     for _ in range(20):
         await fails(throttle, clock)
     assert await succeeds(throttle, clock) == pytest.approx(LONGEST, abs=0.011)
@@ -72,7 +76,9 @@ async def test_a_right_one_waits_once_where_others_failed(throttle: LoginThrottl
     assert await succeeds(throttle, clock) == 0
 
 
-async def test_it_waits_again_much_later_if_they_go_on(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_a_right_secret_waits_again_much_later_if_failures_continue(
+    throttle: LoginThrottle, clock: FakeClock
+) -> None:
     for _ in range(FREE_TRIES + 1):
         await fails(throttle, clock)
     await succeeds(throttle, clock)
@@ -82,7 +88,7 @@ async def test_it_waits_again_much_later_if_they_go_on(throttle: LoginThrottle, 
     assert await succeeds(throttle, clock) > 0
 
 
-async def test_failures_are_forgotten_after_a_while(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_login_failures_are_forgotten_after_a_time(throttle: LoginThrottle, clock: FakeClock) -> None:
     for _ in range(20):
         await fails(throttle, clock)
     await clock.advance(FORGET_SECONDS + 1)
@@ -90,7 +96,7 @@ async def test_failures_are_forgotten_after_a_while(throttle: LoginThrottle, clo
     assert await succeeds(throttle, clock) == 0
 
 
-async def test_a_network_of_one_owner_is_one_place(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_the_addresses_of_one_ipv6_network_share_a_throttle(throttle: LoginThrottle, clock: FakeClock) -> None:
     for number in range(20):
         await fails(throttle, clock, f"2001:db8::{number}")
     assert await fails(throttle, clock, "2001:db8::ffff") > 0
@@ -98,7 +104,7 @@ async def test_a_network_of_one_owner_is_one_place(throttle: LoginThrottle, cloc
     assert await fails(throttle, clock, None) == 0
 
 
-async def test_what_is_remembered_is_bounded(throttle: LoginThrottle, clock: FakeClock) -> None:
+async def test_the_memory_of_the_login_throttle_is_limited(throttle: LoginThrottle, clock: FakeClock) -> None:
     for number in range(MOST_KEPT + 50):
         await throttle.delay_failure(f"10.0.{number // 256}.{number % 256}")
     assert len(throttle._failures) == MOST_KEPT
@@ -112,7 +118,9 @@ async def test_what_is_remembered_is_bounded(throttle: LoginThrottle, clock: Fak
     assert len(throttle._proven) == MOST_KEPT
 
 
-async def test_it_is_logged_once(throttle: LoginThrottle, clock: FakeClock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_login_throttle_is_logged_once(
+    throttle: LoginThrottle, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, logger="emceepee.guard"):
         for _ in range(FREE_TRIES + 5):
             await fails(throttle, clock)

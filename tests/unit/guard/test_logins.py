@@ -12,14 +12,14 @@ class Lobby:
         self.logins = Logins(self.clock, seconds=seconds)
 
 
-def test_cookies_are_long_and_never_the_same() -> None:
+def test_login_secrets_are_long_and_unique() -> None:
     lobby = Lobby()
     secrets = [lobby.logins.begin("ada") for _ in range(50)]
     assert len(set(secrets)) == 50
     assert all(len(secret) * 6 >= 256 for secret in secrets)
 
 
-def test_a_login_ends_after_its_time_however_much_it_is_used() -> None:
+def test_a_login_ends_after_a_fixed_time_regardless_of_use() -> None:
     lobby = Lobby()
     secret = lobby.logins.begin("ada")
     for _ in range(11):
@@ -29,7 +29,7 @@ def test_a_login_ends_after_its_time_however_much_it_is_used() -> None:
     assert lobby.logins.principal_of(secret) is None
 
 
-def test_a_login_ends_when_it_is_ended_and_no_other_with_it() -> None:
+def test_ending_a_login_ends_no_other() -> None:
     lobby = Lobby(seconds=3600)
     first, second = lobby.logins.begin("ada"), lobby.logins.begin("ada")
     lobby.logins.end(first)
@@ -37,14 +37,14 @@ def test_a_login_ends_when_it_is_ended_and_no_other_with_it() -> None:
     assert [lobby.logins.principal_of(secret) for secret in (first, second)] == [None, "ada"]
 
 
-def test_beyond_the_limit_the_oldest_login_is_forgotten() -> None:
+def test_the_oldest_login_is_forgotten_beyond_the_limit() -> None:
     lobby = Lobby()
     oldest, *others = [lobby.logins.begin("ada") for _ in range(MOST_LOGINS + 1)]
     assert lobby.logins.principal_of(oldest) is None
     assert {lobby.logins.principal_of(secret) for secret in others} == {"ada"}
 
 
-def test_no_secret_is_kept() -> None:
+def test_no_login_secret_is_stored() -> None:
     lobby = Lobby()
     secret = lobby.logins.begin("ada")
     assert secret not in repr(vars(lobby.logins))
@@ -62,11 +62,11 @@ def test_no_secret_is_kept() -> None:
         (b"", "emceepee"),
     ],
 )
-def test_the_port_is_in_the_name_of_the_cookie(host: bytes, name: str) -> None:
+def test_the_cookie_name_contains_the_port(host: bytes, name: str) -> None:
     assert cookie_name({b"host": host}) == name
 
 
-def test_only_cookies_of_that_name_are_read() -> None:
+def test_only_cookies_with_the_expected_name_are_read() -> None:
     sent = b"emceepee_8081=other; theme=dark;emceepee_8080=one ; emceepee_8080=two; emceepee_8080; =; x"
     assert cookies({b"host": b"localhost:8080", b"cookie": sent}) == ["one", "two", ""]
     assert cookies({b"host": b"localhost:8080"}) == []

@@ -29,25 +29,25 @@ def entry(**fields: Any) -> ServerEntry:
     return ServerEntry.model_validate({"name": "x"} | fields)
 
 
-async def test_callers_on_this_machine_may_add_anything() -> None:
+async def test_local_callers_may_add_any_server() -> None:
     for given in ({"command": "x"}, {"url": "http://127.0.0.1/mcp"}, {"url": "http://nowhere.example"}):
         spec = await POLICY.admit(entry(**given), is_remote=False)
         assert not (isinstance(spec.target, HttpTarget) and spec.target.is_public)
 
 
-async def test_callers_from_elsewhere_may_add_public_addresses_and_stay_on_them() -> None:
+async def test_remote_callers_may_add_public_urls_and_are_restricted_to_them() -> None:
     spec = await POLICY.admit(entry(url="http://public.example/mcp"), is_remote=True)
     assert isinstance(spec.target, HttpTarget)
     assert spec.target.is_public
 
 
 @pytest.mark.parametrize("host", ["inner.example", "mapped.example", "unknown.example"])
-async def test_callers_from_elsewhere_may_not_add_private_addresses(host: str) -> None:
+async def test_remote_callers_may_not_add_private_urls(host: str) -> None:
     with pytest.raises(NotAllowed, match="private networks"):
         await POLICY.admit(entry(url=f"http://{host}/mcp"), is_remote=True)
 
 
-async def test_logins_are_guarded_where_the_policy_decides_what_is_added() -> None:
+async def test_logins_are_guarded_for_servers_that_the_policy_restricts() -> None:
     """The operator's list says where servers may be; their logins are checked against it again, address by address."""
     listing = AddServerPolicy(lookup=KNOWN, urls=("http://inner.example",))
     for policy, url, is_remote, expected in (
@@ -61,7 +61,7 @@ async def test_logins_are_guarded_where_the_policy_decides_what_is_added() -> No
         assert (spec.target.is_public, spec.target.is_guarded) == expected
 
 
-async def test_unix_sockets_are_for_callers_on_this_machine_and_the_operator() -> None:
+async def test_unix_sockets_are_allowed_only_for_local_callers_and_the_operator() -> None:
     socket_entry = entry(url="unix:///run/docker.sock:/mcp")
     spec = await POLICY.admit(socket_entry, is_remote=False)
     assert isinstance(spec.target, HttpTarget)
@@ -77,20 +77,20 @@ async def test_unix_sockets_are_for_callers_on_this_machine_and_the_operator() -
         await AddServerPolicy(urls=("http://*",)).admit(socket_entry, is_remote=False)
 
 
-async def test_callers_from_elsewhere_start_programs_only_if_the_operator_allows_it() -> None:
+async def test_remote_callers_may_start_programs_only_if_the_operator_allows_it() -> None:
     with pytest.raises(NotAllowed, match="--allow-commands"):
         await POLICY.admit(entry(command="x"), is_remote=True)
     await AddServerPolicy(remote_commands=True).admit(entry(command="x"), is_remote=True)
 
 
-async def test_where_proof_is_asked_for_callers_here_start_programs_only_if_the_operator_allows_it() -> None:
+async def test_local_callers_of_an_endpoint_with_proof_may_start_programs_only_if_the_operator_allows_it() -> None:
     with pytest.raises(NotAllowed, match=r"need a token or a login.*--allow-commands"):
         await AddServerPolicy(asks_for_proof=True).admit(entry(command="x"), is_remote=False)
     await AddServerPolicy(asks_for_proof=True, remote_commands=True).admit(entry(command="x"), is_remote=False)
     await AddServerPolicy().admit(entry(command="x"), is_remote=False)
 
 
-async def test_what_the_operator_lists_may_be_private_too() -> None:
+async def test_urls_that_the_operator_allows_may_be_private() -> None:
     policy = AddServerPolicy(urls=("http://inner.example",), lookup=KNOWN)
     spec = await policy.admit(entry(url="http://inner.example/mcp"), is_remote=True)
     assert isinstance(spec.target, HttpTarget)
@@ -109,7 +109,7 @@ async def test_what_the_operator_lists_may_be_private_too() -> None:
         ("http://[::1]:80", "http://[::1]/mcp"),
     ],
 )
-async def test_an_address_that_fits_the_list_is_allowed(pattern: str, url: str) -> None:
+async def test_a_url_that_matches_the_allow_list_is_allowed(pattern: str, url: str) -> None:
     await AddServerPolicy(urls=(pattern,)).admit(entry(url=url), is_remote=True)
 
 
@@ -134,18 +134,18 @@ async def test_an_address_that_fits_the_list_is_allowed(pattern: str, url: str) 
         ("http://api.example.com/team/*", "http://api.example.com/team/a\\..\\admin"),
     ],
 )
-async def test_an_address_in_disguise_is_not(pattern: str, url: str) -> None:
+async def test_a_disguised_url_is_rejected_by_the_allow_list(pattern: str, url: str) -> None:
     with pytest.raises(NotAllowed, match="--allow-url"):
         await AddServerPolicy(urls=(pattern,)).admit(entry(url=url), is_remote=True)
 
 
 @pytest.mark.parametrize("root", ["~", "/proc/self/cwd", "relative", "~root", "http://h/x"])
-async def test_the_roots_of_callers_from_elsewhere_are_never_looked_up_here(root: str) -> None:
+async def test_roots_of_remote_callers_are_never_resolved_on_this_machine(root: str) -> None:
     with pytest.raises(InvalidArguments, match="file://"):
         await POLICY.admit(entry(url="http://public.example/mcp", roots=["file:///ok", root]), is_remote=True)
 
 
-async def test_a_root_that_is_an_address_stays_as_it_is() -> None:
+async def test_a_root_that_is_a_url_stays_unchanged() -> None:
     roots = ["file:///proc/self/cwd", "file:///a/../b", "file://~/x"]
     spec = await POLICY.admit(entry(url="http://public.example/mcp", roots=roots), is_remote=True)
     assert spec.roots == tuple(roots)

@@ -17,9 +17,9 @@ USUAL = (b"host", b"accept", b"user-agent", b"content-type", b"authorization", b
         *("x-some-vendors-client-ip", "ali-cdn-real-ip", "x-appengine-user-ip", "x-gateway-remote-addr"),
     ],
 )
-def test_a_header_that_proxies_add_tells_of_one(name: str) -> None:
+def test_a_proxy_header_marks_a_request_as_forwarded(name: str) -> None:
     assert is_forwarded((*USUAL, name.encode()))
 
 
-def test_a_client_that_speaks_to_us_itself_sends_none() -> None:
+def test_headers_of_a_direct_client_do_not_mark_a_request_as_forwarded() -> None:
     assert not is_forwarded((*USUAL, b"origin", b"x-request-id", b"emceepee-session", b"mcp-session-id", b"x-api-key"))
