@@ -15,7 +15,7 @@ from emceepee.replay.recording_reader import BadRecording, parse_recording, read
 from support.recordings import HEADER, OPENED, call, lines, notice, question, recording, result
 
 
-def test_a_request_has_the_messages_during_it_and_its_duration() -> None:
+def test_a_recorded_exchange_contains_the_messages_during_its_request_and_its_duration() -> None:
     found = recording(
         call(1, 1.0, "dig"),
         notice(1, 1.5, "progress", progress=1),
@@ -46,7 +46,7 @@ def asking(number: int, at: float, state: str | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("state", [None, "s1"])
-def test_a_call_that_came_again_with_answers_is_one_exchange(state: str | None) -> None:
+def test_a_recorded_call_that_was_repeated_with_answers_is_one_exchange(state: str | None) -> None:
     again = call(2, 3.0, "ship")
     again["params"] |= {"inputResponses": {"who": {"action": "accept"}}} | (
         {} if state is None else {"requestState": state}
@@ -68,25 +68,25 @@ def test_a_call_that_came_again_with_answers_is_one_exchange(state: str | None) 
         ([call(1, 0, "dig"), asking(1, 1, None)], "what the server asked was not answered"),
     ],
 )
-def test_a_request_without_an_answer_says_why(entries: list[dict[str, Any]], words: str) -> None:
+def test_a_recorded_request_without_an_answer_states_why(entries: list[dict[str, Any]], words: str) -> None:
     (exchange,) = recording(*entries).exchanges
     assert exchange.result is None
     assert exchange.error is not None
     assert words in exchange.error["message"]
 
 
-def test_a_second_recording_in_the_file_goes_on_behind_the_first() -> None:
+def test_a_second_recording_in_a_file_continues_the_first() -> None:
     both = lines(call(1, 0, "a"), result(1, 1, "one")) + lines(call(1, 0, "b"), result(1, 1, "two"))
     found = parse_recording(both)
     assert [exchange.params["name"] for exchange in found.exchanges] == ["a", "b"]
 
 
-def test_a_recording_that_was_cut_says_so() -> None:
+def test_a_recording_that_was_cut_has_a_note() -> None:
     assert "was cut: full" in recording({"type": "cut", "reason": "full"}).notes[0]
 
 
 @pytest.mark.parametrize("kind", ["result", "error", "failed", "cancelled"])
-def test_after_a_cut_an_answer_whose_request_was_lost_is_passed_over(kind: str) -> None:
+def test_after_a_cut_an_answer_whose_request_was_lost_is_ignored(kind: str) -> None:
     lost = {"at": 1, "type": kind, "id": 1, "result": {}, "error": {}, "reason": ""}
     found = recording(
         {"type": "cut", "reason": "1 lines could not be written"}, lost, call(2, 2, "a"), result(2, 3, "b")
@@ -96,7 +96,7 @@ def test_after_a_cut_an_answer_whose_request_was_lost_is_passed_over(kind: str) 
         parse_recording(lines({"type": "cut", "reason": "full"}, lost) + lines(lost))
 
 
-def test_a_line_that_was_cut_off_ends_its_recording_and_says_so() -> None:
+def test_a_truncated_line_ends_its_recording_with_a_note() -> None:
     """By a full disk, or because emceepee was killed."""
     broken = [line + b"\n" for line in lines(call(1, 0, "a"), result(1, 1, "one"), call(2, 2, "b"))] + [
         b'{"at": 3, "ty'
@@ -110,7 +110,7 @@ def test_a_line_that_was_cut_off_ends_its_recording_and_says_so() -> None:
     assert len(found.notes) == 1
 
 
-def test_unknown_entries_are_passed_over() -> None:
+def test_unknown_recording_entries_are_ignored() -> None:
     assert recording({"type": "closed", "reason": "end"}, {"type": "of a later version"}).exchanges == []
 
 
@@ -140,13 +140,13 @@ def test_unknown_entries_are_passed_over() -> None:
         ([*lines(), b'{"a":' * 300 + b"1" + b"}" * 300 + b"\n"], "line 3 is not JSON"),
     ],
 )
-def test_a_broken_file_says_which_line_is_wrong(bad: list[bytes], words: str) -> None:
+def test_an_invalid_recording_is_reported_with_its_line(bad: list[bytes], words: str) -> None:
     with pytest.raises(BadRecording) as error:
         parse_recording(bad)
     assert words in str(error.value)
 
 
-def test_a_file_over_the_bounds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_over_the_size_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "large.jsonl"
     file.write_bytes(b"\n".join(lines()))
     monkeypatch.setattr(reading, "MOST_BYTES", 100)
@@ -170,6 +170,6 @@ _ENTRIES = st.dictionaries(
 
 
 @given(st.lists(_ENTRIES, max_size=8))
-def test_any_file_is_read_or_refused(entries: list[dict[str, Any]]) -> None:
+def test_any_recording_file_is_parsed_or_rejected(entries: list[dict[str, Any]]) -> None:
     with suppress(BadRecording):
         parse_recording([json.dumps(entry).encode() for entry in (HEADER, OPENED, *entries)])

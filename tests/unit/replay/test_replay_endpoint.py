@@ -39,14 +39,14 @@ def asked(request: AsgiRequest) -> bool:
     return b"elicitation/create" in request.answered.body
 
 
-async def test_each_session_is_replayed_from_the_beginning() -> None:
+async def test_each_replay_session_starts_from_the_beginning() -> None:
     async with a_replay_endpoint(COUNT) as endpoint:
         one, other = await HttpReplayClient(endpoint).open(), await HttpReplayClient(endpoint).open()
         texts = [await client.text("n") for client in (one, other, one, one)]
     assert texts == ["one", "one", "two", "two"]
 
 
-async def test_without_sessions_all_clients_have_one_order() -> None:
+async def test_replay_clients_without_sessions_share_one_order() -> None:
     async with a_replay_endpoint(COUNT) as endpoint:
         one, other = HttpReplayClient(endpoint, is_modern=True), HttpReplayClient(endpoint, is_modern=True)
         session = await HttpReplayClient(endpoint).open()
@@ -55,7 +55,9 @@ async def test_without_sessions_all_clients_have_one_order() -> None:
 
 
 @ERAS
-async def test_progress_comes_on_the_stream_of_its_call_and_a_plain_answer_as_json(*, is_modern: bool) -> None:
+async def test_replayed_progress_arrives_on_the_stream_of_its_call_and_a_plain_response_as_json(
+    *, is_modern: bool
+) -> None:
     async with a_replay_endpoint(BUY) as endpoint:
         client = await HttpReplayClient(endpoint, is_modern=is_modern).open()
         bought = await client.call("buy", token="mine").served()
@@ -66,7 +68,7 @@ async def test_progress_comes_on_the_stream_of_its_call_and_a_plain_answer_as_js
     assert ("mcp-session-id" in plain.answered.headers) is not is_modern
 
 
-async def test_what_is_asked_is_asked_on_the_stream_of_its_call() -> None:
+async def test_a_replayed_question_is_asked_on_the_stream_of_its_call() -> None:
     async with a_replay_endpoint(SHIP) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()
         pushed, shipping = client.listen(), client.call("ship")
@@ -80,7 +82,7 @@ async def test_what_is_asked_is_asked_on_the_stream_of_its_call() -> None:
         assert pushed.events == []
 
 
-async def test_without_sessions_the_result_asks_and_the_call_comes_again() -> None:
+async def test_without_sessions_a_replayed_question_is_asked_in_the_result_and_the_call_is_repeated() -> None:
     async with a_replay_endpoint(SHIP) as endpoint:
         client = HttpReplayClient(endpoint, is_modern=True, elicitation={})
         asking = (await client.call("ship").served()).message["result"]
@@ -90,7 +92,7 @@ async def test_without_sessions_the_result_asks_and_the_call_comes_again() -> No
     assert again.message["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_client_that_takes_no_stream_is_not_asked() -> None:
+async def test_a_replay_client_that_accepts_no_stream_is_not_asked() -> None:
     notes: list[str] = []
     async with a_replay_endpoint(SHIP, says=notes.append) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()
@@ -100,7 +102,7 @@ async def test_a_client_that_takes_no_stream_is_not_asked() -> None:
     assert len(notes) == 1
 
 
-async def test_what_follows_a_call_comes_on_the_stream_that_belongs_to_none() -> None:
+async def test_replayed_changes_after_a_call_arrive_on_the_session_stream() -> None:
     async with a_replay_endpoint(BUY) as endpoint:
         client, other = await HttpReplayClient(endpoint).open(), await HttpReplayClient(endpoint).open()
         pushed, elsewhere = client.listen(), other.listen()
@@ -112,7 +114,7 @@ async def test_what_follows_a_call_comes_on_the_stream_that_belongs_to_none() ->
         assert elsewhere.events == []
 
 
-async def test_without_sessions_changes_reach_listeners() -> None:
+async def test_without_sessions_replayed_changes_reach_listeners() -> None:
     async with a_replay_endpoint(BUY) as endpoint:
         client, other = HttpReplayClient(endpoint, is_modern=True), HttpReplayClient(endpoint, is_modern=True)
         wish = {"notifications": {"toolsListChanged": True}}
@@ -128,7 +130,7 @@ async def test_without_sessions_changes_reach_listeners() -> None:
         ]
 
 
-async def test_a_cut_stream_goes_on_where_it_was() -> None:
+async def test_an_interrupted_replay_stream_resumes_at_its_position() -> None:
     async with a_replay_endpoint(SHIP) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()
         shipping = client.call("ship")
@@ -145,14 +147,14 @@ async def test_a_cut_stream_goes_on_where_it_was() -> None:
     assert unknown.answered.status == 400
 
 
-async def test_an_older_client_gets_no_empty_event() -> None:
+async def test_an_older_replay_client_gets_no_empty_event() -> None:
     async with a_replay_endpoint(BUY) as endpoint:
         client = await HttpReplayClient(endpoint).open("2025-03-26")
         bought = await client.call("buy", token=1).served()
     assert all(event.message is not None for event in bought.events)
 
 
-async def test_a_call_to_which_nobody_comes_back_ends() -> None:
+async def test_an_abandoned_replay_call_ends_after_a_timeout() -> None:
     clock = FakeClock()
     async with a_replay_endpoint(SHIP, clock) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()
@@ -166,7 +168,7 @@ async def test_a_call_to_which_nobody_comes_back_ends() -> None:
         await shipping.served()
 
 
-async def test_a_call_without_a_session_ends_with_its_connection() -> None:
+async def test_a_replay_call_without_a_session_ends_with_its_connection() -> None:
     clock = FakeClock()
     async with a_replay_endpoint(recording(call(1, 0, "dig"), result(1, 600, "done")), clock) as endpoint:
         digging = HttpReplayClient(endpoint, is_modern=True).call("dig")
@@ -176,7 +178,7 @@ async def test_a_call_without_a_session_ends_with_its_connection() -> None:
 
 
 @ERAS
-async def test_a_client_that_reads_slowly_misses_nothing(*, is_modern: bool) -> None:
+async def test_a_slow_replay_client_misses_no_message(*, is_modern: bool) -> None:
     async with a_replay_endpoint(FLOOD) as endpoint:
         client = await HttpReplayClient(endpoint, is_modern=is_modern).open()
         flooded = await client.post("tools/call", {"name": "flood", "arguments": {}, **LOGS}).served()
@@ -185,7 +187,7 @@ async def test_a_client_that_reads_slowly_misses_nothing(*, is_modern: bool) -> 
     assert flooded.message["result"]["content"][0]["text"] == "done"
 
 
-async def test_a_cancelled_call_is_answered_with_an_error() -> None:
+async def test_a_cancelled_replay_call_is_answered_with_an_error_over_http() -> None:
     async with a_replay_endpoint(SHIP) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()
         shipping = client.call("ship", key="mine")
@@ -194,7 +196,7 @@ async def test_a_cancelled_call_is_answered_with_an_error() -> None:
         assert (await shipping.served()).message["error"]["code"] == -32800
 
 
-async def test_a_session_that_is_ended_takes_its_calls_and_streams_with_it() -> None:
+async def test_ending_a_replay_session_ends_its_calls_and_streams() -> None:
     async with a_replay_endpoint(SHIP) as endpoint:
         client, other = [await HttpReplayClient(endpoint, elicitation={}).open() for _ in range(2)]
         pushed, shipping, others = client.listen(), client.call("ship"), other.call("ship")
@@ -207,7 +209,7 @@ async def test_a_session_that_is_ended_takes_its_calls_and_streams_with_it() -> 
             assert (await gone.served()).answered.status == 404
 
 
-async def test_a_handshake_that_fails_opens_no_session() -> None:
+async def test_a_failed_replay_handshake_opens_no_session() -> None:
     async with a_replay_endpoint(COUNT) as endpoint:
         meta = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}}
         refused = await HttpReplayClient(endpoint).post("initialize", HELLO | meta).served()
@@ -216,7 +218,7 @@ async def test_a_handshake_that_fails_opens_no_session() -> None:
         assert endpoint._sessions == {}
 
 
-async def test_what_was_not_recorded_is_an_error_in_the_manner_of_the_era() -> None:
+async def test_an_unrecorded_request_is_an_error_in_the_format_of_its_era() -> None:
     async with a_replay_endpoint(COUNT) as endpoint:
         old = await HttpReplayClient(endpoint).open()
         new = HttpReplayClient(endpoint, is_modern=True)
@@ -245,7 +247,7 @@ REFUSED: dict[str, tuple[int, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-async def test_it_turns_away(what: str) -> None:
+async def test_the_replay_endpoint_rejects_invalid_requests(what: str) -> None:
     status, changed = REFUSED[what]
     async with a_replay_endpoint(COUNT) as endpoint:
         client = await HttpReplayClient(endpoint).open()
@@ -254,7 +256,7 @@ async def test_it_turns_away(what: str) -> None:
         assert (await client.raw(**sent).served()).answered.status == status
 
 
-async def test_a_page_of_this_machine_may_read_the_answers() -> None:
+async def test_a_local_web_page_may_read_replay_responses() -> None:
     async with a_replay_endpoint(COUNT) as endpoint:
         client = await HttpReplayClient(endpoint).open()
         origin = "http://localhost:3000"
@@ -264,7 +266,9 @@ async def test_a_page_of_this_machine_may_read_the_answers() -> None:
     assert allowed.headers["access-control-allow-origin"] == pinged.headers["access-control-allow-origin"] == origin
 
 
-async def test_when_there_are_too_many_sessions_the_longest_unused_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_replay_endpoint_ends_the_session_idle_longest_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(replay_endpoint, "MOST_SESSIONS", 3)
     async with a_replay_endpoint(SHIP) as endpoint:
         busy, used, idle = [await HttpReplayClient(endpoint, elicitation={}).open() for _ in range(3)]
@@ -277,7 +281,7 @@ async def test_when_there_are_too_many_sessions_the_longest_unused_ends(monkeypa
         assert statuses == [200, 404, 200]
 
 
-async def test_where_all_sessions_are_in_use_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_replay_endpoint_refuses_a_new_session_when_all_are_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_endpoint, "MOST_SESSIONS", 1)
     async with a_replay_endpoint(COUNT) as endpoint:
         reading = (await HttpReplayClient(endpoint).open()).listen()
@@ -289,7 +293,7 @@ async def test_where_all_sessions_are_in_use_there_is_no_other(monkeypatch: pyte
         await HttpReplayClient(endpoint).open()
 
 
-async def test_when_it_stops_streams_end_at_once_and_calls_a_little_later() -> None:
+async def test_a_stopping_replay_endpoint_ends_streams_at_once_and_calls_after_a_grace_period() -> None:
     clock = FakeClock()
     async with a_replay_endpoint(SHIP, clock) as endpoint:
         client = await HttpReplayClient(endpoint, elicitation={}).open()

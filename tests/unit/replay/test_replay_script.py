@@ -28,18 +28,18 @@ def answer(script: ReplayScript, tool: str, **arguments: object) -> object:
     return found["content"][0]["text"]
 
 
-def test_equal_requests_get_their_answers_in_order_and_then_the_last_again() -> None:
+def test_equal_replay_requests_get_their_answers_in_order_and_then_the_last_one_again() -> None:
     script = a_script()
     assert [answer(script, "add", b=2.0, a=1) for _ in range(4)] == ["first", "second", "second", "second"]
     script.restart()
     assert answer(script, "add", a=1, b=2) == "first"
 
 
-def test_what_was_masked_is_no_part_of_the_comparison() -> None:
+def test_masked_values_are_ignored_when_replay_requests_are_compared() -> None:
     assert answer(a_script(), "open", password="another", url="https://a.org/?q=cats") == "opened"
 
 
-def test_empty_arguments_are_the_same_as_none() -> None:
+def test_empty_and_missing_arguments_are_equal_in_a_replay() -> None:
     script = ReplayScript(recording(call(1, 0, "list"), result(1, 0, "all")))
     assert script.next("tools/call", {"name": "list"}) == script.next("tools/call", {"name": "list", "arguments": None})
 
@@ -57,13 +57,13 @@ def test_empty_arguments_are_the_same_as_none() -> None:
         ("tools/call", {"name": "x" * 9999}, "…. The nearest is tools/call"),
     ],
 )
-def test_a_request_that_was_not_recorded_names_the_nearest(method: str, params: dict[str, object], words: str) -> None:
+def test_an_unrecorded_request_names_the_most_similar_one(method: str, params: dict[str, object], words: str) -> None:
     with pytest.raises(NotRecorded) as error:
         a_script().next(method, params)
     assert words in str(error.value)
 
 
-def test_a_task_is_the_same_however_long_it_may_be_kept_and_is_not_a_plain_call() -> None:
+def test_replayed_tasks_match_regardless_of_their_ttl_and_differ_from_plain_calls() -> None:
     begun = call(1, 0, "dig")
     begun["params"]["task"] = {"ttl": 600_000}
     script = ReplayScript(recording(begun, result(1, 0, "begun"), call(2, 0, "dig"), result(2, 0, "dug")))
@@ -72,7 +72,7 @@ def test_a_task_is_the_same_however_long_it_may_be_kept_and_is_not_a_plain_call(
     assert answer(script, "dig") == "dug"
 
 
-def test_few_requests_are_compared_closely_however_many_were_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_few_recorded_requests_are_compared_in_detail(monkeypatch: pytest.MonkeyPatch) -> None:
     """That takes milliseconds for each, in which nobody else is answered."""
     compared: list[str] = []
 
@@ -103,7 +103,7 @@ def test_few_requests_are_compared_closely_however_many_were_recorded(monkeypatc
     assert compared.count("quickly") <= 200
 
 
-def test_the_same_tool_is_nearer_than_the_same_arguments() -> None:
+def test_an_equal_tool_counts_more_than_equal_arguments_when_replay_requests_are_compared() -> None:
     script = ReplayScript(
         recording(call(1, 0, "sub", a=1, b=3), result(1, 0, "x"), call(2, 0, "add", z=7), result(2, 0, "y"))
     )

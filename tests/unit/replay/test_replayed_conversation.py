@@ -26,7 +26,7 @@ SHIP = recording(
 )
 
 
-async def test_it_introduces_itself_as_the_server_did() -> None:
+async def test_a_replay_introduces_itself_like_the_recorded_server() -> None:
     old = ReplayClient(DIG, is_modern=False)
     assert await old.initialize() == {
         "protocolVersion": "2025-11-25",
@@ -40,7 +40,7 @@ async def test_it_introduces_itself_as_the_server_did() -> None:
     assert hello["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "shop"
 
 
-async def test_an_older_client_gets_its_version_and_an_unknown_one_the_recorded() -> None:
+async def test_a_replay_answers_an_older_client_in_its_version_and_an_unknown_one_in_the_recorded_version() -> None:
     client = ReplayClient(DIG, is_modern=False)
     for asked, given in (("2024-11-05", "2024-11-05"), ("2099-01-01", "2025-11-25"), (7, "2025-11-25")):
         answer = await client.ask("initialize", {"protocolVersion": asked, "capabilities": {}})
@@ -48,7 +48,7 @@ async def test_an_older_client_gets_its_version_and_an_unknown_one_the_recorded(
 
 
 @ERAS
-async def test_a_call_gets_its_result_and_its_progress(*, is_modern: bool) -> None:
+async def test_a_replayed_call_gets_its_result_and_its_progress(*, is_modern: bool) -> None:
     client = ReplayClient(DIG, is_modern=is_modern)
     params = {"name": "dig", "arguments": {}, "_meta": {"progressToken": "mine"}}
     answer = await client.ask("tools/call", params)
@@ -58,7 +58,7 @@ async def test_a_call_gets_its_result_and_its_progress(*, is_modern: bool) -> No
     assert progress == [{"progress": 1, "total": 2, "progressToken": "mine"}]
 
 
-async def test_who_asks_for_no_progress_and_no_log_gets_none() -> None:
+async def test_a_replay_sends_progress_and_log_messages_only_on_request() -> None:
     old, new = ReplayClient(DIG, is_modern=False), ReplayClient(DIG, is_modern=True)
     await old.call("dig")
     await new.call("dig")
@@ -69,7 +69,7 @@ async def test_who_asks_for_no_progress_and_no_log_gets_none() -> None:
     assert new.methods() == ["notifications/message"]
 
 
-async def test_changes_go_to_listeners() -> None:
+async def test_a_replay_sends_changes_to_listeners() -> None:
     client = ReplayClient(DIG, is_modern=True)
     listening = client.begin("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     await client.settle()
@@ -85,7 +85,7 @@ async def test_changes_go_to_listeners() -> None:
     assert len(client.methods()) == 2
 
 
-async def test_listeners_of_two_clients_with_the_same_id_are_both_told() -> None:
+async def test_replay_listeners_of_two_clients_with_the_same_id_both_get_changes() -> None:
     one, other = ReplayClient(DIG, is_modern=True), ReplayClient(DIG, is_modern=True)
     other.conversation = one.conversation
     wish = {"notifications": {"toolsListChanged": True}}
@@ -102,7 +102,7 @@ async def test_listeners_of_two_clients_with_the_same_id_are_both_told() -> None
     assert first.cancelled()
 
 
-async def test_in_the_handshake_era_the_client_is_asked_within_the_call() -> None:
+async def test_in_the_handshake_era_a_replay_asks_the_client_during_the_call() -> None:
     client = ReplayClient(SHIP, is_modern=False)
     await client.initialize(elicitation={})
     calling = client.begin("tools/call", {"name": "ship", "arguments": {}})
@@ -115,7 +115,7 @@ async def test_in_the_handshake_era_the_client_is_asked_within_the_call() -> Non
     assert client.heard[-1]["result"] == {"content": TEXT}
 
 
-async def test_in_the_newer_era_the_result_asks_and_the_call_comes_again() -> None:
+async def test_in_the_modern_era_a_replay_asks_in_the_result_and_the_call_is_repeated() -> None:
     client = ReplayClient(SHIP, is_modern=True)
     params = {"name": "ship", "arguments": {}}
     for key in ("q1", "q2"):
@@ -128,7 +128,7 @@ async def test_in_the_newer_era_the_result_asks_and_the_call_comes_again() -> No
 
 
 @pytest.mark.parametrize("state", ["x", "emceepee-replay:0", "emceepee-replay:9:1", "emceepee-replay:0:99", 7, {}])
-async def test_a_state_that_it_did_not_give_is_refused(state: object) -> None:
+async def test_a_replay_rejects_a_request_state_that_it_did_not_issue(state: object) -> None:
     client = ReplayClient(SHIP, is_modern=True)
     params = {"name": "ship", "arguments": {}, "requestState": state, "inputResponses": {}}
     answer = await client.ask("tools/call", params, elicitation={})
@@ -136,13 +136,13 @@ async def test_a_state_that_it_did_not_give_is_refused(state: object) -> None:
 
 
 @ERAS
-async def test_a_client_that_cannot_be_asked_gets_the_result_all_the_same(*, is_modern: bool) -> None:
+async def test_a_replay_client_without_elicitation_gets_the_result_without_questions(*, is_modern: bool) -> None:
     client = ReplayClient(SHIP, is_modern=is_modern)
     assert (await client.call("ship"))["result"]["content"] == TEXT
     assert client.notes == ["elicitation/create was left out: the client does not say that it can answer it"] * 2
 
 
-async def test_nothing_is_asked_by_a_channel_that_takes_no_questions() -> None:
+async def test_a_replay_asks_nothing_over_a_channel_without_questions() -> None:
     client = ReplayClient(SHIP, is_modern=False)
     await client.initialize(elicitation={})
     client.takes_questions = False
@@ -150,7 +150,7 @@ async def test_nothing_is_asked_by_a_channel_that_takes_no_questions() -> None:
     assert len(client.notes) == 2
 
 
-async def test_a_call_takes_its_time_where_that_is_asked_for() -> None:
+async def test_a_replayed_call_takes_its_recorded_time_on_request() -> None:
     clock = FakeClock()
     client = ReplayClient(DIG, is_modern=False, clock=clock)
     calling = client.begin("tools/call", {"name": "dig", "arguments": {}})
@@ -165,7 +165,7 @@ async def test_a_call_takes_its_time_where_that_is_asked_for() -> None:
     assert client.heard[-1]["result"] == {"content": TEXT}
 
 
-async def test_what_is_said_after_a_call_follows_its_answer() -> None:
+async def test_recorded_messages_after_a_call_follow_its_response() -> None:
     played = recording(call(1, 0, "buy"), result(1, 1, "done"), notice(None, 2, "resources/updated", uri="shop://a"))
     client = ReplayClient(played, is_modern=False)
     await client.call("buy")
@@ -176,7 +176,7 @@ async def test_what_is_said_after_a_call_follows_its_answer() -> None:
     ]
 
 
-async def test_a_cancelled_call_is_not_answered() -> None:
+async def test_a_cancelled_replay_call_is_not_answered() -> None:
     client = ReplayClient(SHIP, is_modern=False)
     await client.initialize(elicitation={})
     calling = client.begin("tools/call", {"name": "ship", "arguments": {}})
@@ -187,7 +187,7 @@ async def test_a_cancelled_call_is_not_answered() -> None:
     assert (calling.cancelled(), len(client.heard)) == (True, heard)
 
 
-async def test_recorded_errors_are_given_again_and_unrecorded_requests_say_so() -> None:
+async def test_recorded_errors_are_replayed_and_unrecorded_requests_get_an_error() -> None:
     error = {"code": -32000, "message": "sold out", "data": {"item": 3}}
     played = recording(call(1, 0, "buy"), {"at": 1, "type": "error", "id": 1, "error": error})
     client = ReplayClient(played, is_modern=False)
@@ -197,13 +197,13 @@ async def test_recorded_errors_are_given_again_and_unrecorded_requests_say_so() 
 
 
 @ERAS
-async def test_what_changes_nothing_is_always_done(*, is_modern: bool) -> None:
+async def test_requests_without_effects_always_succeed_in_a_replay(*, is_modern: bool) -> None:
     client = ReplayClient(DIG, is_modern=is_modern)
     for method in ("ping", "logging/setLevel", "resources/subscribe"):
         assert "result" in await client.ask(method, {"level": "debug", "uri": "a"})
 
 
-async def test_another_version_and_what_is_no_request_are_refused() -> None:
+async def test_a_replay_rejects_unknown_versions_and_invalid_requests() -> None:
     client = ReplayClient(DIG, is_modern=False)
     meta = {"io.modelcontextprotocol/protocolVersion": "2030-01-01"}
     assert (await client.ask("tools/list", {"_meta": meta}))["error"]["data"]["supported"] == ["2026-07-28"]
@@ -211,14 +211,14 @@ async def test_another_version_and_what_is_no_request_are_refused() -> None:
     assert client.heard[-1]["error"]["code"] == -32600
 
 
-async def test_each_conversation_has_an_order_of_its_own() -> None:
+async def test_each_replayed_conversation_has_its_own_order() -> None:
     played = recording(call(1, 0, "n"), result(1, 0, "one"), call(2, 0, "n"), result(2, 0, "two"))
     one, other = ReplayClient(played, is_modern=True), ReplayClient(played, is_modern=True)
     texts = [(await client.call("n"))["result"]["content"][0]["text"] for client in (one, other, one)]
     assert texts == ["one", "one", "two"]
 
 
-async def test_a_new_handshake_starts_the_replay_again() -> None:
+async def test_a_new_handshake_restarts_the_replay() -> None:
     played = recording(call(1, 0, "n"), result(1, 0, "one"), call(2, 0, "n"), result(2, 0, "two"))
     client = ReplayClient(played, is_modern=False)
     texts = []

@@ -21,7 +21,7 @@ from emceepee.replicas.hop_messages import (
 HOST, LENGTH = (b"host", b"here"), (b"content-length", b"2")
 
 
-def test_a_request_loses_what_is_between_two_hops_and_every_credential() -> None:
+def test_a_forwarded_request_loses_hop_headers_and_credentials() -> None:
     dropped = [
         *((name, b"x") for name in (b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade")),
         *((name, b"x") for name in (b"expect", b"authorization", b"cookie", b"emceepee-hop", b"accept-encoding")),
@@ -31,30 +31,30 @@ def test_a_request_loses_what_is_between_two_hops_and_every_credential() -> None
     assert passed_on([HOST, *dropped, (b"x", b"1"), (b"x", b"2")]) == b"host: here\r\nx: 1\r\nx: 2\r\n"
 
 
-def test_both_sides_sign_the_same_lines() -> None:
+def test_both_replicas_sign_the_same_header_lines() -> None:
     caller = [HOST, (b"cookie", b"c"), (b"x", b""), LENGTH]
     holder = [HOST, (b"x", b""), (b"emceepee-hop", b"1"), LENGTH]
     assert passed_on(caller) == signed(holder)
 
 
-def test_a_response_keeps_its_length_and_loses_its_proof() -> None:
+def test_a_forwarded_response_keeps_its_length_and_loses_its_proof() -> None:
     hop = [LENGTH, (b"transfer-encoding", b"chunked"), (b"emceepee-hop", b"1"), (b"set-cookie", b"a"), HOST]
     assert passed_back(hop) == [LENGTH, (b"set-cookie", b"a"), HOST]
 
 
-def test_a_target_is_what_stood_in_the_request_line() -> None:
+def test_the_request_target_is_the_raw_path_with_the_query() -> None:
     assert request_target({"path": "/a b", "raw_path": b"/a%20b", "query_string": b"x=%20"}) == b"/a%20b?x=%20"
     assert request_target({"path": "/mcp"}) == b"/mcp"
 
 
 @pytest.mark.parametrize("kind", [WHOLE, FRAMED])
 @pytest.mark.parametrize("is_checked", [True, False])
-def test_a_response_says_what_is_proven_and_whether_its_reading_matters(kind: bytes, is_checked: bool) -> None:
+def test_a_response_proof_contains_its_kind_and_whether_delivery_is_checked(kind: bytes, is_checked: bool) -> None:
     value = proof_value(kind, b"abc", is_checked=is_checked)
     assert proof_in([HOST, (b"emceepee-hop", value)]) == ReceivedProof(kind, b"abc", is_checked)
 
 
-def test_without_the_header_nothing_is_said() -> None:
+def test_a_response_without_the_proof_header_has_no_proof() -> None:
     assert proof_in([HOST]) is None
 
 
@@ -65,23 +65,23 @@ def test_without_the_header_nothing_is_said() -> None:
         *([b"whole abc whole"], [b"whole abc check 1"], [b"whole abc"] * 2),
     ],
 )
-def test_a_proof_that_cannot_be_read_proves_nothing(values: list[bytes]) -> None:
+def test_an_unreadable_response_proof_proves_nothing(values: list[bytes]) -> None:
     found = proof_in([(b"emceepee-hop", value) for value in values])
     assert found is not None
     assert found.mac == b""
 
 
-def test_what_is_proven_of_a_response_is_all_that_its_caller_gets() -> None:
+def test_the_signed_response_head_is_all_that_its_caller_gets() -> None:
     assert response_head(200, [LENGTH, HOST]) == b"200\r\ncontent-length: 2\r\nhost: here\r\n"
 
 
-def test_a_settlement_arrives_as_it_was() -> None:
+def test_a_settlement_survives_a_round_trip() -> None:
     news = DeliveryReport(written=(4,), read=(1, 2), unread=(3,))
     assert parse_settlement(settlement(news)) == (news, False)
     assert parse_settlement(settlement(NOTHING_TO_REPORT, is_farewell=True)) == (NOTHING_TO_REPORT, True)
 
 
-def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
+def test_each_expected_response_is_reported_once() -> None:
     unsettled = UnreportedResponses()
     unsettled.expect(1)
     assert unsettled.mark(1, was_read=False)
@@ -91,7 +91,7 @@ def test_of_a_response_one_hears_once_and_only_if_it_was_expected() -> None:
     assert not unsettled.has_news
 
 
-def test_no_more_rides_on_a_request_than_fits() -> None:
+def test_a_request_carries_a_limited_number_of_delivery_reports() -> None:
     unsettled = UnreportedResponses()
     unsettled.put_back(DeliveryReport(read=tuple(range(MOST_PER_REQUEST + 5)), unread=(99,)))
     assert unsettled.take_some() == DeliveryReport(read=tuple(range(MOST_PER_REQUEST)))
@@ -100,7 +100,7 @@ def test_no_more_rides_on_a_request_than_fits() -> None:
     assert repr(unsettled) == "<UnreportedResponses open=0 written=0 read=0 unread=1>"
 
 
-def test_a_read_response_is_reported_by_nothing_else() -> None:
+def test_a_read_response_is_reported_only_as_read() -> None:
     unsettled = UnreportedResponses()
     unsettled.expect(1)
     assert unsettled.mark_written(1)

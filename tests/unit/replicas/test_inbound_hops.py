@@ -46,7 +46,7 @@ def holder() -> Holder:
     return Holder()
 
 
-def test_what_was_read_is_forgotten(holder: Holder) -> None:
+def test_responses_that_were_read_are_forgotten_by_their_holder(holder: Holder) -> None:
     holder.serve(1)
     holder.serve(2)
     holder.settle(read=(1,))
@@ -56,20 +56,20 @@ def test_what_was_read_is_forgotten(holder: Holder) -> None:
     assert holder.unread == []
 
 
-def test_what_was_not_read_is_reported_once(holder: Holder) -> None:
+def test_an_unread_response_is_reported_once(holder: Holder) -> None:
     holder.serve(1)
     holder.settle(unread=(1, 4))
     holder.settle(unread=(1,))
     assert holder.unread == [1]
 
 
-def test_of_a_request_that_wants_to_know_nothing_nothing_is_kept(holder: Holder) -> None:
+def test_nothing_is_stored_for_a_request_without_delivery_tracking(holder: Holder) -> None:
     exchange = holder.hops.begin(hop(1), OpenConnection())
     holder.hops.finish(hop(1), exchange)
     assert holder.kept() == 0
 
 
-def test_a_caller_can_be_gone_before_the_socket_tells(holder: Holder) -> None:
+def test_a_caller_reported_as_gone_is_gone_before_its_socket_closes(holder: Holder) -> None:
     exchange = holder.begin(1)
     assert not exchange.is_gone()
     holder.settle(unread=(1,))
@@ -77,7 +77,7 @@ def test_a_caller_can_be_gone_before_the_socket_tells(holder: Holder) -> None:
     assert holder.unread == [1]
 
 
-async def test_a_sender_without_a_connection_is_gone_after_a_while(holder: Holder) -> None:
+async def test_a_sender_without_a_connection_is_gone_after_a_timeout(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.serve(1)
     holder.hops.leave(ANN)
@@ -88,7 +88,7 @@ async def test_a_sender_without_a_connection_is_gone_after_a_while(holder: Holde
     assert repr(holder.hops) == "<InboundHops []>"
 
 
-async def test_a_sender_that_opens_another_connection_is_there(holder: Holder) -> None:
+async def test_a_sender_that_opens_another_connection_is_not_gone(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.serve(1)
     holder.hops.leave(ANN)
@@ -97,7 +97,7 @@ async def test_a_sender_that_opens_another_connection_is_there(holder: Holder) -
     assert holder.unread == []
 
 
-async def test_the_end_of_one_of_several_connections_says_nothing(holder: Holder) -> None:
+async def test_the_end_of_one_of_several_connections_does_not_mark_the_sender_as_gone(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.hops.join(hop(2))
     holder.serve(1)
@@ -106,7 +106,7 @@ async def test_the_end_of_one_of_several_connections_says_nothing(holder: Holder
     assert holder.unread == []
 
 
-async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
+async def test_after_a_farewell_all_other_responses_count_as_read(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.serve(1)
     holder.serve(2)
@@ -116,7 +116,7 @@ async def test_after_a_farewell_everything_was_read(holder: Holder) -> None:
     assert holder.unread == [2]
 
 
-async def test_a_sender_that_was_only_paused_goes_on_with_the_connections_that_it_has(holder: Holder) -> None:
+async def test_a_sender_that_was_only_paused_continues_on_its_open_connections(holder: Holder) -> None:
     holder.hops.join(hop(1))
     holder.serve(1)
     holder.hops.drop(SigningReplica(1, 7))
@@ -143,7 +143,7 @@ def test_a_sender_whose_lease_has_lapsed_is_gone_despite_open_connections(holder
     holder.hops.leave(ANN)  # nobody is missed who is not known
 
 
-def test_what_is_kept_is_bounded(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_stored_responses_is_limited(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbound_hops, "MOST_KEPT", 3)
     for number in range(10):
         holder.serve(number)
@@ -161,7 +161,7 @@ class WatchedConnection(OpenConnection):
         self.aborts += 1
 
 
-def test_a_sender_that_only_seemed_to_be_gone_does_not_wait_forever(holder: Holder) -> None:
+def test_a_response_for_a_sender_wrongly_presumed_gone_aborts_its_connection(holder: Holder) -> None:
     """The store was unavailable, and its lease had briefly lapsed: its connection ends instead of a response."""
     below = WatchedConnection()
     holder.hops.join(hop(1))

@@ -31,7 +31,7 @@ def read(data: bytes, *, piece: int = 1 << 20) -> tuple[bytes, bool]:
 
 @pytest.mark.parametrize("size", [0, 1, FRAME_BYTES - 1, FRAME_BYTES, FRAME_BYTES + 1, 3 * FRAME_BYTES + 7])
 @pytest.mark.parametrize("piece", [19, 20, 21, 50_000, FRAME_BYTES + HEAD_BYTES, 1 << 20])
-def test_a_body_arrives_as_it_was_however_it_is_cut_into_pieces(size: int, piece: int) -> None:
+def test_a_framed_body_survives_any_chunk_sizes(size: int, piece: int) -> None:
     body = (bytes(range(251)) * (size // 251 + 1))[:size]
     data = FrameWriter(KEY).write(body, is_last=True)
     assert len(data) == framed_length(size)
@@ -39,13 +39,13 @@ def test_a_body_arrives_as_it_was_however_it_is_cut_into_pieces(size: int, piece
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1000])
-def test_events_arrive_one_by_one(piece: int) -> None:
+def test_framed_events_arrive_one_by_one(piece: int) -> None:
     assert read(b"".join(framed(*EVENTS)), piece=piece) == (b"".join(EVENTS), True)
     reader = FrameReader(KEY)
     assert [reader.feed(frame) for frame in framed(*EVENTS)] == [*EVENTS, b""]
 
 
-def test_no_byte_can_be_changed() -> None:
+def test_a_changed_byte_in_a_framed_body_is_detected() -> None:
     data = b"".join(framed(*EVENTS))
     for position in range(len(data)):
         changed = bytearray(data)
@@ -61,13 +61,13 @@ def test_no_byte_can_be_changed() -> None:
 @pytest.mark.parametrize(
     "order", [[1, 0, 2, 3], [1, 2, 3], [0, 0, 1, 2, 3], [0, 1, 3], [3], [0, 1, 2, 3, 3], [0, 1, 2, 3, 0]]
 )
-def test_no_frame_can_be_moved_left_out_or_repeated(order: list[int]) -> None:
+def test_moved_omitted_or_repeated_frames_are_detected(order: list[int]) -> None:
     frames = framed(*EVENTS)
     with pytest.raises(ResponseChanged):
         read(b"".join(frames[number] for number in order))
 
 
-def test_a_body_that_is_cut_is_not_whole_wherever_the_cut_is() -> None:
+def test_a_truncated_framed_body_is_never_complete() -> None:
     data = b"".join(framed(*EVENTS))
     for size in range(len(data)):
         body, is_whole = read(data[:size])
@@ -75,12 +75,12 @@ def test_a_body_that_is_cut_is_not_whole_wherever_the_cut_is() -> None:
         assert b"".join(EVENTS).startswith(body)
 
 
-def test_frames_of_another_response_are_none_of_this_one() -> None:
+def test_frames_of_another_response_are_rejected() -> None:
     with pytest.raises(ResponseChanged):
         read(framed(*EVENTS, key=b"x" * 32)[0])
 
 
 @pytest.mark.parametrize("size", [FRAME_BYTES + 1, (1 << 32) - 1])
-def test_a_frame_that_is_too_large_is_not_waited_for(size: int) -> None:
+def test_a_frame_that_is_too_large_is_rejected_at_once(size: int) -> None:
     with pytest.raises(ResponseChanged, match="no such frame"):
         read(size.to_bytes(LENGTH_BYTES) + bytes(HEAD_BYTES))

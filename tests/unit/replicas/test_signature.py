@@ -35,13 +35,13 @@ def verify(value: bytes, message: SignedMessage = MESSAGE, *, own: Replica = HOL
     return Verifier(KEY).verify(value, message, own=own, now=now)
 
 
-def test_a_signature_says_who_calls_and_who_passes_it_on() -> None:
+def test_a_hop_signature_contains_the_caller_and_the_signing_replica() -> None:
     assert verify(sign(Signer(KEY, "a"))) == Hop(ADA, SigningReplica(1, 7), b"a", 1, NEWS)
 
 
 @pytest.mark.parametrize("principal", [LOCAL, "", "\udc80", "ö" * 500])
 @pytest.mark.parametrize("flag", ["is_proven", "is_remote", "is_page", "principal"])
-def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
+def test_every_caller_identity_survives_a_hop(principal: str, flag: str) -> None:
     identity = CallerIdentity(principal) if flag == "principal" else CallerIdentity(principal, **{flag: True})
     value = Signer(KEY).sign(MESSAGE, number=1, target=HOLDER, sender=SENDER, at=NOW, identity=identity)
     hop = verify(value)
@@ -61,11 +61,11 @@ def test_every_identity_arrives_as_it_was(principal: str, flag: str) -> None:
     ],
     ids=["method", "target", "header", "one more header", "body", "border"],
 )
-def test_no_part_of_the_request_can_be_changed(changed: SignedMessage) -> None:
+def test_a_hop_signature_fails_for_any_changed_part_of_the_request(changed: SignedMessage) -> None:
     assert verify(sign(Signer(KEY)), changed) is None
 
 
-def test_no_part_of_the_header_can_be_changed() -> None:
+def test_a_hop_signature_fails_for_any_changed_part_of_its_header() -> None:
     value = sign(Signer(KEY))
     for position in range(len(value)):
         changed = bytearray(value)
@@ -77,34 +77,34 @@ def test_no_part_of_the_header_can_be_changed() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b" ", b"1", b"\xff" * 10, b"1 2.9 1.7 0 a.1 0: - " + b"0" * 64])
-def test_anything_else_is_no_signature(value: bytes) -> None:
+def test_a_malformed_hop_signature_is_rejected(value: bytes) -> None:
     assert verify(value) is None
 
 
-def test_a_signature_is_good_for_one_replica_only() -> None:
+def test_a_hop_signature_is_valid_for_one_replica_only() -> None:
     value = sign(Signer(KEY))
     assert verify(value, own=replace(HOLDER, slot=3)) is None
     assert verify(value, own=replace(HOLDER, epoch=10)) is None
     assert verify(value, own=replace(HOLDER, address="elsewhere")) is not None
 
 
-def test_another_key_signs_nothing() -> None:
+def test_a_hop_signature_with_another_key_is_rejected() -> None:
     assert verify(sign(Signer(b"x" * 32))) is None
 
 
 @pytest.mark.parametrize(("off", "is_good"), [(0, True), (119, True), (-119, True), (121, False), (-121, False)])
-def test_a_signature_is_good_for_two_minutes(off: int, is_good: bool) -> None:
+def test_a_hop_signature_is_valid_for_two_minutes(off: int, is_good: bool) -> None:
     assert (verify(sign(Signer(KEY)), now=NOW + off) is not None) == is_good
 
 
-def test_a_signature_is_good_once() -> None:
+def test_a_hop_signature_is_valid_once() -> None:
     verifier, value = Verifier(KEY), sign(Signer(KEY))
     assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) is not None
     assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) is None
     assert verifier.verify(value, MESSAGE, own=HOLDER, now=NOW + WINDOW_SECONDS) is None
 
 
-def test_requests_may_overtake_each_other_and_none_is_good_twice() -> None:
+def test_hop_signatures_may_arrive_out_of_order_and_none_is_valid_twice() -> None:
     verifier, signer = Verifier(KEY), Signer(KEY)
     values = [sign(signer) for _ in range(100)]
     order = values[50:] + values[:50]
@@ -112,7 +112,7 @@ def test_requests_may_overtake_each_other_and_none_is_good_twice() -> None:
     assert not any(verifier.verify(value, MESSAGE, own=HOLDER, now=NOW) for value in order)
 
 
-def test_what_is_remembered_of_a_signer_is_bounded_and_what_is_forgotten_is_refused() -> None:
+def test_the_memory_per_signer_is_limited_and_forgotten_numbers_are_rejected() -> None:
     verifier, signer = Verifier(KEY), Signer(KEY)
     first = sign(signer, number=1)
     late = sign(signer, number=2)
@@ -125,7 +125,7 @@ def test_what_is_remembered_of_a_signer_is_bounded_and_what_is_forgotten_is_refu
     assert verifier.verify(late, MESSAGE, own=HOLDER, now=NOW) is None
 
 
-def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
+def test_silent_signers_are_forgotten_when_another_one_signs() -> None:
     verifier = Verifier(KEY)
     old = sign(Signer(KEY, "old"))
     assert verifier.verify(old, MESSAGE, own=HOLDER, now=NOW) is not None
@@ -138,7 +138,7 @@ def test_signers_that_are_silent_are_forgotten_when_another_comes() -> None:
 HEAD = b"200\r\ncontent-type: application/json\r\n"
 
 
-def test_a_response_proves_its_content_and_its_request() -> None:
+def test_a_response_proof_covers_its_content_and_its_request() -> None:
     hop = Hop(ADA, SigningReplica(1, 7), b"a", 4, NOTHING_TO_REPORT)
     proof = Signer(KEY, "a").proof(4)
     written = Verifier(KEY).proof(hop).of_content(b"whole", HEAD, b"{}")
@@ -157,7 +157,7 @@ def test_a_response_proves_its_content_and_its_request() -> None:
     assert len(set(changed)) == len(changed)
 
 
-def test_each_response_has_frames_of_its_own() -> None:
+def test_each_response_has_its_own_frame_key() -> None:
     keys = [Signer(KEY, name).proof(number).frame_key() for name in ("a", "b") for number in (1, 2)]
     assert len(set(keys)) == len(keys)
     assert Verifier(KEY).proof(Hop(ADA, SigningReplica(1, 7), b"a", 2, NOTHING_TO_REPORT)).frame_key() == keys[1]

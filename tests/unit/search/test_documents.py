@@ -3,7 +3,7 @@ from typing import Any
 from emceepee.search.documents import LONGEST_NAME, LONGEST_TEXT, Document, EntryType, Fields
 
 
-def test_a_tool_is_found_by_its_names_texts_and_arguments() -> None:
+def test_a_tool_is_indexed_by_its_names_texts_and_arguments() -> None:
     schema = {
         "properties": {
             "repo": {"description": "Which one"},
@@ -21,19 +21,19 @@ def test_a_tool_is_found_by_its_names_texts_and_arguments() -> None:
     )
 
 
-def test_a_resource_is_used_by_its_address_and_found_by_its_name_too() -> None:
+def test_a_resource_is_identified_by_its_uri_and_indexed_by_its_name() -> None:
     resource = Document(EntryType.RESOURCE, "a", {"uri": "file:///notes", "name": "Notes", "title": "My notes"})
     template = Document(EntryType.TEMPLATE, "a", {"uriTemplate": "file:///{x}", "name": "Any"})
     assert (resource.name, resource.fields().title) == ("file:///notes", "Notes My notes")
     assert (template.name, template.fields().title) == ("file:///{x}", "Any ")
 
 
-def test_what_cannot_be_used_by_its_name_has_none() -> None:
+def test_an_entry_with_an_unusable_name_has_none() -> None:
     names: list[Any] = [None, 5, [], "", "x" * (LONGEST_NAME + 1)]
     assert [Document(EntryType.TOOL, "a", {"name": name}).name for name in names] == [""] * 5
 
 
-def test_of_a_schema_without_end_some_counts() -> None:
+def test_an_endless_schema_is_indexed_in_part() -> None:
     endless: Any = {}
     endless["properties"] = {"again": endless}
     wide = {"properties": {f"p{number}": {"description": "x" * 1000} for number in range(100_000)}}

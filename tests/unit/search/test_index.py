@@ -34,7 +34,7 @@ def found(index: SearchIndex, query: str, types: Any = TOOLS, **where: Any) -> l
     return [hit.document.name for hit in index.search(query, types, **where)]
 
 
-def test_a_word_in_the_name_weighs_more_than_one_in_the_description_and_that_more_than_one_in_an_argument(
+def test_a_name_match_ranks_above_a_description_match_and_that_above_an_argument_match(
     index: SearchIndex,
 ) -> None:
     put(
@@ -50,27 +50,27 @@ def test_a_word_in_the_name_weighs_more_than_one_in_the_description_and_that_mor
     assert found(index, "invoice") == ["invoice", "second", "third"]
 
 
-def test_stems_beginnings_slips_and_synonyms_find_what_is_meant(index: SearchIndex) -> None:
+def test_stems_prefixes_typos_and_synonyms_match_in_a_search(index: SearchIndex) -> None:
     put(index, tool("delete_repository", "Gone for good"), tool("sendMail", "To someone"), tool("weather", "Rain?"))
     for query in ("deleting", "repo", "repositroy", "remove", "DeleteRepositories"):
         assert found(index, query) == ["delete_repository"], query
     assert found(index, "email") == ["sendMail"]
 
 
-def test_what_was_said_goes_before_what_may_be_meant(index: SearchIndex) -> None:
+def test_an_exact_word_ranks_above_its_synonym(index: SearchIndex) -> None:
     put(index, tool("delete_note"), tool("remove_note"), tool("weather"), tool("clock"), tool("map"))
     assert found(index, "remove note") == ["remove_note", "delete_note"]
     assert found(index, "delete note") == ["delete_note", "remove_note"]
 
 
-def test_without_synonyms_only_the_words_themselves_count() -> None:
+def test_without_synonyms_only_the_exact_words_match() -> None:
     index = SearchIndex(with_synonyms=False)
     put(index, tool("delete_note"))
     assert found(index, "remove") == []
     index.close()
 
 
-def test_a_search_is_for_some_types_and_of_one_server_if_that_is_asked_for(index: SearchIndex) -> None:
+def test_a_search_can_be_limited_to_types_and_servers(index: SearchIndex) -> None:
     put(index, tool("read_notes"))
     put(index, tool("write_notes"), server="b")
     put(index, {"uri": "file:///notes", "name": "notes"}, entry_type=EntryType.RESOURCE)
@@ -81,13 +81,13 @@ def test_a_search_is_for_some_types_and_of_one_server_if_that_is_asked_for(index
     assert len(found(index, "notes", tuple(EntryType))) == 3
 
 
-def test_few_entries_of_a_type_are_found_among_very_many_of_another(index: SearchIndex) -> None:
+def test_a_rare_entry_type_is_found_among_very_many_entries_of_another(index: SearchIndex) -> None:
     put(index, *(tool(f"notes_{number}") for number in range(500)))
     put(index, {"name": "notes"}, entry_type=EntryType.PROMPT)
     assert found(index, "notes", (EntryType.PROMPT,)) == ["notes"]
 
 
-def test_adding_one_tool_writes_one_entry(index: SearchIndex) -> None:
+def test_adding_one_tool_writes_one_index_entry(index: SearchIndex) -> None:
     many = [tool(f"tool_{number}", "does things") for number in range(MANY_WRITES + 50)]
     put(index, *many)
     before = index.writes
@@ -102,7 +102,7 @@ def test_a_changed_entry_is_found_by_its_new_words_only(index: SearchIndex) -> N
     assert (found(index, "ships"), found(index, "trains"), len(index)) == ([], ["t"], 2)
 
 
-def test_what_is_gone_is_not_found_and_nor_is_a_server_that_is(index: SearchIndex) -> None:
+def test_removed_entries_and_servers_are_not_found(index: SearchIndex) -> None:
     put(index, tool("ships"), tool("trains"))
     put(index, tool("ships_of_b"), server="b")
     put(index, tool("trains"))
@@ -111,7 +111,9 @@ def test_what_is_gone_is_not_found_and_nor_is_a_server_that_is(index: SearchInde
     assert (found(index, "ships"), len(index), index.servers()) == ([], 1, {"a"})
 
 
-def test_of_two_entries_with_one_name_the_last_counts_and_one_without_a_name_never(index: SearchIndex) -> None:
+def test_of_two_entries_with_the_same_name_the_last_is_indexed_and_one_without_a_name_is_not(
+    index: SearchIndex,
+) -> None:
     put(index, tool("t", "first"), tool("t", "second"), {"description": "second"}, {"name": ["second"]})
     assert (found(index, "second"), found(index, "first"), len(index)) == (["t"], [], 1)
 
@@ -120,7 +122,7 @@ def test_of_two_entries_with_one_name_the_last_counts_and_one_without_a_name_nev
     "query",
     ['"', '" OR "', "name:x", "x*", "NEAR(a b)", "NOT", "AND OR NOT", "a AND", "-a", "^a", "(", "{a b}: c", "'; DROP"],
 )
-def test_a_query_is_words_and_never_syntax(index: SearchIndex, query: str) -> None:
+def test_a_search_query_is_words_and_never_syntax(index: SearchIndex, query: str) -> None:
     put(index, tool("unrelated", "zzz"), server="zzz")
     assert found(index, query) == []
 

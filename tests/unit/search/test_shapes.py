@@ -12,7 +12,7 @@ ISSUES: JsonObject = {"total": 2, "items": [{"id": 1, "title": "a", "open": True
 SHAPE = "{total: int, items: [{id: int, title: str, open: bool, note: null}], rate: float}"
 
 
-def test_structured_content_has_a_shape_and_so_has_text_that_is_json() -> None:
+def test_structured_content_and_json_text_have_a_shape() -> None:
     text = {"content": [{"type": "text", "text": encode_text(ISSUES)}]}
     assert shape_of_result({"structuredContent": ISSUES, "content": []}) == SHAPE
     assert shape_of_result(text) == SHAPE
@@ -22,7 +22,7 @@ def test_structured_content_has_a_shape_and_so_has_text_that_is_json() -> None:
     "content",
     [[], None, "x", [1], [{"type": "text", "text": "plain"}], [{"type": "text", "text": "{not json"}], [{"text": 5}]],
 )
-def test_what_is_no_json_has_no_shape(content: Any) -> None:
+def test_a_result_without_json_has_no_shape(content: Any) -> None:
     assert shape_of_result({"content": content}) is None
 
 
@@ -38,7 +38,7 @@ def test_a_shape_is_one_short_line_for_any_result(value: Any) -> None:
     assert shape is None or (len(shape) <= LONGEST_SHAPE and shape.isprintable())
 
 
-def test_a_tools_first_good_result_is_remembered_until_its_server_goes() -> None:
+def test_the_shape_of_the_first_successful_result_is_remembered_until_its_server_is_removed() -> None:
     shapes = ObservedShapes()
     shapes.observe("a", "list", {"isError": True, "structuredContent": {"error": "x"}})
     shapes.observe("a", "list", {"structuredContent": {"n": 1}})
@@ -48,7 +48,7 @@ def test_a_tools_first_good_result_is_remembered_until_its_server_goes() -> None
     assert shapes.find("a", "list") is None
 
 
-def test_of_very_many_tools_the_first_seen_are_forgotten() -> None:
+def test_the_oldest_shapes_are_forgotten_when_there_are_too_many() -> None:
     shapes = ObservedShapes()
     for number in range(MOST_SHAPES + 1):
         shapes.observe("a", str(number), {"structuredContent": {"n": 1}})

@@ -15,7 +15,7 @@ from emceepee.search.stems import LONGEST_STEMMED, stem
         *(("is", "is"), ("v2", "v2"), ("größe", "größe")),
     ],
 )
-def test_a_word_has_the_stem_that_porter_gives_it(word: str, expected: str) -> None:
+def test_a_word_has_the_stem_of_the_porter_algorithm(word: str, expected: str) -> None:
     assert stem(word) == expected
 
 
@@ -24,11 +24,11 @@ def test_forms_of_a_word_share_a_stem() -> None:
 
 
 @given(st.text(alphabet="abcdefghijklmnopqrstuvwxyz", max_size=60))
-def test_a_stem_is_never_empty_or_longer_than_its_word_and_a_letter(word: str) -> None:
+def test_a_stem_is_never_empty_and_at_most_one_letter_longer_than_its_word(word: str) -> None:
     assert bool(stem(word)) == bool(word)
     assert len(stem(word)) <= len(word) + 1
 
 
-def test_what_is_too_long_to_be_a_word_stays_as_it_is() -> None:
+def test_a_word_that_is_too_long_is_not_stemmed() -> None:
     endless = "s" * (LONGEST_STEMMED + 1)
     assert stem(endless) == endless

@@ -2,7 +2,7 @@ from emceepee.search.stems import stem
 from emceepee.search.synonyms import synonyms
 
 
-def test_words_of_a_group_stand_for_each_other() -> None:
+def test_words_of_a_synonym_group_stand_for_each_other() -> None:
     assert stem("delete") in synonyms(stem("remove"))
     assert stem("remove") in synonyms(stem("delete"))
     assert stem("mail") in synonyms(stem("email"))

@@ -41,7 +41,7 @@ def found(index: SearchIndex, query: str, server: str | None = None) -> list[str
     return [hit.document.name for hit in index.search(query, TOOLS, servers=None if server is None else (server,))]
 
 
-def test_what_is_near_in_meaning_is_found_without_a_common_word(vectors: Vectors) -> None:
+def test_a_vector_search_finds_related_entries_without_a_common_word(vectors: Vectors) -> None:
     index = an_index(vectors, "bread_flour", "ship_harbor")
     assert found(index, "vessel")[0] == "ship_harbor"
     assert found(index, "oven")[0] == "bread_flour"
@@ -49,13 +49,13 @@ def test_what_is_near_in_meaning_is_found_without_a_common_word(vectors: Vectors
     index.close()
 
 
-def test_what_was_said_still_comes_first(vectors: Vectors) -> None:
+def test_an_exact_word_ranks_above_a_vector_match(vectors: Vectors) -> None:
     index = an_index(vectors, "vessel", "ship", "boat", "harbor")
     assert found(index, "ship")[0] == "ship"
     index.close()
 
 
-def test_entries_that_go_take_their_vectors_with_them(vectors: Vectors) -> None:
+def test_removed_entries_lose_their_vectors(vectors: Vectors) -> None:
     index = an_index(vectors, "ship", "bread", "boat")
     put(index, "bread")
     assert found(index, "vessel") in ([], ["bread"])
@@ -66,19 +66,19 @@ def test_entries_that_go_take_their_vectors_with_them(vectors: Vectors) -> None:
     index.close()
 
 
-def test_very_many_entries_have_room(vectors: Vectors) -> None:
+def test_a_vector_search_handles_very_many_entries(vectors: Vectors) -> None:
     index = an_index(vectors, *(f"bread_{number}" for number in range(MOST_NEAREST + 100)), "ship")
     assert found(index, "vessel")[0] == "ship"
     index.close()
 
 
-def test_the_json_of_the_npm_package_is_read_too(tmp_path: Path) -> None:
+def test_the_json_vectors_of_the_npm_package_can_be_converted(tmp_path: Path) -> None:
     document: JsonObject = {"dimensions": 4, "words": [*WORDS, ","], "vectors": WORDS | {",": [0, 0, 0, 0]}}
     (tmp_path / "source.json").write_text(json.dumps(document), "utf-8")
     assert convert(tmp_path / "source.json", tmp_path / "out.npz") == len(WORDS)
 
 
-def test_another_file_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_vectors_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "not.npz").write_bytes(b"PK\x03\x04 no archive")
     with pytest.raises(ValueError, match="not what"):
         Vectors.load(tmp_path / "not.npz")
