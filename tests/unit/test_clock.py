@@ -32,7 +32,7 @@ def a_future() -> WatchedFuture:
     return WatchedFuture(loop=asyncio.get_running_loop())
 
 
-async def test_work_that_is_done_in_time_gives_its_result_and_stops_the_alarm() -> None:
+async def test_work_that_finishes_in_time_returns_its_result_and_cancels_the_timeout() -> None:
     clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
     waiting = owner.spawn(within(clock, 10, work))
     await clock.advance(9.9)
@@ -42,7 +42,7 @@ async def test_work_that_is_done_in_time_gives_its_result_and_stops_the_alarm() 
     assert not clock.is_waited_for
 
 
-async def test_work_that_is_late_goes_on_after_the_time_out() -> None:
+async def test_late_work_continues_after_its_timeout() -> None:
     clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
     waiting = owner.spawn(_timed_out(clock, 10, work))
     await clock.advance(9.9)
@@ -59,13 +59,13 @@ async def _timed_out(clock: FakeClock, seconds: float, work: "asyncio.Future[str
     return True
 
 
-async def test_work_that_is_done_already_is_not_waited_for_even_with_no_time_at_all() -> None:
+async def test_finished_work_is_returned_even_with_a_zero_timeout() -> None:
     work = a_future()
     work.set_result("done")
     assert await within(FakeClock(), 0, work) == "done"
 
 
-async def test_the_failure_of_the_work_is_what_the_waiter_gets() -> None:
+async def test_a_failure_of_the_work_reaches_the_waiter() -> None:
     work = a_future()
     asyncio.get_running_loop().call_soon(work.set_exception, ValueError("broken"))
     async with asyncio.timeout(5):
@@ -73,7 +73,7 @@ async def test_the_failure_of_the_work_is_what_the_waiter_gets() -> None:
             await within(FakeClock(), 10, work)
 
 
-async def test_a_waiter_that_is_cancelled_leaves_the_work_alone() -> None:
+async def test_a_cancelled_waiter_does_not_cancel_the_work() -> None:
     clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
     waiting = owner.spawn(within(clock, 10, work))
     await settle()
@@ -84,7 +84,7 @@ async def test_a_waiter_that_is_cancelled_leaves_the_work_alone() -> None:
     assert work.callbacks == 0
 
 
-async def test_work_and_alarm_at_the_same_instant_give_the_result() -> None:
+async def test_work_that_finishes_at_the_instant_of_its_timeout_completes_the_wait() -> None:
     clock, work, owner = FakeClock(), a_future(), TaskOwner("test")
     waiting = owner.spawn(within(clock, 10, work))
     await settle()
@@ -95,7 +95,7 @@ async def test_work_and_alarm_at_the_same_instant_give_the_result() -> None:
     waiting.exception()
 
 
-def test_a_time_is_written_in_utc_with_milliseconds() -> None:
+def test_a_timestamp_is_formatted_in_utc_with_milliseconds() -> None:
     east = timezone(timedelta(hours=2))
     assert iso(datetime(2026, 1, 1, 1, 2, 3, 45_999, tzinfo=east)) == "2025-12-31T23:02:03.045Z"
     assert iso(datetime(2026, 1, 1, tzinfo=UTC)) == "2026-01-01T00:00:00.000Z"
@@ -105,7 +105,7 @@ def test_milliseconds_count_from_the_epoch() -> None:
     assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)) == 1500
 
 
-async def test_the_systems_clock_knows_utc_never_goes_back_and_calls_back() -> None:
+async def test_the_system_clock_is_in_utc_and_monotonic_and_fires_timers() -> None:
     clock, called = SystemClock(), asyncio.Event()
     before = clock.monotonic()
     assert clock.now().tzinfo is UTC
@@ -117,7 +117,7 @@ async def test_the_systems_clock_knows_utc_never_goes_back_and_calls_back() -> N
     assert clock.monotonic() >= before
 
 
-async def test_deadlines_of_the_same_delay_fall_due_in_order_and_can_be_called_off(
+async def test_timers_with_equal_delays_fire_in_order_and_can_be_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
@@ -133,7 +133,7 @@ async def test_deadlines_of_the_same_delay_fall_due_in_order_and_can_be_called_o
     assert rung == ["first", "second"]
 
 
-async def test_a_deadline_made_after_the_others_were_called_off_still_falls_due(
+async def test_a_timer_created_after_others_were_cancelled_still_fires(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
@@ -146,7 +146,9 @@ async def test_a_deadline_made_after_the_others_were_called_off_still_falls_due(
     assert rung == []
 
 
-async def test_a_deadline_can_be_called_off_by_one_that_falls_due_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_timer_can_be_cancelled_by_another_that_is_due_at_the_same_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
     clock, rung = SystemClock(), list[str]()
     done = asyncio.get_running_loop().create_future()
@@ -162,7 +164,7 @@ async def test_a_deadline_can_be_called_off_by_one_that_falls_due_with_it(monkey
 
 
 @pytest.mark.parametrize("delay", [0.0, 60.0])
-async def test_a_deadline_that_is_over_keeps_nobody_alive(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_finished_timer_keeps_no_reference_to_its_owner(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its owner is often what it would have called: the two must not need the collector."""
     monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
     clock, rung = SystemClock(), asyncio.Event()
@@ -208,7 +210,7 @@ def test_setting_the_wall_clock_changes_no_duration(hours: float) -> None:
 
 
 @pytest.mark.parametrize("hours", [1, -1, 24 * 365])
-def test_moments_are_shown_as_the_wall_clock_has_them_now(hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timestamps_are_formatted_in_current_wall_clock_time(hours: float, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     monkeypatch.setattr(clock_module, "_PROCESS_TIME", machine.time)
     began = machine.time.now()
@@ -218,12 +220,12 @@ def test_moments_are_shown_as_the_wall_clock_has_them_now(hours: float, monkeypa
     assert datetime.fromisoformat(iso(began)).timestamp() == machine.wall
 
 
-def test_a_hair_between_two_clocks_is_no_setting_of_either() -> None:
+def test_a_small_difference_between_two_clocks_does_not_count_as_a_clock_change() -> None:
     machine = Machine()
     began = machine.time.now()
     machine.wall += 0.9
     assert machine.time.on_the_wall(began) == began
 
 
-def test_the_time_of_a_process_is_that_of_the_wall() -> None:
+def test_the_process_time_matches_the_wall_clock() -> None:
     assert abs(SystemClock().now() - datetime.now(UTC)) < timedelta(seconds=5)

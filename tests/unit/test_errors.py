@@ -19,16 +19,16 @@ from emceepee.errors import (
 from support.figures import record_figure
 
 
-def test_a_near_name_is_alike_in_spelling_in_any_case() -> None:
+def test_a_similar_name_is_found_in_any_case() -> None:
     assert near_names("GIHUB", ["github", "files"]) == ["github"]
 
 
-def test_a_name_that_holds_the_other_is_near() -> None:
+def test_a_name_that_contains_the_other_is_similar() -> None:
     assert near_names("git", ["my-git-server", "files"]) == ["my-git-server"]
     assert near_names("the files server", ["files", "time"]) == ["files"]
 
 
-def test_the_best_match_comes_first_and_at_most_five_are_named() -> None:
+def test_the_best_similar_name_is_first_and_at_most_five_are_returned() -> None:
     names = [f"tool_{letter}" for letter in "abcdefgh"]
     near = near_names("tool_c", names)
     assert near[0] == "tool_c"
@@ -36,17 +36,17 @@ def test_the_best_match_comes_first_and_at_most_five_are_named() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "zzz"])
-def test_a_name_like_no_other_has_no_near_ones(name: str) -> None:
+def test_an_unrelated_name_has_no_similar_ones(name: str) -> None:
     assert near_names(name, ["github", "files"]) == []
 
 
-def test_names_too_long_to_be_a_slip_have_no_near_ones_and_are_near_to_none() -> None:
+def test_overlong_names_are_never_similar() -> None:
     assert near_names("a" * 101, ["a" * 100]) == []
     assert near_names("a" * 100, ["a" * 101, "a" * 99]) == ["a" * 99]
 
 
 @pytest.mark.parametrize(("name", "known"), [("ab" * 50, 5000), ("x" * 30_000, 10)])
-def test_however_long_and_many_names_are_they_are_compared_at_once(name: str, known: int) -> None:
+def test_many_long_names_are_compared_quickly(name: str, known: int) -> None:
     names = [name[::-1] + str(number) if len(name) > 100 else f"{name[:95]}{number}" for number in range(known)]
     began = time.process_time()
     near_names(name, names)
@@ -55,14 +55,14 @@ def test_however_long_and_many_names_are_they_are_compared_at_once(name: str, kn
     assert took < 2.5
 
 
-def test_an_endless_name_is_cut_where_it_is_shown() -> None:
+def test_an_endless_name_is_truncated_in_an_error() -> None:
     error = UnknownTool("x" * 100_000, backend="demo", known=["y" * 100_000] * 20, answer="no")
     assert len(str(error)) < 2000
     assert len(str(error.details)) < 1000
     assert len(str(UnknownBackend("x" * 100_000, known=[]).body())) < 1000
 
 
-def test_the_error_for_an_unknown_server_has_the_near_name_and_the_next_step() -> None:
+def test_the_error_for_an_unknown_server_names_the_most_similar_one_and_the_next_step() -> None:
     error = UnknownBackend("gihub", known=["files", "github"])
     assert str(error) == 'No server is called "gihub". Did you mean github? Add one with add_server.'
     assert error.body() == {
@@ -72,28 +72,28 @@ def test_the_error_for_an_unknown_server_has_the_near_name_and_the_next_step() -
     }
 
 
-def test_the_error_for_an_unknown_server_without_a_near_name_lists_the_known_ones() -> None:
+def test_the_error_for_an_unknown_server_without_a_similar_name_lists_the_known_ones() -> None:
     assert "Known: files, time. " in str(UnknownBackend("zzz", known=["time", "files"]))
 
 
-def test_an_unknown_server_says_so_if_there_are_none_at_all() -> None:
+def test_the_error_for_an_unknown_server_mentions_that_no_server_is_configured() -> None:
     assert "No server is configured yet." in str(UnknownBackend("zzz", known=[]))
 
 
-def test_an_unknown_server_may_be_from_an_earlier_run_unless_the_name_is_only_misspelled() -> None:
+def test_the_error_for_an_unknown_server_mentions_an_earlier_run_unless_the_name_is_misspelled() -> None:
     message = str(UnknownBackend("zzz", known=[], are_forgotten=True))
     assert "Servers added in an earlier run are gone: state is in memory" in message
     assert "`--attach auto` or `--state sqlite`" in message
     assert "earlier run" not in str(UnknownBackend("gihub", known=["github"], are_forgotten=True))
 
 
-def test_of_many_known_servers_ten_are_named_and_the_rest_counted() -> None:
+def test_the_error_for_an_unknown_server_names_ten_known_ones_and_counts_the_rest() -> None:
     error = UnknownBackend("zzz", known=[f"s{number:02}" for number in range(25)])
     assert "s09 and 15 more" in str(error)
     assert len(error.details["known"]) == 10
 
 
-def test_the_error_for_an_unknown_tool_has_the_near_name_and_the_servers_words() -> None:
+def test_the_error_for_an_unknown_tool_names_the_most_similar_one_and_quotes_the_server() -> None:
     error = UnknownTool("ecko", backend="demo", known=["echo", "add"], answer="no such thing")
     assert str(error) == (
         'Server "demo" has no tool "ecko". Did you mean echo? list_tools shows them. The server said: no such thing'
@@ -101,7 +101,7 @@ def test_the_error_for_an_unknown_tool_has_the_near_name_and_the_servers_words()
     assert error.body()["code"] == "TOOL_ERR_NOT_FOUND"
 
 
-def test_an_unknown_tool_of_a_server_without_tools_says_that() -> None:
+def test_the_error_for_an_unknown_tool_mentions_that_the_server_lists_no_tools() -> None:
     assert "It lists no tools." in str(UnknownTool("x", backend="demo", known=[], answer=""))
 
 
@@ -118,17 +118,17 @@ def test_an_unknown_tool_of_a_server_without_tools_says_that() -> None:
         (EmceepeeError("x", code=ErrorCode.LIMIT_EXCEEDED), "ERR_LIMIT_EXCEEDED"),
     ],
 )
-def test_each_condition_has_its_stable_code(error: EmceepeeError, code: str) -> None:
+def test_each_error_class_has_its_stable_code(error: EmceepeeError, code: str) -> None:
     assert error.body() == {"code": code, "message": "x", "details": {}}
 
 
-def test_a_reply_has_the_address_of_the_page_about_the_code_and_what_is_kept_has_not() -> None:
+def test_an_error_in_a_reply_includes_its_help_page_and_a_stored_one_does_not() -> None:
     error = NotAllowed("x", details={"server": "one"})
     assert error.body()["details"] == {"server": "one"}
     assert error.reply_body()["details"] == {"server": "one", "help": ErrorCode.NOT_ALLOWED.help_url}
 
 
-def test_what_was_caught_holds_on_to_nothing_that_it_passed() -> None:
+def test_a_detached_error_keeps_no_traceback_and_no_cause() -> None:
     try:
         try:
             try:

@@ -10,7 +10,7 @@ def a_future() -> "asyncio.Future[int]":
     return asyncio.get_running_loop().create_future()
 
 
-async def test_the_first_to_settle_a_future_does_and_later_ones_change_nothing() -> None:
+async def test_the_first_result_of_a_future_counts_and_later_ones_are_ignored() -> None:
     first, second = a_future(), a_future()
     resolve(first, 1)
     resolve(first, 2)
@@ -22,7 +22,7 @@ async def test_the_first_to_settle_a_future_does_and_later_ones_change_nothing()
         await second
 
 
-async def test_a_future_whose_waiter_was_cancelled_stays_cancelled() -> None:
+async def test_a_cancelled_future_stays_cancelled() -> None:
     future = a_future()
     future.cancel()
     resolve(future, 1)
@@ -30,7 +30,7 @@ async def test_a_future_whose_waiter_was_cancelled_stays_cancelled() -> None:
     assert future.cancelled()
 
 
-async def test_an_error_that_nobody_awaits_is_not_reported_as_lost() -> None:
+async def test_a_rejected_future_without_a_waiter_is_not_logged() -> None:
     reported: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     reject(a_future(), ValueError())

@@ -7,7 +7,7 @@ from emceepee.lifecycle import TaskOwner, close_bounded
 from support.fakes.clock import settle
 
 
-async def test_closing_is_carried_through_even_if_the_closer_is_cancelled() -> None:
+async def test_closing_completes_even_if_the_closer_is_cancelled() -> None:
     may_end, ended, owner = asyncio.Event(), asyncio.Event(), TaskOwner("test")
 
     async def slow_closing() -> None:
@@ -26,7 +26,7 @@ async def test_closing_is_carried_through_even_if_the_closer_is_cancelled() -> N
     assert closer.cancelled(), "the cancellation must not be swallowed"
 
 
-async def test_closing_that_never_ends_is_given_up_and_cancelled(caplog: pytest.LogCaptureFixture) -> None:
+async def test_closing_that_never_ends_is_cancelled_after_its_timeout(caplog: pytest.LogCaptureFixture) -> None:
     given_up = asyncio.Event()
 
     async def stuck() -> None:
@@ -42,7 +42,7 @@ async def test_closing_that_never_ends_is_given_up_and_cancelled(caplog: pytest.
     assert "closing the stuck thing took longer than 0.02 s" in caplog.text
 
 
-async def test_a_failure_while_closing_is_logged_and_goes_no_further(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_while_closing_is_logged_and_not_raised(caplog: pytest.LogCaptureFixture) -> None:
     async def failing() -> None:
         raise RuntimeError("cannot close")
 
@@ -51,7 +51,7 @@ async def test_a_failure_while_closing_is_logged_and_goes_no_further(caplog: pyt
     assert "closing it failed: cannot close" in caplog.text
 
 
-async def test_an_owner_that_closes_ends_its_tasks_and_waits_for_their_last_steps() -> None:
+async def test_a_closing_task_owner_cancels_its_tasks_and_waits_for_their_cleanup() -> None:
     owner, last_steps = TaskOwner("test"), []
 
     async def work(number: int) -> None:
@@ -71,7 +71,7 @@ async def test_an_owner_that_closes_ends_its_tasks_and_waits_for_their_last_step
     assert len(owner) == 0
 
 
-async def test_an_owner_does_not_wait_forever_for_a_task_that_will_not_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_closing_task_owner_does_not_wait_forever_for_a_stubborn_task(caplog: pytest.LogCaptureFixture) -> None:
     owner, released = TaskOwner("test"), asyncio.Event()
 
     async def stubborn() -> None:
@@ -93,7 +93,7 @@ async def test_an_owner_does_not_wait_forever_for_a_task_that_will_not_end(caplo
         await task
 
 
-async def test_a_closed_owner_takes_no_more_work() -> None:
+async def test_a_closed_task_owner_accepts_no_more_tasks() -> None:
     owner = TaskOwner("test")
     await owner.close(within=1)
 
@@ -103,7 +103,7 @@ async def test_a_closed_owner_takes_no_more_work() -> None:
         owner.spawn(work())
 
 
-async def test_a_task_can_close_its_own_owner() -> None:
+async def test_a_task_can_close_its_own_task_owner() -> None:
     owner = TaskOwner("test")
 
     async def work() -> str:
@@ -114,7 +114,7 @@ async def test_a_task_can_close_its_own_owner() -> None:
         assert await owner.spawn(work()) == "still here"
 
 
-async def test_a_failure_that_a_task_lets_out_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unhandled_exception_of_a_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     owner = TaskOwner("test")
 
     async def broken() -> None:

@@ -23,7 +23,7 @@ def sentences(path: Path) -> Iterator[str]:
             yield from [node.value] if " " in node.value else []
 
 
-def test_sentences_name_tools_only_by_the_call_that_a_surface_offers() -> None:
+def test_messages_name_tools_only_by_the_calls_of_the_current_surface() -> None:
     """Only the instructions differ by surface; a tool's own description is its brief."""
     files = [SOURCE / "errors.py"]
     for room in ("backends", "sessions", "server"):
@@ -65,17 +65,17 @@ async def test_a_tool_is_named_by_the_call_that_the_surface_offers_for_it(
         ),
     ],
 )
-async def test_a_call_is_shown_with_its_arguments(surface: Surface, words: str) -> None:
+async def test_a_call_to_a_tool_is_shown_with_its_arguments(surface: Surface, words: str) -> None:
     use_surface(surface)
     assert call_to("respond_to_sampling", request_id="1", content=FORM, model=...) == words
 
 
-def test_an_unknown_surface_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_surface_is_rejected_with_the_known_ones() -> None:
     with pytest.raises(UnknownSurface, match=r"no surface is called 'tiny'; there are full, lite, codemode"):
         parse_surface("tiny")
 
 
-def test_only_tools_that_there_are_are_listed() -> None:
+def test_only_existing_tools_are_listed_for_a_surface() -> None:
     assert order_of_listing(Surface.LITE, ["list_servers", "set_timer", "execute_tool"]) == [
         "execute_tool",
         "list_servers",

@@ -13,12 +13,12 @@ OBEYED = [
 
 
 @pytest.mark.parametrize("order", OBEYED, ids=ascii)
-def test_what_a_terminal_obeys_or_hides_is_replaced(order: str) -> None:
+def test_terminal_control_and_invisible_characters_are_replaced(order: str) -> None:
     assert printable(f"a{order}b") == f"a\ufffd{order[1:]}b"
 
 
 @pytest.mark.parametrize("order", OBEYED, ids=ascii)
-def test_json_is_the_same_value_and_has_none_of_it(order: str) -> None:
+def test_json_for_a_terminal_has_the_same_value_without_control_characters(order: str) -> None:
     value = {f"key {order}": [f"a{order}b"]}
     text = printable_json(value)
     assert json.loads(text) == value
@@ -30,10 +30,10 @@ PERSIAN = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
 
 
 @pytest.mark.parametrize("text", ["two\n\tlines", "Grüße", "日本語", "שלום", "👩\u200d👧", PERSIAN, "→ ✓ …", ""])
-def test_what_people_write_stays_as_it_is(text: str) -> None:
+def test_ordinary_text_in_any_language_is_printed_unchanged(text: str) -> None:
     assert printable(text) == text
 
 
 @pytest.mark.parametrize("letter", "\u200c\u200d\u00ad")
-def test_letters_that_only_some_scripts_join_by_are_shown_where_they_only_hide(letter: str) -> None:
+def test_joiners_are_shown_where_a_script_does_not_need_them(letter: str) -> None:
     assert printable(f"git{letter}hub") == "git\ufffdhub"

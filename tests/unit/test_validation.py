@@ -80,11 +80,13 @@ def said(model: type[BaseModel], arguments: Any, private: frozenset[str] = froze
         ("list_servers", {"zzz": 1}, {"zzz": "no such argument; there are limit, cursor, detail, tag"}),
     ],
 )
-def test_a_problem_is_said_in_plain_words(tool: str, arguments: JsonObject, problem: dict[str, str]) -> None:
+def test_a_validation_problem_is_described_in_plain_words(
+    tool: str, arguments: JsonObject, problem: dict[str, str]
+) -> None:
     assert said(CATALOGUE[tool].params, arguments) == problem
 
 
-def test_of_a_private_value_only_the_kind_is_shown() -> None:
+def test_only_the_type_of_a_private_value_is_shown_in_a_validation_problem() -> None:
     tool = CATALOGUE["add_server"]
     given = {"name": "a", "command": "x", "args": "s3cret", "env": {"A": 54321}, "headers": ["s3cret"]}
     found = said(tool.params, given, tool.private)
@@ -95,7 +97,7 @@ def test_of_a_private_value_only_the_kind_is_shown() -> None:
     }
 
 
-def test_a_long_value_is_not_repeated_in_full() -> None:
+def test_a_long_value_is_not_repeated_in_full_in_a_validation_problem() -> None:
     [words] = said(CATALOGUE["await_activity"].params, {"timeout_ms": "9" * 100_000 + "x"}).values()
     assert len(words) <= len("expected a whole number, found ") + SHOWN_CHARS
 
@@ -107,7 +109,7 @@ def assert_plain(tool: Tool, arguments: Any) -> None:
 
 
 @EACH
-def test_no_phrase_of_the_library_is_heard_from_any_tool(tool: Tool) -> None:
+def test_no_tool_reports_a_validation_problem_in_the_words_of_pydantic(tool: Tool) -> None:
     """Each argument by itself, with the invalid ones; the rest is missing."""
     assert_plain(tool, {})
     for name in tool.params.model_fields:
@@ -118,6 +120,8 @@ def test_no_phrase_of_the_library_is_heard_from_any_tool(tool: Tool) -> None:
 
 
 @given(st.sampled_from(TOOLS), st.data())
-def test_nor_when_anything_at_all_is_given(tool: Tool, data: st.DataObject) -> None:
+def test_no_arguments_at_all_lead_to_a_validation_problem_in_the_words_of_pydantic(
+    tool: Tool, data: st.DataObject
+) -> None:
     names = st.sampled_from([*tool.params.model_fields, "stranger"])
     assert_plain(tool, data.draw(st.dictionaries(names, JSON, max_size=4)))

@@ -21,7 +21,7 @@ PUBLIC = "https://emceepee.example/"
         ("10.0.0.7", PUBLIC, "http://10.0.0.7:8080", "https://emceepee.example/oauth/callback", ""),
     ],
 )
-def test_no_code_travels_beyond_this_machine_without_tls(
+def test_the_login_callback_is_never_exposed_without_tls_beyond_this_machine(
     host: str, public_url: str | None, address: str, expected: str, advice: str
 ) -> None:
     callback = FixedCallback()

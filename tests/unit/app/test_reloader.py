@@ -70,12 +70,12 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(file, clock, registry, reloader, taken_over, config.limits)
 
 
-async def test_a_file_that_is_as_it_was_is_not_read(bench: Bench) -> None:
+async def test_an_unchanged_configuration_file_is_not_read(bench: Bench) -> None:
     await bench.look()
     assert bench.taken_over == []
 
 
-async def test_what_was_changed_is_taken_over(bench: Bench) -> None:
+async def test_changed_servers_are_reloaded(bench: Bench) -> None:
     bench.write(mcpServers={"one": {"url": URL}, "two": {"url": "http://two.test/mcp"}})
     await bench.look()
     assert bench.servers() == {"one": URL, "two": "http://two.test/mcp"}
@@ -85,7 +85,7 @@ async def test_what_was_changed_is_taken_over(bench: Bench) -> None:
     assert [len(config.servers) for config in bench.taken_over] == [2, 1]
 
 
-async def test_a_file_takes_effect_everywhere_at_once_after_a_caller_has_tried_a_server_of_the_same_name(
+async def test_a_reload_waits_for_a_caller_that_adds_a_server_of_the_same_name(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_waiting, wait_for_names = asyncio.Event(), bench.registry.trials.wait_for_names
@@ -104,7 +104,7 @@ async def test_a_file_takes_effect_everywhere_at_once_after_a_caller_has_tried_a
     assert (len(bench.taken_over), list(bench.servers())) == (1, ["one", "two"])
 
 
-async def test_a_disabled_server_goes_and_comes_back(bench: Bench) -> None:
+async def test_a_reload_removes_a_disabled_server_and_restores_an_enabled_one(bench: Bench) -> None:
     bench.write(mcpServers={"one": {"url": URL, "disabled": True}})
     await bench.look()
     assert bench.servers() == {}
@@ -116,7 +116,7 @@ async def test_a_disabled_server_goes_and_comes_back(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("text", ["", '{"mcpServers": {"o', "[]", '{"state": 1}', '{"mcpServers": []}', "[" * 100_000])
-async def test_a_broken_file_changes_nothing_and_says_why(
+async def test_a_broken_file_changes_nothing_on_reload_and_is_reported(
     bench: Bench, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.file.write_text(text)
@@ -132,7 +132,7 @@ async def test_a_broken_file_changes_nothing_and_says_why(
     assert not bench.registry.problem
 
 
-async def test_a_mistake_in_one_entry_disables_that_server_and_takes_over_all_else(
+async def test_an_error_in_one_entry_disables_only_that_server_on_reload(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.write(mcpServers={"one": {"url": URL, "timeout_ms": "soon"}, "two": {"url": "http://two.test/mcp"}})
@@ -153,7 +153,7 @@ async def test_a_mistake_in_one_entry_disables_that_server_and_takes_over_all_el
     assert bench.targets() == {"one": HttpTarget}
 
 
-async def test_a_secret_that_is_missing_disables_its_server_until_its_file_is_there(bench: Bench) -> None:
+async def test_a_missing_secret_disables_its_server_until_its_file_exists(bench: Bench) -> None:
     bench.write(mcpServers={"one": {"url": URL, "headers": {"X": "${file:secret}"}}, "two": {"url": URL}})
     await bench.look()
     assert bench.targets() == {"one": UnusableTarget, "two": HttpTarget}
@@ -164,7 +164,7 @@ async def test_a_secret_that_is_missing_disables_its_server_until_its_file_is_th
     assert bench.targets() == {"one": HttpTarget, "two": HttpTarget}
 
 
-async def test_a_secret_that_is_being_replaced_disables_nothing(bench: Bench) -> None:
+async def test_a_secret_that_is_being_replaced_disables_no_server(bench: Bench) -> None:
     secret = bench.file.with_name("secret")
     bench.write(mcpServers={"one": {"url": URL, "headers": {"X": "${file:secret}"}}})
     looking = asyncio.ensure_future(bench.reloader.look())
@@ -176,7 +176,7 @@ async def test_a_secret_that_is_being_replaced_disables_nothing(bench: Bench) ->
     assert len(bench.taken_over) == 1
 
 
-async def test_a_setting_with_a_mistake_keeps_its_previous_value_and_callers_see_the_mistake(bench: Bench) -> None:
+async def test_a_setting_with_an_error_keeps_its_previous_value_and_callers_see_the_error(bench: Bench) -> None:
     bench.write(
         mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "connect_seconds": 7}, notices="blocks"
     )
@@ -199,14 +199,14 @@ async def test_a_setting_with_a_mistake_keeps_its_previous_value_and_callers_see
     assert (bench.limits, bench.registry.problem) == (Limits(), None)
 
 
-async def test_a_file_that_is_gone_changes_nothing(bench: Bench) -> None:
+async def test_a_deleted_configuration_file_changes_nothing(bench: Bench) -> None:
     bench.file.unlink()
     await bench.look()
     assert bench.servers() == {"one": URL}
     assert "no such file" in (bench.registry.problem or "")
 
 
-async def test_a_file_that_is_still_being_written_is_read_again(bench: Bench) -> None:
+async def test_a_configuration_file_that_is_still_being_written_is_read_again(bench: Bench) -> None:
     bench.file.write_text('{"mcpServers": {"on')
     looking = asyncio.ensure_future(bench.reloader.look())
     await eventually(lambda: bench.clock.is_waited_for)
@@ -216,7 +216,7 @@ async def test_a_file_that_is_still_being_written_is_read_again(bench: Bench) ->
     assert (bench.servers(), bench.registry.problem) == ({"whole": URL}, None)
 
 
-async def test_the_log_level_changes_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reload_changes_the_log_level_at_once(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     levels: list[str] = []
     monkeypatch.setattr(logs, "set_level", levels.append)
     bench.write(mcpServers={"one": {"url": URL}}, logLevel="debug")
@@ -224,7 +224,9 @@ async def test_the_log_level_changes_at_once(bench: Bench, monkeypatch: pytest.M
     assert levels == ["debug"]
 
 
-async def test_a_limit_of_an_earlier_version_is_logged_once(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reload_warns_once_about_a_limit_of_an_earlier_version(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING, logger="emceepee.config"):
         for seconds in (7, 8):
             bench.write(limits={"list_pages": 5, "connect_seconds": seconds})
@@ -235,7 +237,9 @@ async def test_a_limit_of_an_earlier_version_is_logged_once(bench: Bench, caplog
     assert "no effect any more" in vars(record)["fields"]["because"]
 
 
-async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_reload_logs_the_settings_that_require_a_restart(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
     bench.write(mcpServers={"one": {"url": URL}}, limits={"line_bytes": 99_999}, notices="blocks")
     with caplog.at_level(logging.WARNING, logger="emceepee.config"):
         await bench.look()
@@ -243,7 +247,7 @@ async def test_what_takes_effect_after_a_restart_is_said(bench: Bench, caplog: p
     assert (record.message, vars(record)["fields"]["keys"]) == ("config_needs_restart", ["limits.line_bytes"])
 
 
-async def test_a_limit_that_is_read_at_each_use_changes_at_once_for_every_user_of_the_limits(
+async def test_a_reload_updates_live_limits_for_every_user_of_the_limits(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.write(mcpServers={"one": {"url": URL}}, limits={"timers_per_session": 3, "line_bytes": 99_999})
@@ -256,14 +260,14 @@ async def test_a_limit_that_is_read_at_each_use_changes_at_once_for_every_user_o
     assert bench.limits == Limits(), "what the file does not name any more is as it was"
 
 
-def test_no_limit_that_changes_at_once_stands_in_what_tools_say_of_themselves() -> None:
+def test_no_live_limit_appears_in_tool_descriptions() -> None:
     other = replace(Limits(), **{name: getattr(Limits(), name) + 1 for name in LIVE})
     assert [tool.listing(Surface.FULL) for tool in fit_tools(TOOLS, other)] == [
         tool.listing(Surface.FULL) for tool in fit_tools(TOOLS, Limits())
     ]
 
 
-def test_only_settings_that_are_read_at_the_start_need_a_restart() -> None:
+def test_only_settings_that_are_read_at_startup_require_a_restart() -> None:
     before = Config()
     assert (
         needing_restart(before, replace(before, notices="blocks", native_elicitation="never", log_level="warn")) == []
@@ -293,7 +297,7 @@ AFTER_RESTART: dict[str, Any] = {
 }
 
 
-def test_every_key_of_the_file_is_followed_or_said_to_need_a_restart(tmp_path: Path) -> None:
+def test_every_configuration_key_is_reloaded_or_requires_a_restart(tmp_path: Path) -> None:
     assert sorted([*AT_ONCE, *AFTER_RESTART]) == sorted(_TOP_KEYS)
     (tmp_path / "vectors.txt").touch()
     references = References(environment={}, folder=tmp_path)

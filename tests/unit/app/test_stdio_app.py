@@ -27,7 +27,7 @@ class HeldStore:
         self.taken += 1
 
 
-async def test_a_session_is_waited_for_while_another_process_has_it() -> None:
+async def test_a_session_that_another_process_holds_is_waited_for() -> None:
     clock = FakeClock()
     store = HeldStore(clock, until=HELD_SECONDS - 1)
     taking = asyncio.ensure_future(take_when_free(cast(Store, store), KEY, clock))
@@ -36,7 +36,7 @@ async def test_a_session_is_waited_for_while_another_process_has_it() -> None:
     assert store.taken == 1
 
 
-async def test_a_session_that_stays_with_another_process_is_given_up_with_what_to_do() -> None:
+async def test_a_session_that_stays_with_another_process_is_given_up_with_advice() -> None:
     clock = FakeClock()
     store = HeldStore(clock, until=1e9)
     taking = asyncio.ensure_future(take_when_free(cast(Store, store), KEY, clock))

@@ -157,7 +157,9 @@ async def test_a_server_that_exits_on_the_handshake_after_the_probe_raises_ended
         ("auto", LinkError(LinkFailure.CLOSED, "it exited"), False),
     ],
 )
-def test_the_error_names_the_mode_setting_if_another_mode_could_help(mode: Mode, error: Exception, is_named: bool) -> None:
+def test_the_error_names_the_mode_setting_if_another_mode_could_help(
+    mode: Mode, error: Exception, is_named: bool
+) -> None:
     assert ("mode" in mode_hint(mode, error)) is is_named
 
 

@@ -12,7 +12,7 @@ from bench.eval.sets import Question, ToolId, load_sets
 A, B, C = ("s", "a"), ("s", "b"), ("s", "c")
 
 
-def test_measures_are_means_over_the_questions() -> None:
+def test_search_quality_is_averaged_over_the_questions() -> None:
     answers: dict[str, list[ToolId]] = {"first": [A, B], "second": [B, C, ("s", "d"), A], "none": []}
     questions = [
         Question(text="first", right=frozenset({A})),
@@ -24,7 +24,7 @@ def test_measures_are_means_over_the_questions() -> None:
     )
 
 
-def test_sets_that_are_not_there_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_evaluation_sets_are_skipped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "metatool_plugin_des.json").write_text(json.dumps({"Mailer": "Sends mail", "Clock": "Tells the time"}))
     (tmp_path / "metatool_queries.csv").write_text("Query,Tool\nsend an email,Mailer\n")
     [only] = load_sets(tmp_path, tmp_path)

@@ -14,20 +14,20 @@ LIST = SentLine(line=b"list", keys=(2,), changes_nothing=True)
 BATCH = SentLine(line=b"batch", keys=(3, "4"), changes_nothing=True)
 
 
-def test_requests_that_change_nothing_go_on_once_each_and_the_others_are_lost() -> None:
+def test_requests_without_effects_are_repeated_after_a_daemon_loss_and_others_are_lost() -> None:
     waiting: dict[MessageId, SentLine | None] = {1: CALL, 2: LIST, 3: BATCH, "4": BATCH}
     assert settle_loss(waiting, None) == Loss([LIST, BATCH], [1])
 
 
-def test_a_call_that_was_not_read_goes_on() -> None:
+def test_a_call_that_the_lost_daemon_did_not_read_is_repeated() -> None:
     assert settle_loss({1: None, 5: None}, CALL) == Loss([CALL], [5])
 
 
-def test_a_batch_that_was_answered_in_part_does_not_go_on() -> None:
+def test_a_batch_with_some_responses_is_not_repeated() -> None:
     assert settle_loss({3: BATCH}, None) == Loss([], [3])
 
 
-def test_nothing_is_retried_forever() -> None:
+def test_no_request_is_repeated_forever() -> None:
     sent = LIST
     for _ in range(MOST_REPEATS):
         assert settle_loss({2: sent}, sent).again == [sent]
@@ -36,7 +36,7 @@ def test_nothing_is_retried_forever() -> None:
 
 
 @pytest.mark.parametrize("params", [None, [], {}, {"requestId": None}, {"requestId": True}, {"requestId": [1]}])
-def test_a_cancellation_of_nothing_names_nothing(params: Any) -> None:
+def test_an_invalid_cancellation_names_no_request(params: Any) -> None:
     assert canceled_in([{"method": "notifications/cancelled", "params": params}]) == []
 
 
@@ -90,7 +90,7 @@ class DyingSocket:
         (True, True, SentLine(line=b"notification"), True),
     ],
 )
-def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
+def test_a_request_written_while_its_daemon_dies_is_settled_once(
     takes: bool, was_read: bool, sent: SentLine, is_done: bool
 ) -> None:
     owner = FakeOwner()
@@ -103,7 +103,7 @@ def test_a_request_that_is_written_while_its_daemon_dies_is_settled_once(
     assert not line.send(LIST)
 
 
-def test_a_lost_line_is_settled_before_it_says_so() -> None:
+def test_a_lost_daemon_connection_is_settled_before_it_reports_the_loss() -> None:
     owner = FakeOwner()
     ours, theirs = socket.socketpair()
     line = DaemonConnection(ours, owner, 1000)

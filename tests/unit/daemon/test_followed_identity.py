@@ -63,7 +63,7 @@ def daemon(tmp_path: Path) -> Daemon:
     return Daemon(secret, file, registry, identity, taken_over, clock)
 
 
-async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let_in(daemon: Daemon) -> None:
+async def test_a_changed_secret_applies_before_the_next_caller_is_admitted(daemon: Daemon) -> None:
     assert await daemon.refusal(daemon.hello()) is None
     assert daemon.taken_over == []
     before = operator_servers(daemon.registry)["two"]
@@ -75,7 +75,7 @@ async def test_a_secret_that_was_changed_is_in_force_when_the_next_caller_is_let
     assert len(daemon.taken_over) == 1
 
 
-async def test_a_caller_learns_which_server_a_mistake_disables_until_it_is_fixed(daemon: Daemon) -> None:
+async def test_a_caller_is_notified_of_a_disabled_server_until_its_error_is_fixed(daemon: Daemon) -> None:
     daemon.secret.unlink()
     refusal = asyncio.ensure_future(daemon.refusal(daemon.hello()))
     await eventually(lambda: daemon.clock.is_waited_for)
@@ -92,20 +92,20 @@ async def test_a_caller_learns_which_server_a_mistake_disables_until_it_is_fixed
     assert daemon.identity.notice is None
 
 
-async def test_callers_that_come_at_once_after_a_change_have_it_read_once(daemon: Daemon) -> None:
+async def test_concurrent_callers_after_a_change_cause_one_reload(daemon: Daemon) -> None:
     daemon.secret.write_text("new")
     assert await asyncio.gather(*(daemon.refusal(daemon.hello()) for _ in range(3))) == [None] * 3
     assert (len(daemon.taken_over), daemon.tokens()["one"]) == (1, {"Authorization": "new"})
 
 
-async def test_callers_with_other_flags_or_another_version_have_nothing_read(daemon: Daemon) -> None:
+async def test_callers_with_other_flags_or_another_version_cause_no_reload(daemon: Daemon) -> None:
     assert "has another configuration" in (await daemon.refusal(daemon.hello(surface="lite")) or "")
     daemon.secret.write_text("new")
     assert "is emceepee 1, and this is 2" in (await daemon.refusal(replace(daemon.hello(), version="2")) or "")
     assert daemon.taken_over == []
 
 
-async def test_a_caller_that_saw_the_secret_before_its_change_is_not_let_in_after_it(daemon: Daemon) -> None:
+async def test_a_caller_with_the_old_secret_is_rejected_after_the_change(daemon: Daemon) -> None:
     late = daemon.hello()
     daemon.secret.write_text("new")
     assert await daemon.refusal(daemon.hello()) is None

@@ -13,15 +13,15 @@ from emceepee.wire.protocol import CLIENT_METHODS, INVALID_REQUEST
 WAITING_TOOLS = {"await_activity", "get_task_result"}
 
 
-def test_the_repeatable_tools_are_exactly_the_reading_ones_that_do_not_wait() -> None:
+def test_the_repeatable_tools_are_exactly_the_read_only_ones_that_do_not_wait() -> None:
     assert {tool.name for tool in TOOLS if tool.effect.read_only} - WAITING_TOOLS == REPEATABLE_TOOLS
 
 
-def test_the_methods_that_may_be_used_again_exist() -> None:
+def test_the_repeatable_methods_exist() -> None:
     assert REPEATABLE_METHODS < CLIENT_METHODS
 
 
-def test_the_refusal_of_a_daemon_that_stops_is_distinguished_from_all_other_answers() -> None:
+def test_the_refusal_of_a_stopping_daemon_is_distinguished_from_other_responses() -> None:
     assert is_not_begun(encode(error_message(1, INVALID_REQUEST, SHUTTING_DOWN)))
     others = [
         error_message(1, REQUEST_CANCELLED, SHUTTING_DOWN),
@@ -43,7 +43,7 @@ def test_the_refusal_of_a_daemon_that_stops_is_distinguished_from_all_other_answ
         {"id": 1, "result": {}},
     ],
 )
-def test_a_request_that_may_change_something_is_not_repeated(message: dict[str, Any]) -> None:
+def test_a_request_that_may_have_effects_is_not_repeated(message: dict[str, Any]) -> None:
     assert not change_nothing([message])
     assert not change_nothing([{"method": "ping"}, message])
     assert change_nothing([{"method": "ping"}])

@@ -28,12 +28,12 @@ CLEAN_JSON = st.recursive(
 
 
 @given(CLEAN_JSON)
-def test_every_written_value_is_read_back_the_same(value: object) -> None:
+def test_every_encoded_json_value_is_decoded_to_the_same_value(value: object) -> None:
     assert decode(encode(value)) == value
 
 
 @given(st.recursive(SCALARS | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
-def test_every_written_value_is_text_that_a_strict_reader_accepts(value: object) -> None:
+def test_every_encoded_json_value_is_valid_for_a_strict_parser(value: object) -> None:
     json.loads(encode(value).decode("utf-8", "strict"), parse_constant=pytest.fail)
 
 
@@ -54,7 +54,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("padding", [0, 100_000, 3_000_000, 5_000_000])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_is_nested_deeper_than_the_limit_is_refused_and_no_less(
+def test_json_is_rejected_exactly_when_it_is_nested_deeper_than_the_limit(
     shape: tuple[bytes, bytes, bytes], padding: int
 ) -> None:
     opens, closes, inner = shape
@@ -70,7 +70,7 @@ def test_what_is_nested_deeper_than_the_limit_is_refused_and_no_less(
 
 
 @given(st.lists(st.text('"\\\\[{,a:', max_size=8), max_size=8), st.integers(2, 9))  # an escape has two
-def test_what_stands_outside_of_strings_is_found_window_by_window(texts: list[str], window: int) -> None:
+def test_characters_outside_json_strings_are_found_window_by_window(texts: list[str], window: int) -> None:
     data = json.dumps([texts, {"".join(texts): texts}]).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "_WINDOW", window)
@@ -79,7 +79,7 @@ def test_what_stands_outside_of_strings_is_found_window_by_window(texts: list[st
 
 
 @pytest.mark.alone
-def test_a_large_text_that_looks_like_very_many_values_is_decoded_soon() -> None:
+def test_a_long_text_that_looks_like_many_json_values_is_decoded_quickly() -> None:
     result = {"content": [{"type": "text", "text": '["ab",' + '"ab",' * 7_000_000 + "1]"}], "rows": [[]] * 400}
     data = json.dumps(result).encode()
     began = time.process_time()
@@ -98,7 +98,7 @@ def _depth(value: object) -> int:
 
 
 @given(CLEAN_JSON, st.integers(min_value=0, max_value=220))
-def test_depth_is_counted_correctly_beside_any_other_values(beside: object, depth: int) -> None:
+def test_json_depth_is_measured_correctly_beside_any_other_values(beside: object, depth: int) -> None:
     deep: object = beside
     for level in range(depth):
         deep = [beside, deep, "]"] if level % 2 else {"{": deep, "b": beside}
@@ -111,7 +111,7 @@ def test_depth_is_counted_correctly_beside_any_other_values(beside: object, dept
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"0", b'"ab"', b'{"a":1}'])
-def test_more_values_than_can_be_held_are_refused_and_the_limit_is_not(value: bytes) -> None:
+def test_json_with_more_values_than_the_limit_is_rejected(value: bytes) -> None:
     each = value.count(b"{") + value.count(b"[") + 1  # its comma, and its bracket
     count = (MOST_VALUES - 1) // each
     assert len(decode(b"[" + b",".join([value] * count) + b"]")) == count
@@ -119,13 +119,13 @@ def test_more_values_than_can_be_held_are_refused_and_the_limit_is_not(value: by
         decode(b"[" + b",".join([value] * (3 * count)) + b"]")
 
 
-def test_commas_and_brackets_in_a_text_are_no_values() -> None:
+def test_commas_and_brackets_inside_a_json_string_are_not_counted_as_values() -> None:
     text = '[1,2,{},\\"]' * 400_000
     assert decode(json.dumps({"text": text}).encode()) == {"text": text}
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_either_read_or_refused_with_a_value_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_decoded_or_rejected_with_a_value_error(data: bytes) -> None:
     try:
         value = decode(data)
     except ValueError:
@@ -133,34 +133,34 @@ def test_any_bytes_are_either_read_or_refused_with_a_value_error(data: bytes) ->
     assert decode(encode(value)) == value
 
 
-def test_written_json_is_compact() -> None:
+def test_encoded_json_is_compact() -> None:
     assert encode({"a": [1, "x"], "b": None}) == b'{"a":[1,"x"],"b":null}'
     assert encode_text({"a": "ä"}) == '{"a":"ä"}'
 
 
-def test_a_lone_surrogate_is_read_as_the_replacement_character() -> None:
+def test_a_lone_surrogate_is_decoded_as_the_replacement_character() -> None:
     assert decode(rb'{"\ud800": "a\udc00b"}') == {REPLACEMENT: f"a{REPLACEMENT}b"}
 
 
-def test_a_surrogate_pair_is_read_as_its_character() -> None:
+def test_a_surrogate_pair_is_decoded_as_its_character() -> None:
     assert decode(rb'["\ud83d\ude00", "\ud800"]') == ["😀", REPLACEMENT]
 
 
-def test_a_lone_surrogate_is_written_as_the_replacement_character() -> None:
+def test_a_lone_surrogate_is_encoded_as_the_replacement_character() -> None:
     assert encode({"a\ud800": "\udfffb"}) == f'{{"a{REPLACEMENT}":"{REPLACEMENT}b"}}'.encode()
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
-def test_numbers_that_json_does_not_have_become_null(number: str) -> None:
+def test_numbers_outside_json_are_decoded_as_null(number: str) -> None:
     assert decode(f'[1, {number}, "{number}"]'.encode()) == [1, None, number]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-def test_numbers_that_json_does_not_have_are_written_as_null(number: float) -> None:
+def test_numbers_outside_json_are_encoded_as_null(number: float) -> None:
     assert encode([number, 1]) == b"[null,1]"
 
 
-def test_bytes_that_are_not_utf8_are_replaced_and_the_rest_is_kept() -> None:
+def test_invalid_utf_8_is_replaced_and_the_rest_of_the_json_is_unchanged() -> None:
     assert decode(b'{"name": "caf\xe9", "n": 1}') == {"name": f"caf{REPLACEMENT}", "n": 1}
 
 
@@ -172,19 +172,19 @@ def test_an_integer_of_any_size_keeps_every_digit(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("start", [b"", b'["\xff",', b"[NaN,"])
-def test_nesting_too_deep_to_hold_is_refused_with_a_value_error(start: bytes) -> None:
+def test_extremely_nested_json_is_rejected_with_a_value_error(start: bytes) -> None:
     with pytest.raises(ValueError, match="deep"):
         decode(start + b"[" * 200_000 + b"]" * 200_000 + (b"]" if start else b""))
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"hello", b'{"a" 1}', b"\xff", b"[1,]", b'"a'])
-def test_what_is_no_json_is_refused_with_a_value_error(data: bytes) -> None:
+def test_invalid_json_is_rejected_with_a_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(data)
 
 
 @pytest.mark.parametrize("odd", [b"NaN", b"-Infinity", rb'"\ud800"', b'"\xff"', rb'"\\\ud800\udc00\udc00"'])
-def test_one_odd_value_does_not_make_a_large_message_many_times_as_slow(odd: bytes) -> None:
+def test_one_odd_value_does_not_slow_down_a_large_json_message_much(odd: bytes) -> None:
     rows = json.dumps([{"row": number, "half": number / 2, "text": "a\n" * 10} for number in range(50_000)]).encode()
 
     def seconds(data: bytes) -> float:

@@ -65,7 +65,7 @@ def test_a_message_is_classified_by_its_parts(value: JsonObject, meaning: object
         (message(id={}, method="m"), None, "id must be a string or an integer"),
     ],
 )
-def test_what_is_no_message_is_answered_with_the_reason(value: Any, key: Any, word: str) -> None:
+def test_an_invalid_message_is_answered_with_the_reason(value: Any, key: Any, word: str) -> None:
     verdict = classify(value)
     assert isinstance(verdict, InvalidMessage)
     assert verdict.reply["id"] == key
@@ -74,7 +74,7 @@ def test_what_is_no_message_is_answered_with_the_reason(value: Any, key: Any, wo
 
 
 @pytest.mark.parametrize("key", [None, True, 1.5, []])
-def test_an_answer_is_never_answered_even_if_its_id_makes_no_sense(key: Any) -> None:
+def test_a_response_is_never_answered_even_if_its_id_is_invalid(key: Any) -> None:
     """Else two sides that both complain about the other's complaint would never come to an end."""
     outcomes: list[JsonObject] = [{"error": {"code": -32700, "message": "Parse error"}}, {"result": {}}]
     for outcome in outcomes:
@@ -82,13 +82,13 @@ def test_an_answer_is_never_answered_even_if_its_id_makes_no_sense(key: Any) -> 
         assert isinstance(classify(message(**outcome)), Response)
 
 
-def test_answers_are_written_with_the_id_as_it_came() -> None:
+def test_a_response_contains_the_id_of_its_request_unchanged() -> None:
     assert result_message("1", {"a": 1}) == {"jsonrpc": "2.0", "id": "1", "result": {"a": 1}}
     assert error_message(None, -1, "x") == {"jsonrpc": "2.0", "id": None, "error": {"code": -1, "message": "x"}}
     assert error_message(1, -1, "x", [])["error"] == {"code": -1, "message": "x", "data": []}
 
 
-def test_a_notification_has_no_id_and_only_the_params_that_there_are() -> None:
+def test_a_notification_message_has_no_id_and_only_the_given_params() -> None:
     assert notification_message("x") == {"jsonrpc": "2.0", "method": "x"}
     assert notification_message("x", {}) == {"jsonrpc": "2.0", "method": "x", "params": {}}
 
@@ -108,7 +108,7 @@ def test_a_notification_has_no_id_and_only_the_params_that_there_are() -> None:
         ({"_meta": {"progressToken": {}}}, None),
     ],
 )
-def test_a_progress_token_is_a_text_or_a_whole_number(params: JsonObject | None, token: Any) -> None:
+def test_a_progress_token_is_a_string_or_an_integer(params: JsonObject | None, token: Any) -> None:
     assert progress_token(params) == token
 
 
@@ -132,11 +132,11 @@ def test_a_progress_token_is_a_text_or_a_whole_number(params: JsonObject | None,
         (["timeout"], False),
     ],
 )
-def test_the_reason_shows_whether_a_client_only_stopped_waiting(reason: Any, is_timeout: bool) -> None:
+def test_the_cancel_reason_shows_whether_the_client_timed_out(reason: Any, is_timeout: bool) -> None:
     assert is_client_timeout(Notification("notifications/cancelled", {"requestId": 1, "reason": reason})) is is_timeout
 
 
-def test_a_cancellation_without_a_reason_is_no_timeout() -> None:
+def test_a_cancellation_without_a_reason_is_not_a_timeout() -> None:
     assert not is_client_timeout(Notification("notifications/cancelled", {"requestId": 1}))
     assert not is_client_timeout(Notification("notifications/cancelled", None))
 
@@ -155,11 +155,11 @@ def test_a_cancellation_without_a_reason_is_no_timeout() -> None:
         (None, None),
     ],
 )
-def test_a_caller_is_called_by_its_own_name_and_version_in_either_era(info: Any, label: str | None) -> None:
+def test_the_client_label_contains_its_name_and_version_in_either_era(info: Any, label: str | None) -> None:
     assert client_label({"clientInfo": info}) == label
     assert client_label({"_meta": {CLIENT_INFO_META_KEY: info}}) == label
 
 
 @pytest.mark.parametrize("params", [None, [], "x", {}, {"_meta": None}, {"_meta": []}])
-def test_a_caller_that_does_not_say_its_name_has_none(params: Any) -> None:
+def test_a_client_without_a_name_has_no_label(params: Any) -> None:
     assert client_label(params) is None

@@ -24,23 +24,23 @@ BYTES = st.lists(st.sampled_from([b"\n", b"\r\n", b"\r", b"a", b"bcd", b"\xe2\x8
 
 
 @given(BYTES, st.lists(st.integers(min_value=0, max_value=200)))
-def test_the_lines_do_not_depend_on_how_the_bytes_were_cut(data: bytes, cuts: list[int]) -> None:
+def test_split_lines_do_not_depend_on_how_the_bytes_are_split(data: bytes, cuts: list[int]) -> None:
     assert lines_of(chunked(data, cuts)) == expected(data)
 
 
-def test_only_a_line_feed_ends_a_line_and_the_return_before_it_goes() -> None:
+def test_only_a_line_feed_ends_a_line_and_a_preceding_carriage_return_is_removed() -> None:
     assert lines_of([b"a\r\nb\nc\rd\n"]) == [b"a", b"b", b"c\rd", b""]
 
 
-def test_a_line_as_long_as_allowed_comes_out_and_a_longer_one_as_none() -> None:
+def test_a_line_of_the_maximum_length_is_returned_and_a_longer_one_is_not() -> None:
     assert lines_of([b"12345678\n123456789\nok\n"]) == [b"12345678", None, b"ok", b""]
 
 
-def test_a_line_as_long_as_allowed_comes_out_also_if_its_end_comes_later() -> None:
+def test_a_line_of_the_maximum_length_is_returned_even_if_its_end_arrives_later() -> None:
     assert lines_of([b"12345678", b"\n", b"1234567", b"89", b"\n"]) == [b"12345678", None, b""]
 
 
-def test_a_line_that_is_too_long_is_not_kept_while_it_goes_on() -> None:
+def test_a_line_that_is_too_long_is_not_buffered() -> None:
     splitter = LineSplitter(LONGEST)
     for _ in range(1000):
         assert list(splitter.feed(b"x" * LONGEST)) == []
@@ -61,7 +61,7 @@ def test_a_line_that_is_too_long_is_never_joined() -> None:
     assert peak < 1.25 * longest
 
 
-def test_what_follows_the_last_line_end_is_the_rest_and_is_given_once() -> None:
+def test_the_bytes_after_the_last_line_end_are_returned_once_as_the_rest() -> None:
     splitter = LineSplitter(LONGEST)
     assert list(splitter.feed(b"a\nrest")) == [b"a"]
     assert splitter.rest() == b"rest"
@@ -69,7 +69,7 @@ def test_what_follows_the_last_line_end_is_the_rest_and_is_given_once() -> None:
 
 
 @given(st.binary(min_size=1, max_size=3000).filter(lambda data: b"\n" not in data), st.lists(st.integers(0, 3000)))
-def test_the_two_ends_of_a_line_that_is_too_long_are_kept(data: bytes, cuts: list[int]) -> None:
+def test_head_and_tail_of_a_line_that_is_too_long_are_stored(data: bytes, cuts: list[int]) -> None:
     splitter = LineSplitter(0)
     [line] = [line for chunk in chunked(data + b"\n", cuts) for line in splitter.feed(chunk)]
     assert isinstance(line, TooLongLine)
@@ -95,7 +95,7 @@ FILLER = b'"result":{"content":[{"id":99,"text":"' + b"x" * 5000 + b'","id":98}]
         (b"x" * 5000, None),
     ],
 )
-def test_whose_answer_a_line_was_is_found_at_either_end(line: bytes, key: object) -> None:
+def test_the_message_id_of_a_line_that_is_too_long_is_found_at_either_end(line: bytes, key: object) -> None:
     splitter = LineSplitter(100)
     [found] = splitter.feed(line + b"\n")
     assert isinstance(found, TooLongLine)

@@ -20,11 +20,11 @@ TEXTS = st.text(max_size=40) | st.sampled_from(["=?base64?aGk=?=", "=?base64?aGl
         *("CLIENT_INFO_META_KEY", "CLIENT_CAPABILITIES_META_KEY", "LOG_LEVEL_META_KEY", "SERVER_INFO_META_KEY"),
     ],
 )
-def test_codes_and_names_are_those_of_the_sdk(name: str) -> None:
+def test_protocol_codes_and_names_match_the_sdk(name: str) -> None:
     assert getattr(protocol, name) == getattr(mcp_types, name)
 
 
-def test_versions_headers_and_the_rest_are_those_of_the_sdk() -> None:
+def test_protocol_versions_and_headers_match_the_sdk() -> None:
     assert version.HANDSHAKE_PROTOCOL_VERSIONS == protocol.HANDSHAKE_PROTOCOL_VERSIONS
     assert version.MODERN_PROTOCOL_VERSIONS == protocol.MODERN_PROTOCOL_VERSIONS
     assert mcp_types.MISSING_REQUIRED_CLIENT_CAPABILITY == protocol.MISSING_CLIENT_CAPABILITY
@@ -36,7 +36,7 @@ def test_versions_headers_and_the_rest_are_those_of_the_sdk() -> None:
     assert dict(inbound.NAME_BEARING_METHODS) == protocol.NAMED_BY
 
 
-def test_every_method_that_a_caller_of_the_sdk_can_ask_for_is_known() -> None:
+def test_every_client_method_of_the_sdk_is_known() -> None:
     """The tasks of 2025-11-25, and of the extension after it, are not in the SDK's list."""
     beyond = protocol.CLIENT_METHODS - methods.SPEC_CLIENT_METHODS
     assert methods.SPEC_CLIENT_METHODS <= protocol.CLIENT_METHODS
@@ -44,7 +44,7 @@ def test_every_method_that_a_caller_of_the_sdk_can_ask_for_is_known() -> None:
 
 
 @given(TEXTS)
-def test_a_text_is_written_into_a_header_and_read_from_it_as_the_sdk_does(text: str) -> None:
+def test_header_values_are_encoded_and_decoded_as_by_the_sdk(text: str) -> None:
     written = protocol.header_value(text)
     assert written == inbound.encode_header_value(text)
     assert protocol.text_of_header(written) == text
@@ -55,5 +55,5 @@ def test_a_text_is_written_into_a_header_and_read_from_it_as_the_sdk_does(text: 
 @pytest.mark.parametrize(
     "value", ["=?base64?\xe9?=", "=?base64?\u4e2d\u6587?=", "=?base64?/w==?=", "=?base64?aGl=?=", "=?base64?a?="]
 )
-def test_what_is_wrapped_as_nobody_would_is_no_text(value: str) -> None:
+def test_an_invalid_encoded_header_value_has_no_text(value: str) -> None:
     assert protocol.text_of_header(value) is None

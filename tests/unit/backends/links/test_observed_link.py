@@ -77,7 +77,9 @@ async def test_an_observed_request_without_a_trace_context_is_sent_unchanged() -
         (KeyError("defect"), ("KeyError", None)),
     ],
 )
-async def test_the_observer_gets_a_failure_as_a_short_code_and_the_caller_gets_the_error(error: BaseException, noted: object) -> None:
+async def test_the_observer_gets_a_failure_as_a_short_code_and_the_caller_gets_the_error(
+    error: BaseException, noted: object
+) -> None:
     observed = Observed()
 
     async def fail(params: JsonObject) -> JsonObject:
@@ -156,5 +158,7 @@ def test_the_id_of_a_request_is_reported_when_the_message_is_built() -> None:
         (HttpTarget(url="http://a.test:x/mcp"), CalledServer(name="s", address="a.test", port=80)),
     ],
 )
-def test_a_server_is_identified_to_observers_by_its_address(target: HttpTarget | StdioTarget, callee: CalledServer) -> None:
+def test_a_server_is_identified_to_observers_by_its_address(
+    target: HttpTarget | StdioTarget, callee: CalledServer
+) -> None:
     assert callee_of(BackendSpec(name="s", target=target)) == callee

@@ -123,7 +123,7 @@ def test_a_metadata_document_without_tls_is_not_requested(login: ScriptedLogin) 
     assert login.urls[0] == RESOURCE_URL
 
 
-def test_the_resource_parameter_is_the_one_that_the_server_publishes(login: ScriptedLogin) -> None:
+def test_the_resource_parameter_is_the_published_resource(login: ScriptedLogin) -> None:
     login.replies[RESOURCE_URL] = resource_document(resource="https://mcp.example")
     login.begin(terms())
     assert login.asked["resource"] == "https://mcp.example"
@@ -692,7 +692,9 @@ EVENTS: list[FlowEvent] = [
 
 
 @given(st.sampled_from(list(Grant)), st.lists(st.sampled_from(EVENTS), max_size=8))
-def test_a_login_has_at_most_one_request_in_flight_for_any_events_in_any_order(grant: Grant, events: list[FlowEvent]) -> None:
+def test_a_login_has_at_most_one_request_in_flight_for_any_events_in_any_order(
+    grant: Grant, events: list[FlowEvent]
+) -> None:
     state, effects = begin(terms(OAuthSettings(grant=grant, client_id="c")))
     for event in events:
         assert sum(isinstance(effect, SendRequest) for effect in effects) <= 1

@@ -127,7 +127,9 @@ def test_only_invalid_grant_counts_as_an_ended_login(answer: HttpAnswer, expecte
         ({}, None),
     ],
 )
-def test_the_lifetime_of_a_token_is_parsed_in_the_formats_that_servers_use(document: dict[str, Any], lives: timedelta | None) -> None:
+def test_the_lifetime_of_a_token_is_parsed_in_the_formats_that_servers_use(
+    document: dict[str, Any], lives: timedelta | None
+) -> None:
     found = read_token_answer(reply(access_token="a", token_type="BEARER", **document))
     assert found == TokenGrant(access_token="a", token_type=TokenType.BEARER, lives=lives)
 

@@ -5,7 +5,7 @@ from emceepee.lifecycle import TaskOwner
 from support.fakes.clock import START, FakeClock, settle
 
 
-async def test_time_passes_only_when_the_test_says_so() -> None:
+async def test_the_fake_clock_advances_only_when_the_test_advances_it() -> None:
     clock = FakeClock()
     assert (clock.now(), clock.monotonic()) == (START, 0)
     await settle()
@@ -15,7 +15,7 @@ async def test_time_passes_only_when_the_test_says_so() -> None:
     assert (clock.now() - START).total_seconds() == 90
 
 
-async def test_what_falls_due_happens_in_the_order_of_its_time_and_at_its_time() -> None:
+async def test_timers_of_the_fake_clock_fire_in_order_and_at_their_times() -> None:
     clock, happened = FakeClock(), list[tuple[str, float]]()
     for name, delay in [("late", 3.0), ("early", 1.0), ("also early", 1.0), ("never", 11.0)]:
         clock.call_later(delay, lambda name=name: happened.append((name, clock.monotonic())))  # type: ignore[misc]  # mypy cannot infer the default's type
@@ -23,14 +23,14 @@ async def test_what_falls_due_happens_in_the_order_of_its_time_and_at_its_time()
     assert happened == [("early", 1), ("also early", 1), ("late", 3)]
 
 
-async def test_what_was_called_off_does_not_happen() -> None:
+async def test_a_cancelled_timer_of_the_fake_clock_does_not_fire() -> None:
     clock, happened = FakeClock(), list[str]()
     clock.call_later(1, lambda: happened.append("x")).cancel()
     await clock.advance(2)
     assert happened == []
 
 
-async def test_what_is_started_on_the_way_falls_due_on_the_way() -> None:
+async def test_timers_started_while_the_fake_clock_advances_fire_on_time() -> None:
     clock, woken, owner = FakeClock(), list[float](), TaskOwner("test")
 
     async def tick() -> None:
@@ -47,7 +47,7 @@ async def test_what_is_started_on_the_way_falls_due_on_the_way() -> None:
         await task
 
 
-async def test_a_sleep_that_is_cancelled_leaves_nothing_behind() -> None:
+async def test_a_cancelled_sleep_on_the_fake_clock_is_removed() -> None:
     clock, owner = FakeClock(), TaskOwner("test")
     task = owner.spawn(clock.sleep(5))
     await settle()
@@ -56,7 +56,7 @@ async def test_a_sleep_that_is_cancelled_leaves_nothing_behind() -> None:
     assert task.cancelled()
 
 
-async def test_what_falls_due_happens_in_the_context_in_which_it_was_planned() -> None:
+async def test_timers_of_the_fake_clock_run_in_the_context_of_their_creation() -> None:
     """As on the loop's own."""
     clock, seen = FakeClock(), list[str]()
     mine = ContextVar("mine", default="nobody's")

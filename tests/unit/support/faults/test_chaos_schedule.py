@@ -6,13 +6,13 @@ from support.faults.chaos_schedule import PAUSE_SECONDS, WEIGHTS, PlannedFault, 
 from support.faults.timeline import STORE, FaultKind
 
 
-def test_a_seed_repeats_its_faults_and_another_has_others() -> None:
+def test_a_chaos_schedule_depends_only_on_its_seed() -> None:
     one, again, other = (random_schedule(seed, seconds=120, replicas=3) for seed in (1, 1, 2))
     assert one == again != other
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_kind_comes_within_two_minutes_and_is_over_by_then(seed: int) -> None:
+def test_a_chaos_schedule_contains_every_kind_of_fault_within_two_minutes(seed: int) -> None:
     faults = random_schedule(seed, seconds=120, replicas=3)
     assert {fault.kind for fault in faults} == set(WEIGHTS)
     assert max(fault.at + fault.seconds for fault in faults) < 120
@@ -21,7 +21,7 @@ def test_every_kind_comes_within_two_minutes_and_is_over_by_then(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nobody_suffers_two_faults_at_once_and_one_replica_none(seed: int) -> None:
+def test_a_chaos_schedule_never_has_two_faults_on_one_target_or_on_all_replicas(seed: int) -> None:
     faults = random_schedule(seed, seconds=600, replicas=3)
     for fault in faults:
         concurrent = [other.target for other in faults if _is_on(other, fault.at)]

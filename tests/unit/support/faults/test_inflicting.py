@@ -20,7 +20,7 @@ class NoProcess:
         self.done.append("resume")
 
 
-async def test_the_last_process_that_is_at_work_is_left_alone_until_another_is() -> None:
+async def test_the_last_running_process_gets_no_fault_until_another_one_runs() -> None:
     world = World(cast(Any, [NoProcess(), NoProcess()]), {})
     pauses = [PlannedFault(at=0.0, kind=FaultKind.PAUSE, target=target, seconds=0.02) for target in (0, 1, 0)]
     await Inflicter(world, None).carry_out(pauses)

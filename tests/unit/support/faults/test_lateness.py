@@ -8,7 +8,7 @@ from support.faults.timeline import STORE, Fault, FaultKind, Span, Timeline, mom
 from support.waiting import eventually
 
 
-def test_only_what_lies_within_a_span_makes_it_longer() -> None:
+def test_only_delays_within_a_span_extend_it() -> None:
     lateness = Lateness()
     for late in (Span(1, 2), Span(4, 7), Span(9, 10)):
         lateness.add(late)
@@ -18,7 +18,7 @@ def test_only_what_lies_within_a_span_makes_it_longer() -> None:
     assert (lateness.in_all, lateness.longest) == (5, 3)
 
 
-async def test_a_process_that_had_no_time_for_a_beat_knows() -> None:
+async def test_a_process_that_missed_its_beat_is_recorded_as_late() -> None:
     async with Lateness() as lateness:
         await asyncio.sleep(0)
         began = moment()
@@ -27,7 +27,7 @@ async def test_a_process_that_had_no_time_for_a_beat_knows() -> None:
         assert lateness.seconds(Span(began, moment())) == pytest.approx(PROCESSES * lateness.in_all)
 
 
-def test_a_fault_of_the_store_is_felt_for_longer_on_a_machine_that_is_late() -> None:
+def test_a_store_fault_affects_a_late_machine_for_longer() -> None:
     fault = Fault(FaultKind.STORE_KILL, STORE, 0, 5)
     timeline = Timeline(aftermath=2, faults=[fault])
     assert timeline.felt(fault) == Span(0, 7)

@@ -37,20 +37,20 @@ def add_fault(ledger: Ledger, kind: FaultKind, began: float, ended: float) -> No
     ledger.timeline.faults.append(Fault(kind, target, began, ended))
 
 
-def test_what_was_promised_and_told_once_breaks_no_rule(ledger: Ledger) -> None:
+def test_promises_that_are_delivered_once_break_no_rule_of_the_ledger(ledger: Ledger) -> None:
     ledger.timers["t1"], ledger.tasks["k1"], ledger.notes["note://1"] = asked(0), asked(1), asked(2)
     ledger.hear(reply(event("e1", "timer_expired", timerId="t1"), event("e2", "task_failed", taskId="k1")), asked(3))
     ledger.hear(reply(event("e3", "notification", params={"uri": "note://1"})), asked(4))
     assert (found(ledger, "e1", "e2", "e3"), ledger.missing) == ([], {})
 
 
-def test_what_was_promised_and_never_told_is_lost(ledger: Ledger) -> None:
+def test_an_undelivered_promise_is_reported_as_lost(ledger: Ledger) -> None:
     ledger.timers["t1"], ledger.tasks["k1"], ledger.notes["note://1"] = asked(0), asked(1), asked(2)
     add_fault(ledger, FaultKind.KILL, 0, 5)
     assert (found(ledger), len(ledger.lost)) == ([Rule.PROMISES_KEPT], 3)
 
 
-def test_only_a_process_that_ends_while_the_store_is_away_may_lose_what_was_promised(ledger: Ledger) -> None:
+def test_only_a_process_that_ends_while_the_store_is_away_may_lose_promises(ledger: Ledger) -> None:
     ledger.timers["t1"] = asked(1)
     add_fault(ledger, FaultKind.STORE_PAUSE, 0, 5)
     assert found(ledger) == [Rule.PROMISES_KEPT]
@@ -60,7 +60,7 @@ def test_only_a_process_that_ends_while_the_store_is_away_may_lose_what_was_prom
     assert found(ledger) == []
 
 
-def test_a_stored_but_undelivered_event_and_a_delivered_but_missing_one_are_found(
+def test_the_ledger_finds_undelivered_stored_events_and_delivered_missing_ones(
     ledger: Ledger,
 ) -> None:
     ledger.hear(reply(event("e1")), asked(0))
@@ -78,7 +78,7 @@ def test_a_stored_but_undelivered_event_and_a_delivered_but_missing_one_are_foun
         (FaultKind.KILL, 9.0, False),  # after the second
     ],
 )
-def test_an_event_is_repeated_only_if_a_fault_came_before_its_delivery_was_saved(
+def test_a_repeated_event_is_explained_only_by_a_fault_before_its_delivery_was_saved(
     ledger: Ledger, kind: FaultKind, began: float, *, is_explained: bool
 ) -> None:
     ledger.hear(reply(event("e1")), asked(0))
@@ -87,7 +87,7 @@ def test_an_event_is_repeated_only_if_a_fault_came_before_its_delivery_was_saved
     assert found(ledger, "e1") == ([] if is_explained else [Rule.TOLD_ONCE])
 
 
-def test_a_stream_that_the_caller_cut_may_tell_an_event_again(ledger: Ledger) -> None:
+def test_an_event_may_be_repeated_on_a_stream_that_the_caller_cut(ledger: Ledger) -> None:
     ledger.hear(reply(event("e1")), Span(0, 3))
     ledger.hear(reply(event("e1")), asked(1))
     assert found(ledger, "e1") == [Rule.TOLD_ONCE]
@@ -95,7 +95,7 @@ def test_a_stream_that_the_caller_cut_may_tell_an_event_again(ledger: Ledger) ->
     assert found(ledger, "e1") == []
 
 
-def test_no_fault_explains_a_second_telling_if_the_store_was_heard_to_have_the_first(ledger: Ledger) -> None:
+def test_no_fault_explains_a_repeated_event_whose_delivery_was_committed(ledger: Ledger) -> None:
     ledger.hear(reply(event("e1")), asked(0))
     ledger.hear_of_a_commit(asked(0.2))
     add_fault(ledger, FaultKind.KILL, 0.5, 0.6)
@@ -103,7 +103,7 @@ def test_no_fault_explains_a_second_telling_if_the_store_was_heard_to_have_the_f
     assert found(ledger, "e1") == [Rule.TOLD_ONCE]
 
 
-def test_a_commit_says_nothing_of_what_another_process_told_before_a_fault(ledger: Ledger) -> None:
+def test_a_commit_does_not_cover_deliveries_of_another_process_before_a_fault(ledger: Ledger) -> None:
     ledger.hear(reply(event("e1")), asked(0))
     add_fault(ledger, FaultKind.KILL, 0.15, 0.16)
     ledger.hear_of_a_commit(asked(0.2))
@@ -112,7 +112,7 @@ def test_a_commit_says_nothing_of_what_another_process_told_before_a_fault(ledge
 
 
 @pytest.mark.parametrize(("began", "is_explained"), [(3.0, True), (5.0, False)])
-def test_who_falls_before_it_has_said_that_a_reply_was_read_may_make_another_tell_it_again(
+def test_a_process_that_fails_before_it_reports_a_read_reply_may_cause_a_repeated_event(
     ledger: Ledger, began: float, *, is_explained: bool
 ) -> None:
     ledger.hear(reply(event("e1")), asked(0), 0)
@@ -122,7 +122,7 @@ def test_who_falls_before_it_has_said_that_a_reply_was_read_may_make_another_tel
     assert found(ledger, "e1") == ([] if is_explained else [Rule.TOLD_ONCE])
 
 
-def test_a_timer_that_fires_twice_and_a_task_that_ends_twice_are_found(ledger: Ledger) -> None:
+def test_the_ledger_finds_timers_that_fire_twice_and_tasks_that_end_twice(ledger: Ledger) -> None:
     ledger.timers["t1"], ledger.tasks["k1"] = asked(0), asked(0)
     for moment, number in ((1, 1), (3, 3)):
         fired = event(f"e{number}", "timer_expired", timerId="t1")
@@ -134,7 +134,7 @@ def test_a_timer_that_fires_twice_and_a_task_that_ends_twice_are_found(ledger: L
     assert found(ledger, *kept) == []
 
 
-def test_rounds_of_an_interval_that_are_skipped_or_come_twice_are_found(ledger: Ledger) -> None:
+def test_the_ledger_finds_skipped_and_repeated_rounds_of_an_interval(ledger: Ledger) -> None:
     ledger.intervals["t1"] = asked(0)
     rounds = [event(f"e{at}", "timer_expired", timerId="t1", fireCount=count) for at, count in enumerate((1, 2, 2, 4))]
     for moment, each in enumerate(rounds):
