@@ -231,7 +231,7 @@ async def test_invalid_content_is_reported_by_field_and_the_question_stays_open(
         assert error["code"] == "ERR_INVALID_ARGUMENTS"
         assert error["message"].startswith(
             "The content does not fit the form: age: must be at least 18; mail: must be of the format email; "
-            "one entry of the content is no field of the form; it has age, mail. The question stays open"
+            "one entry of the content is not a field of the form; it has age, mail. The question stays open"
         )
         assert error["details"]["problems"] == [
             {"field": "age", "code": "minimum", "message": "must be at least 18"},
@@ -239,7 +239,7 @@ async def test_invalid_content_is_reported_by_field_and_the_question_stays_open(
             {
                 "field": None,
                 "code": "additionalProperties",
-                "message": "one entry of the content is no field of the form; it has age, mail",
+                "message": "one entry of the content is not a field of the form; it has age, mail",
             },
         ]
         assert await open_ids(scene) == [request_id]

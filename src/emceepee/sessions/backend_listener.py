@@ -20,7 +20,7 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import METHOD_NOT_FOUND
 
 LINK_DONE = "notifications/elicitation/complete"
-REFUSED = -1  # the code for "the user said no" in the protocol's own examples
+REFUSED = -1  # the code for a rejection by the user in the protocol's own examples
 _KINDS = {"elicitation/create": QuestionKind.ELICITATION, "sampling/createMessage": QuestionKind.SAMPLING}
 
 
@@ -73,7 +73,7 @@ class BackendListener:
         try:
             question = questions.ask(self._server, kind, params, call_id=call_id, seconds=seconds, origins=origins)
         except TooManyQuestions as full:
-            words = f"The {kind} request is not put to anyone: {full}. Ask again later."
+            words = f"The {kind} request was not passed on: {full}. Ask again later."
             raise RpcError({"code": SERVER_ERROR, "message": words}) from None
         asker = None if questions.native is None else questions.native.ask(question, origins.calls)
         calls.promote_for_question(origins.calls, asked_by=asker)

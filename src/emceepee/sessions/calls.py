@@ -76,10 +76,10 @@ class Calls:
     # The tool's side.
 
     def start(self, call: Call) -> None:
-        """Send the call. Raises: EmceepeeError if too much is at work already."""
+        """Send the call. Raises: EmceepeeError if the limit of running calls and tasks is reached."""
         if len(self._in_flight) >= self._limits.tasks_per_session:
             raise EmceepeeError(
-                f"{len(self._in_flight)} calls and tasks are at work already, which is this session's limit. "
+                f"{len(self._in_flight)} calls and tasks are running already, which is this session's limit. "
                 f"Wait for one with {call_to('await_activity')}, or end one with {call_to('cancel_task')}.",
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
@@ -121,7 +121,7 @@ class Calls:
         return self._promoted.get(task_id)
 
     def store_undelivered(self, call: Call) -> None:
-        """Keep the outcome as a finished task, because no client read the reply."""
+        """Store the outcome as a finished task, because no client read the reply."""
         self._apply(call, BareEvent.REPLY_UNREAD)
 
     # The backend's side.
@@ -170,7 +170,7 @@ class Calls:
             await self._unsaved.save()
 
     def followed(self, server: str | None = None) -> list[Call]:
-        """Return calls that their backends run as tasks of their own. These do not end with the connection."""
+        """Return the calls that their backends run as tasks of their own. They do not end with the connection."""
         return [
             call
             for call in self._in_flight

@@ -1,12 +1,12 @@
-"""The conversations of a session that several windows of one client share, because they name none.
+"""The conversations of a session that several windows of one client share, because the client names no session.
 
-A conversation is all requests of one window, chat, or run of a client. The request identifies it, best first:
+A conversation is all requests of one window, chat, or run of a client. A request identifies it, best first:
 
     an id in `_meta`      of clients that send one
     the connection        all requests on one belong to one conversation
     the request's number  a new connection continues the conversation whose last number is just before its first,
                           unless that one has an idle connection: its client would have used it
-    the client            its name, version and user agent: all that is known behind a proxy
+    the client            its name, version, and user agent: all that is known behind a proxy
 """
 
 from dataclasses import dataclass, field

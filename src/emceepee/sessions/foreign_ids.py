@@ -1,4 +1,4 @@
-"""Explain an unknown id: clients that reconnect for each call ask for items of another session."""
+"""Explain an unknown id: a client that reconnects for each call uses ids of its previous sessions."""
 
 from emceepee.clock import milliseconds
 from emceepee.ids import milliseconds_of

@@ -18,38 +18,38 @@ from emceepee.state.timer import Timer, TimerStatus
 from emceepee.wire.codec import decode, encode
 
 VERSION = 1
-ONLY = ""  # the id of a record that is the only one of its kind
+ONLY = ""  # the id of the only record of a kind
 
 
 class RecordKind(StrEnum):
     """The kinds of records that make up a stored session."""
 
     SESSION = "session"
-    """The data about its caller. The only one of its kind."""
+    """Data about the caller. A session has one such record."""
     EVENT = "event"
-    """By its number in the outbox."""
+    """An event. The id is its number in the outbox."""
     DELIVERY = "delivery"
-    """How far events were delivered. The only one of its kind."""
+    """The position up to which events were delivered. A session has one such record."""
     CALL = "call"
-    """A call in flight that may become a task: the record announces its end to the caller after a crash."""
+    """A call in flight that may become a task. After a crash, this record serves to report the call's end."""
     TASK = "task"
-    """With its result, once it has ended."""
+    """A task, with its result once it has ended."""
     BACKEND_TASK = "backend_task"
-    """By the id of our task, or of the call: the task as which its server runs it. Encrypted."""
+    """The server's own task for a call. The id is that of emceepee's task or of the call. Encrypted."""
     SCRIPT = "script"
-    """By the id of its task, or of the call: a script of code mode that waits, with its snapshot. Encrypted."""
+    """A waiting script of code mode, with its snapshot. The id is that of its task or of the call. Encrypted."""
     TIMER = "timer"
-    """Also one that is done, while it is kept."""
+    """A timer, active or finished."""
     RESULT = "result"
-    """A large one, by its handle; its text is kept apart, in chunks."""
+    """A large result. The id is its handle. Its text is stored separately, in chunks."""
     QUESTION = "question"
-    """An open one; never its answer."""
+    """An open question, without its answer."""
     SERVER = "server"
-    """By the server's name: what was asked of it for all links to come."""
+    """Settings for all future links to a server. The id is the server's name."""
     CONNECTION = "connection"
-    """By its Mcp-Session-Id: what the handshake of a caller said."""
+    """The handshake of a caller's connection. The id is its Mcp-Session-Id."""
     MESSAGE = "message"
-    """By connection and number: what was written to a stream that can be resumed."""
+    """A message on a resumable stream. The id consists of the connection and the message's number."""
 
 
 class UnreadableRecord(Exception):

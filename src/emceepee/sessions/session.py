@@ -1,4 +1,4 @@
-"""One caller's session: its connections, calls, tasks, questions, timers and events."""
+"""One caller's session: its connections, calls, tasks, questions, timers, and events."""
 
 import asyncio
 import secrets

@@ -119,7 +119,7 @@ class SessionServers:
 
         Raises:
             InvalidArguments: the name belongs to another configuration.
-            ExecutionFailed: it could not be connected; nothing of it is left.
+            ExecutionFailed: the connection failed; the server was not added.
         """
         await self._registry.catch_up(self._principal)
         while trial := self._registry.trials.find_same(self._principal, spec):
@@ -165,7 +165,7 @@ class SessionServers:
         """Change the settings of an added server and enable it, if it can be connected with them.
 
         Raises:
-            UnknownBackend, NotAllowed: there is none, or it is the operator's.
+            UnknownBackend, NotAllowed: the server is unknown, or it is the operator's.
             ExecutionFailed: the connection failed; the server has its previous settings, and reconnects.
         """
         await self._registry.catch_up(self._principal)
@@ -291,7 +291,7 @@ class SessionServers:
             self._session.fail_all_of(
                 name,
                 f'The configuration of server "{name}" was changed during the call, {outcome}. '
-                "The call may have run there: look before you repeat it.",
+                "The call may have run there: check before you repeat it.",
             )
             await self._discard(before)
         return connection

@@ -1,6 +1,6 @@
 """The stored form of a call to a backend, from which another process can resume it.
 
-Either the backend runs the call as its own task, or nothing of it was sent yet.
+Either the backend runs the call as its own task, or the call was not sent yet.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class StoredTask:
 
     task: BackendTask | None = None  # the backend's own task
     params: JsonObject | None = None  # of a request that was not sent
-    url: str  # of the backend; the record is used for no other
+    url: str  # of the backend; another backend must not get the record
     session: JsonObject | None  # emceepee's session at the backend
 
     @classmethod

@@ -88,12 +88,12 @@ class Tasks:
         """Return the task once it has ended. Wait for the call itself, without polling.
 
         Raises:
-            TimedOut: it still works; the task goes on.
+            TimedOut: the task is still running, and continues.
         """
         task, finished = self.get(task_id), self._kept[task_id].finished
         if finished is not None and not task.has_ended:
             left = (task.expires_at - self._clock.now()).total_seconds()
-            seconds = left + 1 if timeout is None else timeout  # the task ends within that time: it expires first
+            seconds = left + 1 if timeout is None else timeout  # the task ends first, by its time to live
             try:
                 await within(self._clock, seconds, finished)
             except TimeoutError:

@@ -58,7 +58,7 @@ class Timers:
         return timer
 
     def delete(self, timer_id: str) -> Timer:
-        """Raises: EmceepeeError if there is none, or it is done already."""
+        """Raises: EmceepeeError if the timer is unknown or has ended already."""
         timer = self.get(timer_id)
         if not timer.is_active:
             raise EmceepeeError(

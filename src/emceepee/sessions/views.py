@@ -1,4 +1,4 @@
-"""How records look from outside, to a caller and to a person; the reference of the tools is made of these types."""
+"""The public form of records, in tool results and in the console. The tool reference is generated from these types."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,12 +14,12 @@ from emceepee.state.task import Task
 from emceepee.state.timer import Timer
 from emceepee.wire.json_types import JsonObject
 
-LONGEST_MESSAGE = 500  # of a question, where it is only announced
+LONGEST_MESSAGE = 500  # characters of a question in its announcement
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Marks a type whose shape is not ours to declare: the reference shows this text instead."""
+    """Marks a type whose shape emceepee does not define. The reference shows this text instead."""
 
     text: str
 
@@ -38,7 +38,7 @@ class EventView(TypedDict):
 
 
 class TaskSummary(TypedDict):
-    """A task among those at work."""
+    """A short description of a running task."""
 
     taskId: str
     toolName: str
@@ -59,18 +59,18 @@ class TaskView(TaskSummary):
 
 
 class QuestionSummary(TypedDict):
-    """That someone waits for an answer."""
+    """The announcement of an open question."""
 
     requestId: str
     server: str
     message: NotRequired[str]
 
 
-PendingQuestion = Annotated[JsonObject, Described("{requestId, server, message?, …}")]  # … is the server's own
+PendingQuestion = Annotated[JsonObject, Described("{requestId, server, message?, …}")]  # …: the server's own fields
 
 
 class QuestionView(TypedDict):
-    """A question in full: the server's own words, and what is needed to answer."""
+    """A complete question: the server's own fields, and the fields needed for an answer."""
 
     requestId: str
     server: str
@@ -82,7 +82,7 @@ class QuestionView(TypedDict):
 
 
 class ElicitationView(QuestionView):
-    """A server's question to the user, in the server's own words."""
+    """A server's question to the user."""
 
     mode: str
     message: NotRequired[str]
@@ -92,7 +92,7 @@ class ElicitationView(QuestionView):
 
 
 class ServerSummary(TypedDict):
-    """A server among all."""
+    """An entry in the list of servers."""
 
     name: str
     url: str
@@ -124,7 +124,7 @@ class ProcessView(TypedDict):
 
 
 class ServerView(ServerSummary):
-    """A server with everything it told of itself."""
+    """A server with all information that it provides about itself."""
 
     serverInfo: NotRequired[ServerObject]
     capabilities: NotRequired[ServerObject]
@@ -181,7 +181,7 @@ def task_view(task: Task) -> TaskView:
 
 
 def question_view(question: Question, *, task_id: str | None = None) -> QuestionView:
-    """None of the backend's own words can pass for ours."""
+    """Return the complete question. The backend's fields cannot overwrite emceepee's own (spoofing)."""
     own: QuestionView = {
         "requestId": question.request_id,
         "server": question.server,
@@ -206,7 +206,7 @@ def question_summary(question: Question) -> QuestionSummary:
 
 
 def question_details(question: Question) -> JsonObject:
-    """The details for an answer, in the backend's own words: the form or the link, or the messages to complete."""
+    """Return the backend's own fields, which an answer needs: the form or the link, or the messages to complete."""
     return {key: value for key, value in question.params.items() if key not in ("_meta", "requestId", "server")}
 
 
@@ -237,7 +237,7 @@ def server_summary(connection: Connection) -> ServerSummary:
 
 
 def disabled_server(spec: BackendSpec) -> ServerSummary:
-    """A server that nobody can use until it is enabled."""
+    """Return the summary of a server that cannot be used until it is enabled."""
     view: ServerSummary = {
         "name": spec.name,
         "url": spec.target.label,

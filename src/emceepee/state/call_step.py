@@ -27,15 +27,15 @@ class CallStage(StrEnum):
     """The stage of a call."""
 
     WAITING = "waiting"
-    """Sent; its tool waits."""
+    """The request was sent, and its tool waits for the result."""
     PROMOTED = "promoted"
-    """It goes on as a task; the tool has returned."""
+    """The call continues as a task, and its tool has returned."""
     FINISHED = "finished"
-    """The result or an error is there."""
+    """The call has its result, or an error."""
     CANCELLED = "cancelled"
-    """It was given up without either."""
+    """The call was cancelled before its result or an error arrived."""
     LEFT = "left"
-    """The server runs it as a task of its own. The session's next holder follows that task."""
+    """The server runs the call as a task of its own. The session's next holder follows that task."""
 
 
 _S = CallStage
@@ -44,14 +44,14 @@ CALL: Machine[CallStage] = Machine(
     "How a call returns directly or becomes a task",
     begins=(_S.WAITING, "execute_tool, read_resource or get_prompt"),
     moves=[
-        Move(_S.WAITING, _S.FINISHED, "The result or an error comes in time and is returned"),
-        Move(_S.WAITING, _S.PROMOTED, "timeout_ms passes, the server asks something, or the client stops waiting"),
+        Move(_S.WAITING, _S.FINISHED, "The result or an error arrives in time and is returned"),
+        Move(_S.WAITING, _S.PROMOTED, "timeout_ms passes, the server asks a question, or the client stops waiting"),
         Move(_S.WAITING, _S.CANCELLED, "The caller cancels the request"),
-        Move(_S.PROMOTED, _S.FINISHED, "The result or an error comes and is kept by the task"),
-        Move(_S.PROMOTED, _S.CANCELLED, "cancel_task, or the time to live passes"),
+        Move(_S.PROMOTED, _S.FINISHED, "The result or an error arrives and is stored in the task"),
+        Move(_S.PROMOTED, _S.CANCELLED, "cancel_task, or the time to live ends"),
         Move(_S.PROMOTED, _S.LEFT, "emceepee stops while the server runs it as a task of its own"),
     ],
-    ends="Nothing more comes",
+    ends="No further events",
 )
 
 
@@ -64,7 +64,7 @@ class CallState(NamedTuple):
     stage: CallStage = CallStage.WAITING
     outcome: JsonObject | EmceepeeError | None = None
     has_task: bool = False
-    waits_for_answers: bool = False  # a question does not promote it: someone other than its caller answers
+    waits_for_answers: bool = False  # a question does not promote it, because another client answers
     progress: JsonObject | None = None
     message: str | None = None  # the status in the server's words
 
@@ -103,7 +103,7 @@ class ServerRemoved:
 
 @dataclass(frozen=True, slots=True)
 class Stopping:
-    """The process stops. A task would be a promise that cannot be kept."""
+    """The process stops, so a new task could not finish."""
 
     error: EmceepeeError
 
@@ -126,23 +126,23 @@ class BareEvent(Enum):
     """Events without data."""
 
     PATIENCE_OVER = auto()
-    """The tool has waited as long as it may."""
+    """The tool's wait has timed out."""
     QUESTION_ASKED = auto()
-    """The server asked something, perhaps in this call. A model that waits cannot answer."""
+    """The server asked a question, perhaps in this call. A waiting model cannot answer."""
     CLIENT_GONE = auto()
-    """The client stopped waiting, but does not mean to cancel."""
+    """The client stopped waiting without the intention to cancel."""
     CANCEL_REQUESTED = auto()
-    """The caller cancels the request, or the task that it has become."""
+    """The caller cancels the request, or the task that the call has become."""
     WAIT_CANCELLED = auto()
-    """The tool that waits was cancelled. A call that has just become a task goes on."""
+    """The waiting tool was cancelled. A call that has just become a task continues (race)."""
     RUNNER_CANCELLED = auto()
     """The request to the backend was cancelled, by one of the other events or because the session closes."""
     TASK_EXPIRED = auto()
-    """The time to live has passed."""
+    """The time to live has ended."""
     REPLY_UNREAD = auto()
-    """The reply with the outcome reached nobody."""
+    """The client did not read the reply with the outcome."""
     LEFT_BEHIND = auto()
-    """The process stops, and its backend goes on: another process will follow what has become a task."""
+    """The process stops, but the backend continues: another process will follow the backend's task."""
 
 
 CallEvent = ResultArrived | ErrorArrived | ServerRemoved | Stopping | ProgressReported | StatusReported | BareEvent

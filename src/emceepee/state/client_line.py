@@ -20,7 +20,7 @@ class ClientLine:
     __slots__ = ("carrier", "first_id", "name")
 
     def __init__(self, carrier: Carrier | None = None, name: str = "", first_id: int | None = None) -> None:
-        self.carrier = carrier  # None: it is closed, or it belongs to another replica
+        self.carrier = carrier  # None if it is closed or belongs to another replica
         self.name = name or secrets.token_hex(NAME_BYTES)
         self.first_id = first_id
 

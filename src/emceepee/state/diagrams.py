@@ -1,4 +1,4 @@
-"""Every state machine as a diagram, drawn from the table that guards the code."""
+"""A diagram of every state machine, generated from the transition table that guards the code."""
 
 from emceepee.state.call_step import CALL
 from emceepee.state.connection.connection_state import CONNECTION
@@ -32,4 +32,7 @@ def diagrams() -> list[JsonObject]:
     machines = (TASK, ELICITATION, SAMPLING, CALL, CONNECTION, TIMER)
     drawn = [{"name": item.name, "description": item.description, "mermaid": item.mermaid()} for item in machines]
     flow = "flowchart TB\n" + "\n".join(f"    {a} -->|{what}| {b}" for a, what, b in _RELATIONS)
-    return [*drawn, {"name": "entity_relationships", "description": "Who meets whom in a session", "mermaid": flow}]
+    return [
+        *drawn,
+        {"name": "entity_relationships", "description": "Interactions between the parts of a session", "mermaid": flow},
+    ]

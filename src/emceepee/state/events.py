@@ -1,4 +1,4 @@
-"""Events of one session: kept for a while, delivered once each, never skipped while they are kept."""
+"""Events of one session: each is stored for a limited time, delivered once, and never skipped while it is stored."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,13 +20,13 @@ class EventType(StrEnum):
     NOTIFICATION = "notification"
     """A server sent a notification."""
     ELICITATION_REQUEST = "elicitation_request"
-    """A server asks the user something; answer with respond_to_elicitation."""
+    """A server asks the user a question; answer with respond_to_elicitation."""
     ELICITATION_EXPIRED = "elicitation_expired"
-    """A question no longer waits for an answer; `reason` says why."""
+    """A question no longer waits for an answer; `reason` is the cause."""
     SAMPLING_REQUEST = "sampling_request"
     """A server asks for a completion; answer with respond_to_sampling."""
     SAMPLING_EXPIRED = "sampling_expired"
-    """A sampling request no longer waits for an answer; `reason` says why."""
+    """A sampling request no longer waits for an answer; `reason` is the cause."""
     TASK_CREATED = "task_created"
     """A slow call became a task."""
     TASK_COMPLETED = "task_completed"
@@ -36,7 +36,7 @@ class EventType(StrEnum):
     TASK_CANCELLED = "task_cancelled"
     """A task was cancelled."""
     TASK_EXPIRED = "task_expired"
-    """A task outlived its time to live; its call was cancelled."""
+    """A task reached the end of its time to live; its call was cancelled."""
     TIMER_EXPIRED = "timer_expired"
     """A timer fired."""
     SERVER_ADDED = "server_added"
@@ -48,13 +48,13 @@ class EventType(StrEnum):
     SERVER_DISCONNECTED = "server_disconnected"
     """A server was lost; its calls failed and its questions are gone."""
     SERVER_RECONNECTING = "server_reconnecting"
-    """A server could not be reached and is tried again."""
+    """A server could not be reached; emceepee retries the connection."""
     SERVER_RECONNECTED = "server_reconnected"
-    """A server is back; `kind` says whether it was restarted, `invalidated` what was lost."""
+    """A server is connected again; `kind` says whether it was restarted, `invalidated` what was lost."""
     SERVER_HEALTH_DEGRADED = "server_health_degraded"
     """A connected server no longer answers checks."""
     SERVER_HEALTH_RESTORED = "server_health_restored"
-    """It answers again."""
+    """The server answers its checks again."""
     PROCESS_STARTED = "process_started"
     """A server's process was started."""
     PROCESS_CRASHED = "process_crashed"
@@ -62,31 +62,31 @@ class EventType(StrEnum):
     RESTARTING = "restarting"
     """A crashed process will be started again."""
     RESTARTED = "restarted"
-    """It was started again."""
+    """A crashed process was started again."""
     RESTART_FAILED = "restart_failed"
-    """It crashed too often and is left alone; reconnect_server tries again."""
+    """A process crashed too often and is not restarted; reconnect_server tries again."""
     PROCESS_STOPPED = "process_stopped"
     """A server's process was stopped on purpose."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that happened."""
+    """One event."""
 
     event_id: str
     type: EventType
     server: str
     created_at: datetime
     data: JsonObject
-    size: int = field(default=0, compare=False)  # bytes of memory, about
+    size: int = field(default=0, compare=False)  # approximate bytes of memory
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Events that a reply may carry, and how many were lost before them.
 
-    The first ones may be `returned`, by their numbers; the rest is numbered from `start` on. `before` is the id of the
-    event kept just before the first.
+    `returned` has the numbers of the first events if an earlier reply was not read. The numbers of the others begin at
+    `start`. `before` is the id of the stored event just before the first.
     """
 
     events: list[Event]
@@ -109,7 +109,7 @@ class DeliveryReceipt:
 
 
 class OutboxMark(NamedTuple):
-    """The position of the delivered events. Events in flight count as returned: after a crash they come again."""
+    """The position of the delivered events. Events in flight count as returned: after a crash, they are redelivered."""
 
     cursor: int
     returned: tuple[int, ...]
@@ -117,10 +117,10 @@ class OutboxMark(NamedTuple):
 
 
 class Outbox:
-    """The events of one session in order, and one cursor between the delivered and the rest.
+    """The events of one session in order, and one cursor between delivered and other events.
 
-    Every event has a number that eviction does not change, and the cursor is such a number, so eviction never
-    invalidates it. Events whose reply nobody read are returned, and come first the next time.
+    Every event has a number that eviction does not change. The cursor is such a number, so eviction never invalidates
+    it. The events of an unread reply are returned, and the next reply delivers them first.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Outbox:
         self._most, self._keep, self._most_bytes, self._on_forgotten = most, keep, most_bytes, on_forgotten
         self.budget: EventBudget | None = None
         self.bytes = 0
-        self._events: list[Event] = []  # not a deque, which weighs nearly a kilobyte even when it is empty
+        self._events: list[Event] = []  # not a deque: even an empty one takes nearly a kilobyte
         self._first = 0  # the number of the oldest stored event
         self._cursor = 0  # the number of the oldest event that no reply has carried yet
         self._returned: list[int] = []  # numbers before the cursor, of events whose reply was not read
@@ -166,7 +166,7 @@ class Outbox:
         return len(self._events) >= self._most * WARNING_SHARE
 
     def take_warning(self) -> bool:
-        """Return True once each time the box becomes crowded: the caller then reports it."""
+        """Return True once each time the outbox becomes crowded, so that the caller reports it."""
         was_warned, self._warned = self._warned, self.is_crowded
         return self._warned and not was_warned
 
@@ -267,7 +267,7 @@ class Outbox:
 
     def restore(self, events: Mapping[int, Event], mark: OutboxMark) -> None:
         """Fill an empty outbox. Numbers have no gaps: events before a missing one are lost."""
-        first = end = max(max(events, default=-1) + 1, mark.cursor)  # what was delivered need not have been stored
+        first = end = max(max(events, default=-1) + 1, mark.cursor)  # delivered events may be missing in the store
         while first - 1 in events:
             first -= 1
         self._first, self._cursor, self._dropped = first, max(mark.cursor, first), mark.dropped
@@ -318,7 +318,7 @@ class Outbox:
 class EventBudget:
     """The memory budget of all sessions. When it is used up, delivered events are evicted first, in every session.
 
-    The boxes keep `used` and `used_bytes` up to date themselves: with thousands of them, nobody counts on every event.
+    The outboxes update `used` and `used_bytes` themselves, because counting thousands of them per event takes too long.
     """
 
     def __init__(self, most: int, most_bytes: int = NO_LIMIT) -> None:

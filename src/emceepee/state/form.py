@@ -10,7 +10,7 @@ from emceepee.errors import MOST_PROBLEMS, Problem
 from emceepee.state.regex import LONGEST_PATTERN, BadPattern, Regex, TooMuchWork, Work
 from emceepee.wire.json_types import JsonObject
 
-MOST_NAMES = 20  # of fields or choices in a list
+MOST_NAMES = 20  # names of fields or choices in one message
 MOST_PATTERN_CHARACTERS = 5000  # of all patterns of a form: compiling a thousand takes up to 20 ms
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -24,7 +24,7 @@ _Mismatch = tuple[str, str]  # code and message
 
 
 class _Check:
-    """The check of one answer. It bounds the total work, and reads the choices and patterns of a rule once."""
+    """The check of one answer. It bounds the total work, and parses the choices and patterns of each rule once."""
 
     def __init__(self) -> None:
         self._work, self._characters_left = Work(), MOST_PATTERN_CHARACTERS
@@ -87,9 +87,9 @@ def _field_problems(content: JsonObject, fields: JsonObject, *, takes_others: bo
             unknown += 1
     if unknown:  # their names are part of the answer, which is never shown again
         begin = (
-            "one entry of the content is no field"
+            "one entry of the content is not a field"
             if unknown == 1
-            else f"{unknown} entries of the content are no fields"
+            else f"{unknown} entries of the content are not fields"
         )
         yield Problem(None, "additionalProperties", f"{begin} of the form; it has {_listed(fields) or 'none'}")
 

@@ -7,6 +7,6 @@ from dataclasses import dataclass
 class NoticeOptions:
     """Options that every session of an installation shares. They can change at runtime."""
 
-    structured: bool | None = None  # notices in structured content; None: unless a client shows both copies
+    structured: bool | None = None  # notices in structured content; None: only for clients that do not show both copies
     asks_natively: bool = True  # whether clients that declare elicitation receive native elicitation requests
     trusts_dismissals: bool = False  # whether a dismissal counts if it came faster than a person can read

@@ -13,13 +13,13 @@ class ElicitationStatus(StrEnum):
     """The status of a question to the user."""
 
     PENDING = "pending"
-    """It waits for an answer."""
+    """The question waits for an answer."""
     ACCEPTED = "accepted"
-    """Answered with content."""
+    """The user agreed, with content if the question has a form."""
     DECLINED = "declined"
-    """Answered with a no."""
+    """The user said no."""
     CANCELLED = "cancelled"
-    """Dismissed without an answer."""
+    """The question was dismissed without an answer."""
     EXPIRED = "expired"
     """Nobody answered in time."""
     REJECTED = "rejected"
@@ -32,11 +32,11 @@ class SamplingStatus(StrEnum):
     """The status of a sampling request."""
 
     PENDING = "pending"
-    """It waits for an answer."""
+    """The question waits for an answer."""
     COMPLETED = "completed"
-    """Answered."""
+    """The request was answered."""
     CANCELLED = "cancelled"
-    """Refused by the caller."""
+    """The caller refused the request."""
     EXPIRED = "expired"
     """Nobody answered in time."""
     REJECTED = "rejected"
@@ -79,9 +79,9 @@ class QuestionKind(StrEnum):
     """The two kinds of questions that a backend can ask."""
 
     ELICITATION = "elicitation"
-    """Asks the user."""
+    """A question to the user."""
     SAMPLING = "sampling"
-    """Asks the model."""
+    """A request to the model."""
 
     @property
     def first_status(self) -> ElicitationStatus | SamplingStatus:
@@ -106,7 +106,7 @@ class Gone(StrEnum):
     WITHDRAWN = "withdrawn"
     """The server or its call gave up."""
     CANCELLED = "cancelled"
-    """It was cancelled here."""
+    """The caller cancelled it."""
     ANSWERED = "answered"
     """Someone else answered."""
 

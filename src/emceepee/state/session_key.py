@@ -14,7 +14,7 @@ class KeyKind(StrEnum):
     NAME = "name"
     """By a name that the user chose in the client's configuration."""
     DEFAULT = "default"
-    """By nothing but the principal and the client's name."""
+    """By the principal and the client's name only."""
     CONNECTION = "connection"
     """By the protocol's session id of a connection that joined a named session."""
 

@@ -1,4 +1,4 @@
-"""A call that outlived its caller's patience, as a table and a record."""
+"""A call that became a task, as a transition table and a record."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -12,15 +12,15 @@ class TaskStatus(StrEnum):
     """The status of a task."""
 
     WORKING = "working"
-    """The call goes on."""
+    """The call is running."""
     COMPLETED = "completed"
-    """The result is there."""
+    """The call has its result."""
     FAILED = "failed"
-    """The call failed; `error` says how."""
+    """The call failed; `error` gives the reason."""
     CANCELLED = "cancelled"
-    """The caller gave it up."""
+    """The caller cancelled the task."""
     EXPIRED = "expired"
-    """It outlived its time to live."""
+    """The time to live ended before the call."""
 
 
 LET_GO = "its result was let go to make room for newer ones"
@@ -28,11 +28,11 @@ LONGEST_MESSAGE = 1000
 _S = TaskStatus
 TASK = Machine(
     "proxy_task_states",
-    "A task, made of a call that was not done in time or asked a question",
-    begins=(_S.WORKING, "A call is not done in time, or its server asks something"),
+    "A task: a call that did not finish in time, or whose server asked a question",
+    begins=(_S.WORKING, "A call does not finish in time, or its server asks a question"),
     moves=[
         Move(_S.WORKING, _S.COMPLETED, "The server returns a result"),
-        Move(_S.WORKING, _S.FAILED, "The server returns an error, or is lost"),
+        Move(_S.WORKING, _S.FAILED, "The server returns an error, or its connection is lost"),
         Move(_S.WORKING, _S.CANCELLED, "cancel_task"),
         Move(_S.WORKING, _S.EXPIRED, "The time to live has passed"),
     ],

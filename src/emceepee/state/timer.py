@@ -11,11 +11,11 @@ class TimerStatus(StrEnum):
     """The status of a timer."""
 
     ACTIVE = "active"
-    """It will fire."""
+    """The timer will fire."""
     EXPIRED = "expired"
-    """It has fired, and will not again."""
+    """The timer has fired and will not fire again."""
     DELETED = "deleted"
-    """It was deleted."""
+    """The timer was deleted."""
 
 
 _S = TimerStatus
@@ -52,7 +52,7 @@ class Timer:
 
     @property
     def next_deadline(self) -> datetime:
-        """When it fires, or, once it has ended, when it is removed."""
+        """Return when the timer fires, or for an ended timer, when it is removed."""
         return self.expires_at if self.ended_at is None else self.ended_at + self.retention
 
     def deleted(self, at: datetime) -> "Timer":

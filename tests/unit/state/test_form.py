@@ -142,12 +142,12 @@ def test_a_required_form_field_without_a_default_must_be_given() -> None:
 def test_an_unknown_form_field_is_rejected_unless_the_form_allows_additional_ones() -> None:
     content = {"name": "Jo", "nickname": "Jo"}
     assert words_of(fill_in(content, FORM)[1]) == [
-        "one entry of the content is no field of the form; it has name, line, count, agreed, tunes",
+        "one entry of the content is not a field of the form; it has name, line, count, agreed, tunes",
     ]
     assert fill_in(content, FORM | {"additionalProperties": True})[1] == []
-    assert words_of(fill_in({"x": 1}, {})[1]) == ["one entry of the content is no field of the form; it has none"]
+    assert words_of(fill_in({"x": 1}, {})[1]) == ["one entry of the content is not a field of the form; it has none"]
     assert words_of(fill_in({"x": 1, "y": 2}, {})[1]) == [
-        "2 entries of the content are no fields of the form; it has none"
+        "2 entries of the content are not fields of the form; it has none"
     ]
 
 

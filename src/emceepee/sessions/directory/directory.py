@@ -241,7 +241,7 @@ class SessionDirectory:
                 if self.storage.may_have_others or store_fails:
                     raise
                 store_fails = True  # no other replica can hold it: open a new session while the store fails
-        raise SessionsUnavailable("Other replicas open and close this session in the same moment. Try again.")
+        raise SessionsUnavailable("Other replicas are opening and closing this session at the same time. Try again.")
 
     async def _create(self, key: SessionKey, *, is_shared: bool = False) -> Session:
         """Create a session. With `is_shared`, other replicas may open the same key. Raises: _KeyTaken if one did."""

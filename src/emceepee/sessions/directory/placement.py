@@ -1,9 +1,9 @@
 """Guess which replica holds a session: live replicas, the slot in its id, and its last known holder.
 
     id …-07 ──▶ slot 7, if it is alive ──┐
-    key seen before ──▶ its last holder ─┴▶ ask there first; if it is not there, ask the store
+    key seen before ──▶ its last holder ─┴▶ ask that replica first; if it lacks the session, ask the store
 
-All of this is a guess that saves a query to the store. The supposed holder reports a wrong guess.
+The guess saves a query to the store. The supposed holder reports a wrong guess.
 
 Up to fifty replicas each read the replica list as often as they renew their leases. More replicas share that work: each
 reads less often, so that all together read as often as fifty would. A replica that finds another one gone notifies the

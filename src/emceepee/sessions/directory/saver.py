@@ -2,11 +2,11 @@
 
     part of a session ── mark ──▶ unsaved ── within 5 ms ──┐
     reply, about to leave ── save ──────────── at once ─────┴▶ one commit of all that is unsaved ──▶ store
-                               └───── waits until it is there ◀───────────────────────────────────────┘
+                               └───── waits until it is stored ◀──────────────────────────────────────┘
 
-A commit that the store can make at once needs no wait. While one commit is in flight, changes collect for the next one.
-If the store fails, callers do not wait for it: sessions continue in memory. The saver retries all unsaved changes after
-a pause, or as soon as the store reports that it is back.
+The caller need not wait for a commit that the store can make at once. While one commit is in flight, changes collect
+for the next one. If the store fails, callers do not wait for it: sessions continue in memory. The saver retries all
+unsaved changes after a pause, or as soon as the store is available again.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""The directory's access to the store: keep, take, release, and forget sessions.
+"""The directory's access to the store: save, take, release, and delete sessions.
 
 `SessionStorage` is for state that ends with the process: it stores nothing and finds nothing. `DurableStorage` uses a
 store whose state outlives the process. It logs each store failure. Taking or creating a session then raises
-`SessionsUnavailable`; other operations go on as if the store were empty.
+`SessionsUnavailable`; other operations continue as if the store were empty.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ UNSAVED_RECORDS = 10_000  # of all sessions: while the store fails, unsaved chan
 MOST_DUE = 100  # due sessions to load at once
 ASK_AGAIN_SECONDS = 0.5
 _SEALED = frozenset[str]({RecordKind.BACKEND_TASK, RecordKind.SCRIPT})  # their records are encrypted
-_UNREADABLE = "Stored sessions cannot be read just now. Try again later."
+_UNREADABLE = "Stored sessions cannot be read at this time. Try again later."
 
 
 class SessionsUnavailable(EmceepeeError):

@@ -195,8 +195,8 @@ class SessionAuthorizer:
         login = self._running
         if login is None:
             raise InvalidArguments(
-                f'No login to "{self._key.server}" waits for an address. {call_to("list_servers")} shows which do; '
-                f"{call_to('reconnect_server')} begins one, if the server wants it."
+                f'No login to "{self._key.server}" waits for an address. {call_to("list_servers")} shows pending '
+                f"logins; {call_to('reconnect_server')} begins one if the server requires it."
             )
         if (problem := login.receive(url)) is not None:
             raise InvalidArguments(f"{problem}.")
@@ -204,13 +204,13 @@ class SessionAuthorizer:
             raise self._not_logged_in(reason)
 
     def leave(self) -> None:
-        """Leave the login, because nothing in this session wants it any more."""
+        """Leave the login, because this session no longer needs it."""
         self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)
 
     def give_up(self) -> None:
-        """Leave the login of a removed server. End the login unless another session wants it."""
+        """Leave the login of a removed server. End the login unless another session needs it."""
         self._forget_question()
         if (login := self._running) is not None:
             login.leave(self)

@@ -1,4 +1,4 @@
-"""One login of one principal to one server, from the demand to stored tokens. Sessions that want it watch it.
+"""One login of one principal to one server, from the demand to stored tokens. Sessions that need it watch it.
 
 A session that needs the login while it runs joins it. The person is asked in every watching session, and answers in one
 of them or only in the browser.

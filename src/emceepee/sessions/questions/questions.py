@@ -28,7 +28,7 @@ MOST_CLIENTS = 100  # clients per session whose attendance is remembered
 
 
 class QuestionClosed(Exception):
-    """The question is closed without an answer; `why` is the reason."""
+    """The question was closed without an answer; `why` is the reason."""
 
     def __init__(self, why: Gone, message: str) -> None:
         super().__init__(message)

@@ -174,10 +174,10 @@ class StoredResults:
             try:
                 chunks = await store.read_chunks(self._session_id, kept.handle, first, count)
             except StoreUnavailable as error:
-                raise EmceepeeError(f"The result cannot be read just now: {error} Try again later.") from None
+                raise EmceepeeError(f"The result cannot be read at this time: {error} Try again later.") from None
             if len(chunks) < count:
                 raise EmceepeeError(
-                    f'The result "{kept.handle}" is not whole any more. Call the tool again if you still need it.',
+                    f'The result "{kept.handle}" is no longer complete. Call the tool again if you still need it.',
                     code=ErrorCode.RESULT_NOT_FOUND,
                 )
             first += count

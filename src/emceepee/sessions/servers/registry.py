@@ -362,7 +362,7 @@ class ServerRegistry:
         await self._repository.write_unsaved()
         are_all = [await self._reconcile(self._repository, principal) for principal in list(self._loaded)]
         if not all(are_all):
-            raise BeingChanged("Servers that other processes have changed are being changed here.")
+            raise BeingChanged("This process is changing servers that other processes have changed.")
 
     async def catch_up(self, principal: str) -> None:
         """Apply other processes' changes to one principal's servers, so that a caller changes the current state."""

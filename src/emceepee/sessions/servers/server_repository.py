@@ -28,8 +28,8 @@ class ServerRepository:
         """Store the server, unless another process has added one of that name.
 
         Raises:
-            InvalidArguments: one has.
-            NotAllowed: it may hold a secret, and the store has no key for that.
+            InvalidArguments: another process has.
+            NotAllowed: the server may contain a secret, and the store has no key to encrypt it.
         """
         try:
             await self._store.add_server(write_configuration(principal, spec))
@@ -41,7 +41,7 @@ class ServerRepository:
             self._keep_for_later(principal, spec.name, spec, error)
 
     async def replace(self, principal: str, spec: BackendSpec, *, is_disabled: bool) -> None:
-        """Raises: NotAllowed: it may hold a secret, and the store has no key for that; or EmceepeeError."""
+        """Raises: NotAllowed if the server may contain a secret and the store has no key; EmceepeeError."""
         try:
             await self._store.replace_server(write_configuration(principal, spec, is_disabled=is_disabled))
         except NoKey as error:

@@ -12,19 +12,19 @@ class ConnectionStatus(StrEnum):
     """The status of a connection in `list_servers`."""
 
     NOT_CONNECTED = "not_connected"
-    """Known, but not needed so far, or stopped because nobody used it."""
+    """Not used yet, or stopped because it was idle."""
     CONNECTING = "connecting"
-    """Being opened; who needs it waits."""
+    """emceepee opens the connection, and calls wait for it."""
     CONNECTED = "connected"
     """Ready for calls."""
     RECONNECTING = "reconnecting"
-    """Lost or never reached; it is tried again by itself, and at once when a call needs it."""
+    """The connection was lost or failed. emceepee retries it after a delay, and at once if a call needs it."""
     AUTHORIZING = "authorizing"
-    """It wants a login: someone has been asked for one, and then it is connected."""
+    """The server requires a login. A person was asked to log in, and emceepee connects after that."""
     DISCONNECTED = "disconnected"
-    """Was connected, is no longer, and is not tried again by itself."""
+    """The connection was lost or closed, and emceepee does not retry it."""
     ERROR = "error"
-    """Could not be opened, crashed too often, or has a mistake in its configuration."""
+    """The connection failed, the server crashed too often, or its configuration has a mistake."""
 
 
 _S = ConnectionStatus
@@ -35,20 +35,20 @@ CONNECTION = Machine(
     moves=[
         Move(_S.NOT_CONNECTED, _S.CONNECTING, "The session needs it"),
         Move(_S.CONNECTING, _S.CONNECTED, "The server answers the handshake"),
-        Move(_S.CONNECTING, _S.RECONNECTING, "It fails, and is worth another try"),
-        Move(_S.CONNECTING, _S.ERROR, "It fails, and is not"),
+        Move(_S.CONNECTING, _S.RECONNECTING, "It fails, and a retry may succeed"),
+        Move(_S.CONNECTING, _S.ERROR, "It fails, and a retry is useless"),
         Move(_S.CONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
-        Move(_S.CONNECTING, _S.AUTHORIZING, "It wants a login"),
-        Move(_S.RECONNECTING, _S.AUTHORIZING, "It wants a login"),
-        Move(_S.AUTHORIZING, _S.CONNECTING, "The login is done, or reconnect_server"),
+        Move(_S.CONNECTING, _S.AUTHORIZING, "The server requires a login"),
+        Move(_S.RECONNECTING, _S.AUTHORIZING, "The server requires a login"),
+        Move(_S.AUTHORIZING, _S.CONNECTING, "The login succeeds, or reconnect_server"),
         Move(_S.AUTHORIZING, _S.ERROR, "The login fails or is declined"),
         Move(_S.AUTHORIZING, _S.NOT_CONNECTED, "The session sleeps"),
         Move(_S.CONNECTED, _S.RECONNECTING, "The process exits or the link is lost"),
-        Move(_S.CONNECTED, _S.CONNECTING, "reconnect_server, or it needs an earlier protocol version"),
-        Move(_S.CONNECTED, _S.DISCONNECTED, "It is lost and not to be restarted, or is closed"),
-        Move(_S.CONNECTED, _S.NOT_CONNECTED, "Nobody used it for long, or the session sleeps"),
-        Move(_S.CONNECTED, _S.ERROR, "It crashes, and the restarts are used up"),
-        Move(_S.RECONNECTING, _S.RECONNECTING, "Another try fails"),
+        Move(_S.CONNECTED, _S.CONNECTING, "reconnect_server, or the server needs an earlier protocol version"),
+        Move(_S.CONNECTED, _S.DISCONNECTED, "It is lost and must not be restarted, or it is closed"),
+        Move(_S.CONNECTED, _S.NOT_CONNECTED, "It is idle for too long, or the session sleeps"),
+        Move(_S.CONNECTED, _S.ERROR, "The server crashes, and the restarts are used up"),
+        Move(_S.RECONNECTING, _S.RECONNECTING, "Another attempt fails"),
         Move(_S.RECONNECTING, _S.CONNECTED, "The server answers the handshake"),
         Move(_S.RECONNECTING, _S.CONNECTING, "reconnect_server"),
         Move(_S.RECONNECTING, _S.NOT_CONNECTED, "The session sleeps"),
@@ -57,7 +57,7 @@ CONNECTION = Machine(
         Move(
             _S.ERROR,
             _S.CONNECTING,
-            "reconnect_server, a call after there was no room for its process, or a login after one that failed",
+            "reconnect_server, a call after a process limit was reached, or a login after a failed one",
         ),
         *(
             Move(source, _S.DISCONNECTED, "It is closed")
@@ -72,11 +72,11 @@ class LinkEndKind(StrEnum):
     """Why a link ended. It decides what is reported and what happens next."""
 
     LOST = "lost"
-    """The server, its process or the way to it is gone."""
+    """The server, its process, or the network connection was lost."""
     UNUSED = "unused"
-    """Nobody used it. The server may keep our session, so that the next link finds it again."""
+    """The link was idle. The server may keep emceepee's session for the next link."""
     REPLACED = "replaced"
-    """Another link takes its place at once."""
+    """Another link replaces it at once."""
     CLOSED = "closed"
     """The server was removed, or the session is over."""
 
@@ -112,8 +112,8 @@ class ConnectionHistory:
     """The data that a connection carries over from one link to the next."""
 
     retries: RetryCount
-    tries: int = 0  # since it was last up, including the current one after a loss
-    was_lost: bool = False  # it was up, and has not been since
+    tries: int = 0  # attempts since it was last up, including the current one after a loss
+    was_lost: bool = False  # it was up before, and has not reconnected yet
 
     def fresh(self) -> "ConnectionHistory":
         """Return a new history. It keeps `was_lost`, because an announced loss must be followed by a reconnection."""
@@ -178,7 +178,7 @@ class Up:
     history: ConnectionHistory
     connected_at: datetime
     is_retiring: bool = False
-    holds_waiters: bool = False  # holds back callers that came while it is retiring, for a limited time
+    holds_waiters: bool = False  # new callers wait while the link is retiring, for a limited time
 
     @property
     def view(self) -> ConnectionView:

@@ -10,7 +10,7 @@ class HealthStatus(StrEnum):
     """The health of a connected server in `list_servers`."""
 
     HEALTHY = "healthy"
-    """It answers."""
+    """The server answers its checks."""
     DEGRADED = "degraded"
     """Several checks in a row got no answer."""
 
