@@ -70,7 +70,7 @@ def a_desktop_configuration(home: Path) -> Path:
     return file
 
 
-async def test_six_servers_of_claude_desktop_go_behind_emceepee_and_back_byte_for_byte(tmp_path: Path) -> None:
+async def test_six_servers_of_claude_desktop_move_to_emceepee_and_back_byte_for_byte(tmp_path: Path) -> None:
     file = a_desktop_configuration(tmp_path)
     before = files_of(tmp_path)
     await run_emceepee(tmp_path, "import", "claude-desktop", "--take", "--yes")
@@ -101,7 +101,7 @@ async def all_six_answer(entry: dict[str, Any]) -> None:
             assert not answer.get("isError"), answer
 
 
-async def test_what_add_mcp_writes_is_imported_from_every_client(tmp_path: Path) -> None:
+async def test_servers_that_add_mcp_wrote_are_imported_from_every_client(tmp_path: Path) -> None:
     agents = [*THEIRS.values(), "cline-cli"]
     written = await run(tmp_path, "node", str(NODE / "add_mcp.mjs"), *agents)
     assert all(json.loads(line)["success"] for line in written.splitlines())
@@ -123,7 +123,7 @@ async def test_what_add_mcp_writes_is_imported_from_every_client(tmp_path: Path)
 
 
 @pytest.mark.parametrize("flags", [(), ("--http", "http://127.0.0.1:8080/mcp")], ids=["stdio", "http"])
-async def test_add_mcp_lists_what_install_wrote_and_install_leaves_what_add_mcp_wrote(
+async def test_add_mcp_lists_installed_servers_and_install_preserves_entries_of_add_mcp(
     flags: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / ".claude").mkdir()  # by which it tells that Claude Code is there

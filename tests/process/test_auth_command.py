@@ -47,7 +47,7 @@ async def log_in(auth: AuthCommand, *words: str) -> dict[str, object]:
     return dict(said)
 
 
-async def test_a_script_logs_in_lists_and_logs_out_and_sees_no_token(
+async def test_the_auth_command_logs_in_lists_and_logs_out_without_showing_a_token(
     auth: AuthCommand, server: AuthorizationServer
 ) -> None:
     said = await log_in(auth)
@@ -69,7 +69,7 @@ async def test_a_script_logs_in_lists_and_logs_out_and_sees_no_token(
     assert not [secret for secret in server.secrets if secret in f"{said}{listed}{text}{status}{again}"]
 
 
-async def test_each_principal_has_logins_of_its_own_and_serve_uses_them(
+async def test_each_principal_has_separate_logins_and_serve_uses_them(
     auth: AuthCommand, server: AuthorizationServer
 ) -> None:
     await log_in(auth, "--principal", "anna")
@@ -85,7 +85,7 @@ async def test_each_principal_has_logins_of_its_own_and_serve_uses_them(
     assert len(server.calls) == 1
 
 
-async def test_tokens_are_in_the_keyring_if_that_is_wished(
+async def test_tokens_are_stored_in_the_keyring_on_request(
     auth: AuthCommand, server: AuthorizationServer, tmp_path: Path
 ) -> None:
     auth = with_keyring(auth, tmp_path)
@@ -112,7 +112,7 @@ async def test_tokens_are_in_the_keyring_if_that_is_wished(
         (("list", "--config", "/nowhere.json"), "no such file"),
     ],
 )
-async def test_an_impossible_request_is_reported_with_the_next_step(
+async def test_an_invalid_auth_request_is_reported_with_the_next_step(
     auth: AuthCommand, words: tuple[str, ...], expected: str
 ) -> None:
     if "--config" in words:
@@ -122,7 +122,7 @@ async def test_an_impossible_request_is_reported_with_the_next_step(
     assert expected in err
 
 
-async def test_without_a_keyring_nothing_begins(auth: AuthCommand) -> None:
+async def test_without_a_keyring_the_keyring_login_does_not_start(auth: AuthCommand) -> None:
     env = (("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring"),)
     auth = AuthCommand(state=auth.state, config=auth.config, flags=("--secrets", "keyring"), env=env)
     code, _, err = await auth.run("list")
@@ -130,7 +130,7 @@ async def test_without_a_keyring_nothing_begins(auth: AuthCommand) -> None:
     assert "no keyring that can be used" in err
 
 
-async def test_a_login_that_fails_ends_with_one(auth: AuthCommand, server: AuthorizationServer) -> None:
+async def test_a_failed_login_exits_with_code_one(auth: AuthCommand, server: AuthorizationServer) -> None:
     server.status = 503
     async with auth.at_terminal("login", "tracker") as terminal:
         async with aiohttp.ClientSession() as browser, browser.get(await terminal.line("http")) as page:
@@ -140,7 +140,7 @@ async def test_a_login_that_fails_ends_with_one(auth: AuthCommand, server: Autho
 
 
 @pytest.mark.parametrize("callback", ["http://10.0.0.7:8080/oauth/callback", "http://box.example/x", "file:///x"])
-async def test_codes_of_logins_are_not_brought_back_without_tls(auth: AuthCommand, callback: str) -> None:
+async def test_login_codes_are_not_returned_to_an_address_without_tls(auth: AuthCommand, callback: str) -> None:
     process = await auth.start("login", "tracker", "--callback", callback)
     async with asyncio.timeout(60):
         _, shown = await process.communicate()

@@ -191,33 +191,33 @@ async def both(everything: Work, fastmcp: Work, tmp_path: Path) -> AsyncIterator
         yield Both(endpoint, [one, other])
 
 
-async def test_a_task_is_answered_as_a_call_to_a_caller_that_waits_long_enough(scene: Scene) -> None:
+async def test_a_backend_task_looks_like_a_plain_call_to_a_caller_that_waits_long_enough(scene: Scene) -> None:
     scene.work.let_end()
     reply = await scene.call()
     assert reply["content"][0]["text"].startswith(scene.work.expected(asks=False))
     assert "proxy_task" not in (reply.get("structuredContent") or {})
 
 
-async def test_a_task_that_asks_in_the_middle_is_completed(scene: Scene) -> None:
+async def test_a_backend_task_that_asks_a_question_completes(scene: Scene) -> None:
     task = await scene.begin(asks=True)
     await scene.answer(await scene.question())
     await scene.expect_result(task, asks=True)
 
 
-async def test_a_task_whose_connection_is_cut_in_the_middle_is_completed(scene: Scene) -> None:
+async def test_a_backend_task_whose_connection_is_cut_completes(scene: Scene) -> None:
     task = await scene.begin()
     scene.proxy.reset()
     await scene.expect_result(task)
 
 
-async def test_a_task_whose_server_cannot_be_reached_for_a_while_is_completed(scene: Scene) -> None:
+async def test_a_backend_task_completes_after_its_server_was_unreachable(scene: Scene) -> None:
     task = await scene.begin()
     async with scene.unreachable():
         pass
     await scene.expect_result(task)
 
 
-async def test_a_question_is_answered_after_the_connection_was_lost(scene: Scene) -> None:
+async def test_a_question_of_a_backend_task_is_answered_after_the_connection_was_lost(scene: Scene) -> None:
     task = await scene.begin(asks=True)
     question = await scene.question()
     async with scene.unreachable():
@@ -227,7 +227,7 @@ async def test_a_question_is_answered_after_the_connection_was_lost(scene: Scene
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_the_result_is_delivered_once_when_emceepee_ends_in_the_middle(both: Both, how: str) -> None:
+async def test_the_result_of_a_backend_task_is_delivered_once_after_emceepee_restarts(both: Both, how: str) -> None:
     tasks = [await scene.begin() for scene in both.scenes]
     await both.endpoint.restart(how)
     for scene, task in zip(both.scenes, tasks, strict=True):
@@ -239,7 +239,7 @@ async def test_the_result_is_delivered_once_when_emceepee_ends_in_the_middle(bot
         assert [event["type"] for event in scene.events if event["data"].get("taskId") == task] == []
 
 
-async def test_a_call_that_waits_when_emceepee_is_killed_is_reported_as_a_task_that_completes(both: Both) -> None:
+async def test_a_call_that_waits_during_a_kill_is_reported_as_a_task_that_completes(both: Both) -> None:
     calls = [asyncio.create_task(scene.call()) for scene in both.scenes]
     await asyncio.wait(calls, timeout=1)  # it is in the store by then
     await both.endpoint.restart("kill")
@@ -251,7 +251,7 @@ async def test_a_call_that_waits_when_emceepee_is_killed_is_reported_as_a_task_t
         await scene.expect_result(tasks[0]["taskId"])
 
 
-async def test_a_question_that_was_open_when_emceepee_was_killed_is_asked_again_and_answered(both: Both) -> None:
+async def test_a_question_that_was_open_during_a_kill_is_asked_again_and_answered(both: Both) -> None:
     tasks = [await scene.begin(asks=True) for scene in both.scenes]
     before = [await scene.question() for scene in both.scenes]
     await both.endpoint.restart("kill")
@@ -262,13 +262,13 @@ async def test_a_question_that_was_open_when_emceepee_was_killed_is_asked_again_
         await scene.expect_result(task, asks=True)
 
 
-async def test_a_task_that_is_cancelled_ends_at_the_server(scene: Scene) -> None:
+async def test_canceling_the_local_task_cancels_the_task_at_the_server(scene: Scene) -> None:
     task = await scene.begin()
     reply = await scene.ask("cancel_task", task_id=task)
     assert reply["structuredContent"]["success"] is True
 
 
-async def test_a_task_goes_on_through_a_restart_of_a_server_that_still_knows_it(
+async def test_a_backend_task_continues_after_a_restart_of_a_server_that_stores_it(
     same_emceepee: RestartableProcess, tmp_path: Path
 ) -> None:
     """FastMCP runs the tasks that it has stored in Redis again."""
@@ -277,7 +277,7 @@ async def test_a_task_goes_on_through_a_restart_of_a_server_that_still_knows_it(
     assert reply["content"][0]["text"] == "dug hole"
 
 
-async def test_a_task_is_failed_by_a_restart_of_a_server_that_forgets_it(
+async def test_a_backend_task_fails_after_a_restart_of_a_server_that_forgets_it(
     same_emceepee: RestartableProcess, tmp_path: Path
 ) -> None:
     reply = await result_after_restart(same_emceepee, tmp_path, None)
@@ -297,7 +297,9 @@ async def result_after_restart(endpoint: RestartableProcess, folder: Path, redis
             return await scene.ask("get_task_result", task_id=task, timeout_ms=RESULT_MS)
 
 
-async def test_a_quick_task_costs_little_more_than_a_poll(fastmcp: Work, same_emceepee: RestartableProcess) -> None:
+async def test_a_quick_backend_task_costs_little_more_than_a_poll(
+    fastmcp: Work, same_emceepee: RestartableProcess
+) -> None:
     async with playing(fastmcp, same_emceepee) as scene:
         loop = asyncio.get_running_loop()
         took = []

@@ -52,7 +52,7 @@ async def status_of(caller: EmceepeeProcess, name: str) -> str:
 # Processes that do not come up.
 
 
-async def test_a_backend_that_exits_at_start_shows_why_as_soon_as_it_has_exited(caller: EmceepeeProcess) -> None:
+async def test_a_backend_that_exits_at_start_is_reported_at_once_with_its_stderr(caller: EmceepeeProcess) -> None:
     async with asyncio.timeout(AT_ONCE):
         error = await caller.error("add_server", name="broken", **stdio_server("exits=3"))
     assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
@@ -70,7 +70,7 @@ async def test_a_backend_that_exits_at_start_shows_why_as_soon_as_it_has_exited(
     ],
     ids=["not on the path", "no such file", "not executable", "no such directory"],
 )
-async def test_a_program_that_cannot_be_started_is_named(
+async def test_a_program_that_cannot_be_started_is_named_in_the_error(
     entry: dict[str, Any], words: str, caller: EmceepeeProcess
 ) -> None:
     async with asyncio.timeout(AT_ONCE):
@@ -80,7 +80,7 @@ async def test_a_program_that_cannot_be_started_is_named(
 
 
 @pytest.mark.parametrize("behavior", ["polite", "deaf"])
-async def test_a_backend_that_never_answers_is_given_up_and_leaves_no_process(behavior: str, tmp_path: Path) -> None:
+async def test_a_backend_that_never_answers_times_out_and_leaves_no_process(behavior: str, tmp_path: Path) -> None:
     marker, grandchild = tmp_path / "silent", tmp_path / "grandchild"
     entry = stdio_server("silent", behavior, f"marker={marker}", f"forks={grandchild}")
     async with emceepee(env=configured({}, connect_seconds=1)) as caller:
@@ -113,7 +113,7 @@ async def test_a_cause_before_a_long_help_text_is_in_the_error(caller: EmceepeeP
     assert "--option-59" in error["message"]
 
 
-async def test_a_backend_that_never_answers_is_given_up_with_what_it_wrote() -> None:
+async def test_a_backend_that_never_answers_times_out_with_its_stderr_in_the_error() -> None:
     async with emceepee(env=configured({}, connect_seconds=1)) as caller:
         await caller.initialize()
         error = await caller.error("add_server", name="hanging", command=sys.executable, args=["-c", HANGING])
@@ -121,7 +121,9 @@ async def test_a_backend_that_never_answers_is_given_up_with_what_it_wrote() -> 
     assert "; its stderr: waiting for the lock of another process" in error["message"]
 
 
-async def test_adding_a_server_can_be_called_off_and_leaves_nothing(caller: EmceepeeProcess, tmp_path: Path) -> None:
+async def test_adding_a_server_can_be_canceled_and_leaves_nothing_behind(
+    caller: EmceepeeProcess, tmp_path: Path
+) -> None:
     marker = tmp_path / "silent"
     adding = {"name": "add_server", "arguments": {"name": "silent", **stdio_server("silent", f"marker={marker}")}}
     caller.send_line(json.dumps({"jsonrpc": "2.0", "id": "add", "method": "tools/call", "params": adding}).encode())
@@ -134,7 +136,7 @@ async def test_adding_a_server_can_be_called_off_and_leaves_nothing(caller: Emce
     await caller.value("remove_server", name="silent")
 
 
-async def test_a_configured_backend_that_exits_is_shown_with_its_last_words() -> None:
+async def test_a_configured_backend_that_exits_is_listed_with_its_last_stderr() -> None:
     """It was never added by the caller: list_servers is where its failure is found, and get_logs has its stderr."""
     once = {"restartConfig": {"enabled": False}}
     async with emceepee(env=configured({"broken": stdio_server("exits=4") | once})) as caller:
@@ -154,7 +156,7 @@ async def test_a_configured_backend_that_exits_is_shown_with_its_last_words() ->
         assert "exited with code 4" in error["message"]
 
 
-async def test_a_backend_that_dies_during_a_call_fails_that_call_with_its_last_words(caller: EmceepeeProcess) -> None:
+async def test_a_backend_that_dies_during_a_call_fails_that_call_with_its_last_stderr(caller: EmceepeeProcess) -> None:
     await add(caller, "mortal", stdio_server())
     async with asyncio.timeout(AT_ONCE):
         error = await execution_error(caller, "mortal", "exit", code=7)
@@ -168,7 +170,7 @@ async def test_a_backend_that_dies_during_a_call_fails_that_call_with_its_last_w
 # Processes that do not go.
 
 
-async def test_a_backend_that_ignores_end_of_input_and_sigterm_is_killed_by_remove_server(
+async def test_remove_server_kills_a_backend_that_ignores_end_of_input_and_sigterm(
     caller: EmceepeeProcess, tmp_path: Path
 ) -> None:
     await add(caller, "deaf", stdio_server("deaf", f"marker={tmp_path / 'deaf'}"))
@@ -213,7 +215,7 @@ async def test_a_backend_that_forks_leaves_no_grandchild(
 # Processes that say too much.
 
 
-async def test_rubbish_on_stdout_is_logged_and_does_no_harm(caller: EmceepeeProcess) -> None:
+async def test_invalid_lines_on_stdout_are_logged_and_do_no_harm(caller: EmceepeeProcess) -> None:
     await add(caller, "noisy", stdio_server("noisy"))
     assert text_of(await execute(caller, "noisy", "echo", text="still here")) == "still here"
     logs = (await caller.value("get_logs", server="noisy", sources=["stdout"]))["logs"]
@@ -243,7 +245,7 @@ async def test_a_flood_on_stderr_does_not_block_the_backend(caller: EmceepeeProc
 # Names that do not exist.
 
 
-async def test_unknown_names_get_the_near_ones_suggested(caller: EmceepeeProcess) -> None:
+async def test_errors_for_unknown_names_suggest_similar_ones(caller: EmceepeeProcess) -> None:
     await add(caller, "weather", stdio_server())
     unknown_server = await execution_error(caller, "weatherx", "echo")
     assert unknown_server["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
@@ -269,7 +271,7 @@ async def backend(request: pytest.FixtureRequest, caller: EmceepeeProcess) -> As
         assert running.sessions == set()  # the last one was ended with a DELETE
 
 
-async def test_a_failing_call_never_hurts_its_neighbor(backend: HttpBackend, caller: EmceepeeProcess) -> None:
+async def test_a_failing_call_does_not_affect_concurrent_calls(backend: HttpBackend, caller: EmceepeeProcess) -> None:
     """A refused POST, a page instead of an answer and a cut connection each fail one call, and no other."""
     neighbor = asyncio.create_task(execute(caller, "web", "wait"))
     await asyncio.wait_for(backend.arrived.wait(), AT_ONCE)
@@ -286,11 +288,11 @@ async def test_a_failing_call_never_hurts_its_neighbor(backend: HttpBackend, cal
     assert text_of(await execute(caller, "web", "echo", text="fine")) == "fine"
 
 
-async def test_a_result_of_five_megabytes_arrives_whole(backend: HttpBackend, caller: EmceepeeProcess) -> None:
+async def test_a_result_of_five_megabytes_arrives_complete(backend: HttpBackend, caller: EmceepeeProcess) -> None:
     assert text_of(await execute(caller, "web", "big")) == "ü" * (BIG // 2)
 
 
-async def test_connections_are_used_again(backend: HttpBackend, caller: EmceepeeProcess) -> None:
+async def test_http_connections_to_a_backend_are_reused(backend: HttpBackend, caller: EmceepeeProcess) -> None:
     """Fifty calls one after the other need no more connections than the handshake did."""
     before = len(backend.peers)
     assert before <= 2  # one for requests, one for the attempt to open a push stream
@@ -299,7 +301,7 @@ async def test_connections_are_used_again(backend: HttpBackend, caller: Emceepee
     assert len(backend.peers) == before
 
 
-async def test_a_call_that_finds_its_session_lost_gets_a_new_one_and_runs(
+async def test_a_call_that_finds_its_session_lost_opens_a_new_one_and_runs(
     backend: HttpBackend, caller: EmceepeeProcess
 ) -> None:
     backend.sessions.clear()
@@ -307,7 +309,7 @@ async def test_a_call_that_finds_its_session_lost_gets_a_new_one_and_runs(
     assert len(backend.sessions) == 1
 
 
-async def test_a_redirect_within_the_origin_is_followed(caller: EmceepeeProcess) -> None:
+async def test_a_redirect_within_the_origin_is_followed_by_a_real_emceepee(caller: EmceepeeProcess) -> None:
     async with http_backend() as backend:
         await add(caller, "moved", {"url": backend.url.replace("/mcp", "/moved")})
         assert text_of(await execute(caller, "moved", "echo", text="found")) == "found"
@@ -315,7 +317,7 @@ async def test_a_redirect_within_the_origin_is_followed(caller: EmceepeeProcess)
         await caller.value("remove_server", name="moved")
 
 
-async def test_a_redirect_to_another_origin_is_refused(caller: EmceepeeProcess) -> None:
+async def test_a_redirect_to_another_origin_is_refused_without_sending_anything(caller: EmceepeeProcess) -> None:
     """The headers may hold a credential: nothing at all is sent there."""
     async with http_backend() as backend, http_backend() as other:
         url = backend.url.replace("/mcp", "/elsewhere") + f"?to={quote(other.url)}"
@@ -326,7 +328,9 @@ async def test_a_redirect_to_another_origin_is_refused(caller: EmceepeeProcess) 
 
 
 @pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
-async def test_a_server_that_refuses_the_connection_is_quoted(status: int, caller: EmceepeeProcess) -> None:
+async def test_an_error_response_to_the_connection_is_quoted_with_its_status(
+    status: int, caller: EmceepeeProcess
+) -> None:
     """Status and the beginning of the page, at once and not after the connect time-out."""
     async with http_backend() as backend:
         url = backend.url.replace("/mcp", f"/status/{status}")
@@ -337,7 +341,9 @@ async def test_a_server_that_refuses_the_connection_is_quoted(status: int, calle
         assert "Gateway trouble" in error["message"]
 
 
-async def test_a_server_that_wants_a_login_and_offers_none_is_said_to(caller: EmceepeeProcess) -> None:
+async def test_the_error_for_a_server_that_rejects_the_login_names_the_missing_authorization_server(
+    caller: EmceepeeProcess,
+) -> None:
     async with http_backend() as backend:
         async with asyncio.timeout(AT_ONCE):
             error = await caller.error("add_server", name="locked", url=backend.url.replace("/mcp", "/status/401"))
@@ -346,14 +352,14 @@ async def test_a_server_that_wants_a_login_and_offers_none_is_said_to(caller: Em
         assert "token" in error["message"]
 
 
-async def test_a_web_page_instead_of_a_server_is_recognised(caller: EmceepeeProcess) -> None:
+async def test_a_web_page_instead_of_a_server_is_recognized(caller: EmceepeeProcess) -> None:
     async with http_backend() as backend:
         async with asyncio.timeout(AT_ONCE):
             error = await caller.error("add_server", name="page", url=backend.url.replace("/mcp", "/status/200"))
         assert "not JSON" in error["message"]
 
 
-async def test_an_address_where_nobody_listens_is_named(caller: EmceepeeProcess) -> None:
+async def test_an_address_without_a_listener_is_named_in_the_error(caller: EmceepeeProcess) -> None:
     async with http_backend() as backend:
         url = backend.url
     async with asyncio.timeout(AT_ONCE):

@@ -19,7 +19,7 @@ CALLS, AT_ONCE = 60, 6
 pytestmark = pytest.mark.parametrize("name", BALANCERS)
 
 
-async def test_each_request_goes_to_the_next_replica_with_a_token_and_as_a_remote_one(
+async def test_each_balancer_distributes_requests_over_replicas_with_a_token_and_as_remote_callers(
     name: str, tmp_path: Path
 ) -> None:
     async with (
@@ -37,7 +37,7 @@ async def test_each_request_goes_to_the_next_replica_with_a_token_and_as_a_remot
         assert headers["x-forwarded-for"] == "127.0.0.1"
 
 
-async def test_callers_that_close_their_connection_after_each_reply_get_each_event_once_and_no_task(
+async def test_callers_behind_a_balancer_that_close_after_each_reply_get_each_event_once_and_no_task(
     name: str, tmp_path: Path
 ) -> None:
     """HAProxy resets its own connection when such a caller leaves, although the reply was read."""

@@ -30,7 +30,7 @@ def check_servers(servers: list[dict[str, object]]) -> None:
     assert (found["resting"]["status"], found["resting"]["disabled"]) == ("not_connected", True)
 
 
-async def test_on_standard_input_and_output(file: str) -> None:
+async def test_on_standard_input_a_broken_entry_leaves_all_other_servers_running(file: str) -> None:
     async with emceepee("--config", file) as caller:
         await caller.initialize()
         listed = await caller.value("list_tools")
@@ -41,7 +41,7 @@ async def test_on_standard_input_and_output(file: str) -> None:
         assert WHY in error["message"]
 
 
-async def test_over_http(file: str) -> None:
+async def test_over_http_a_broken_entry_leaves_all_other_servers_running(file: str) -> None:
     async with http_process("--config", file) as endpoint:
         caller = await endpoint.caller()
         result = await caller.call("execute_tool", server="demo", tool="add", arguments={"a": 2, "b": 3})
@@ -50,7 +50,7 @@ async def test_over_http(file: str) -> None:
         assert any("config_mistake" in line and "NO_SUCH_TOKEN" in line for line in endpoint.log)
 
 
-async def test_in_a_daemon_whose_caller_learns_of_it_when_it_attaches() -> None:
+async def test_a_daemon_with_a_broken_entry_runs_all_other_servers_and_notifies_each_caller() -> None:
     async with home() as user:
         user.write_config(SERVERS)
         async with user.attached() as caller:
@@ -59,7 +59,7 @@ async def test_in_a_daemon_whose_caller_learns_of_it_when_it_attaches() -> None:
             assert f"has mistakes: {WHY}" in await said(caller)
 
 
-async def test_in_commands_that_run_once(tmp_path: Path) -> None:
+async def test_one_shot_commands_work_with_a_broken_entry(tmp_path: Path) -> None:
     line = CommandLine.in_home(tmp_path)
     line.config.write_text(json.dumps({"mcpServers": SERVERS}))
     assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"

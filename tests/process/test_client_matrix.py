@@ -156,7 +156,7 @@ async def test_a_client_calls_a_tool_fetches_a_task_and_answers_a_question(url: 
 
 
 @pytest.mark.parametrize("name", matrix(AGENTS, representatives=QUICK_AGENTS))
-async def test_a_model_finds_task_and_question_in_what_its_library_shows_it(url: str, name: str) -> None:
+async def test_a_model_finds_task_and_question_in_the_output_of_its_library(url: str, name: str) -> None:
     await at_the_plain_url_and_over_stdio(url, AGENTS[name])
 
 
@@ -164,23 +164,25 @@ async def test_a_model_finds_task_and_question_in_what_its_library_shows_it(url:
     ("sdk", "mode"),
     matrix(itertools.product(SDKS, ("legacy", "2026-07-28")), representatives=[("mcp-2", "2026-07-28")]),
 )
-async def test_a_client_with_a_fixed_version_does_the_same(own_url: str, sdk: str, mode: str) -> None:
+async def test_a_client_with_a_fixed_version_calls_a_tool_fetches_a_task_and_answers_a_question(
+    own_url: str, sdk: str, mode: str
+) -> None:
     await tell_the_story(SDKS[sdk][mode], {"url": own_url})
 
 
-async def test_a_client_with_a_connection_for_each_call_keeps_its_task_and_question_by_a_name_in_the_url(
+async def test_a_client_with_one_connection_per_call_keeps_its_task_and_question_by_a_name_in_the_url(
     url: str,
 ) -> None:
     await tell_the_story(LANGCHAIN, {"url": f"{url}?session=langchain"})
 
 
-async def test_a_client_that_starts_emceepee_for_each_call_keeps_its_task_and_question_by_a_daemon() -> None:
+async def test_a_client_that_starts_emceepee_per_call_keeps_its_task_and_question_by_a_daemon() -> None:
     async with home() as user:
         flags = ("--attach", "auto", "--session", "langchain", "--idle-exit", "60")
         await tell_the_story(LANGCHAIN, emceepee_on_stdio(*flags, env=user.env))
 
 
-async def test_a_client_that_starts_emceepee_for_each_call_learns_why_its_task_is_gone_and_how_to_keep_it(
+async def test_a_client_that_starts_emceepee_per_call_learns_why_its_task_is_gone_and_how_to_keep_it(
     tmp_path: Path,
 ) -> None:
     """In memory, each call has a session of its own. A named one in a file outlives the process; the call does not."""
@@ -194,7 +196,7 @@ async def test_a_client_that_starts_emceepee_for_each_call_learns_why_its_task_i
             assert words in json.dumps(lost)
 
 
-async def test_a_client_with_a_connection_for_each_call_has_to_name_its_session(url: str) -> None:
+async def test_a_client_with_one_connection_per_call_has_to_name_its_session(url: str) -> None:
     async with a_foreign_client(LANGCHAIN, {"url": url}) as client:
         await client.call("add_server", **DEMO | {"name": "demo2"})
         promoted = await client.call("execute_tool", **DIG | {"server": "demo2"}, timeout_ms=0)

@@ -38,21 +38,21 @@ async def endpoint(tmp_path: Path) -> AsyncIterator[HttpProcess]:
 # Calling.
 
 
-async def test_arguments_are_typed_by_the_tools_schema(line: CommandLine) -> None:
+async def test_command_line_arguments_are_typed_by_the_schema_of_the_tool(line: CommandLine) -> None:
     assert await line.says("call", "demo", "add", "a=2", "b=40") == "2 + 40 = 42\n"
     result = await line.facts("call", "demo", "add", "--args", '{"a": 1}', "b=2.5")
     assert result["structuredContent"] == {"sum": 3.5}
     assert [block["text"] for block in result["content"]] == ["1 + 2.5 = 3.5"]
 
 
-async def test_arguments_may_stand_behind_flags(line: CommandLine) -> None:
+async def test_tool_arguments_may_follow_flags(line: CommandLine) -> None:
     assert await line.says("prompt", "demo", "--timeout", "9", "plan_dinner", "cuisine=thai")
     assert await line.says("read", "demo", "--timeout", "9", "note://today") == "Buy bread.\n"
     code, _, err = await line.run("read", "demo", "--timeout", "9", "note://today", "more")
     assert (code, "unrecognized arguments: more" in err) == (2, True)
 
 
-async def test_arguments_come_from_a_file_or_from_standard_input(line: CommandLine) -> None:
+async def test_tool_arguments_are_read_from_a_file_or_standard_input(line: CommandLine) -> None:
     (line.home / "sum.json").write_text('{"a": 3, "b": 4}')
     assert await line.says("call", "demo", "add", "@sum.json") == "3 + 4 = 7\n"
     code, out, _ = await line.run("call", "demo", "add", "@-", "b=1", typed='{"a": 3, "b": 4}')
@@ -72,7 +72,7 @@ async def test_arguments_come_from_a_file_or_from_standard_input(line: CommandLi
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_what_cannot_be_called_says_why_and_ends_with_its_code(
+async def test_a_failed_command_line_call_reports_the_reason_and_its_exit_code(
     words: list[str], code: int, expected: str, line: CommandLine
 ) -> None:
     ended, out, err = await line.run("call", "demo", *words)
@@ -81,14 +81,14 @@ async def test_what_cannot_be_called_says_why_and_ends_with_its_code(
     assert expected in err
 
 
-async def test_an_error_is_json_too_where_that_is_asked_for(line: CommandLine) -> None:
+async def test_with_the_json_flag_an_error_is_json(line: CommandLine) -> None:
     code, out, _ = await line.run("call", "demo", "add", "a=1", "--json")
     assert (code, json.loads(out)["isError"]) == (1, True)
     code, out, _ = await line.run("call", "demo", "add", "a=x", "--json")
     assert (code, json.loads(out)) == (2, {"error": "a: expected a number, found 'x'"})
 
 
-async def test_a_form_is_asked_field_by_field_at_the_terminal(line: CommandLine) -> None:
+async def test_the_terminal_shows_a_form_field_by_field(line: CommandLine) -> None:
     async with line.at_terminal("call", "demo", "book_table", "restaurant=Luigi") as terminal:
         await terminal.until("Guests (from 1; to 12): ")
         assert "A table at Luigi: how many guests, and when?" in terminal.shown
@@ -105,7 +105,7 @@ async def test_a_form_is_asked_field_by_field_at_the_terminal(line: CommandLine)
     assert "Booked at Luigi: 4 guests at 19:30 by the window." in terminal.shown
 
 
-async def test_a_form_can_be_declined_and_a_model_played(line: CommandLine) -> None:
+async def test_at_the_terminal_a_form_can_be_declined_and_a_sampling_request_answered(line: CommandLine) -> None:
     async with line.at_terminal("call", "demo", "book_table") as terminal:
         for prompt, answer in (("Guests", "4\n"), ("Time", "19:30\n"), ("window", "\n"), ("Send this?", "n\n")):
             await terminal.until(prompt)
@@ -129,14 +129,14 @@ async def test_ctrl_c_ends_a_question_and_its_server(line: CommandLine) -> None:
     assert "Traceback" not in terminal.shown
 
 
-async def test_without_a_terminal_the_question_is_shown_and_cancelled(line: CommandLine) -> None:
+async def test_without_a_terminal_the_question_is_shown_and_canceled(line: CommandLine) -> None:
     code, out, err = await line.run("call", "demo", "book_table")
     assert (code, out) == (0, "No table was booked at Chez Demo.\n")
     assert "how many guests, and when?" in err
     assert "nobody is at a terminal" in err
 
 
-async def test_a_bar_shows_progress_on_a_terminal_only(line: CommandLine) -> None:
+async def test_a_progress_bar_is_shown_on_a_terminal_only(line: CommandLine) -> None:
     words = ("call", "demo", "dig", "seconds=1.5", "steps=3")
     async with line.at_terminal(*words) as terminal:
         await terminal.until("demo.dig")
@@ -159,7 +159,7 @@ async def test_colors_are_for_terminals_without_no_color(line: CommandLine, tmp_
 # What servers offer.
 
 
-async def test_tools_resources_and_prompts_are_listed_read_and_found(line: CommandLine) -> None:
+async def test_the_command_line_lists_reads_and_searches_tools_resources_and_prompts(line: CommandLine) -> None:
     assert "  book_table  Book a table." in await line.says("tools", "demo")
     assert "steps=… (integer, optional)  How often progress is reported" in await line.says("tools", "demo", "dig")
     assert [tool["name"] for tool in (await line.facts("tools"))["tools"]][:2] == ["add", "dig"]
@@ -184,7 +184,7 @@ async def daemon_ended(runtime: Path) -> AsyncIterator[None]:
 
 
 @pytest.mark.parametrize("way", ["never", "auto"])
-async def test_without_a_command_a_person_at_a_terminal_sees_what_it_serves_and_where_help_is(
+async def test_without_a_command_a_terminal_shows_the_configured_servers_and_the_help_command(
     tmp_path: Path, way: str
 ) -> None:
     line = CommandLine.in_home(tmp_path, EMCEEPEE_STATE="memory", XDG_RUNTIME_DIR=str(tmp_path))
@@ -224,7 +224,7 @@ async def test_a_command_for_one_server_starts_no_other(tmp_path: Path, is_serve
         assert marker.exists()
 
 
-async def test_a_command_for_one_server_looks_up_no_secret_of_another(tmp_path: Path) -> None:
+async def test_a_command_for_one_server_resolves_no_secret_of_another(tmp_path: Path) -> None:
     modules, asked = tmp_path / "modules", tmp_path / "asked"
     modules.mkdir()
     keyring = f"def get_password(service, name):\n    open({str(asked)!r}, 'w').close()\n    return 'a secret'\n"
@@ -260,7 +260,7 @@ async def test_a_list_of_all_servers_waits_for_slow_ones(line: CommandLine) -> N
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_a_missing_thing_is_reported_with_the_next_step(
+async def test_a_missing_server_or_tool_is_reported_with_the_next_step(
     words: list[str], expected: str, line: CommandLine
 ) -> None:
     code, out, err = await line.run(*words)
@@ -268,7 +268,7 @@ async def test_a_missing_thing_is_reported_with_the_next_step(
     assert expected in err
 
 
-async def test_without_servers_the_ways_to_add_some_are_listed(tmp_path: Path) -> None:
+async def test_without_servers_the_commands_that_add_some_are_listed(tmp_path: Path) -> None:
     code, _, err = await CommandLine(home=tmp_path).run("tools")
     assert code == 2
     assert "add one with `emceepee servers add`" in err
@@ -277,7 +277,7 @@ async def test_without_servers_the_ways_to_add_some_are_listed(tmp_path: Path) -
 # At a running emceepee.
 
 
-async def test_the_same_commands_use_a_running_emceepee(endpoint: HttpProcess, tmp_path: Path) -> None:
+async def test_the_same_commands_work_with_a_running_emceepee(endpoint: HttpProcess, tmp_path: Path) -> None:
     line = CommandLine(home=tmp_path, env=(("EMCEEPEE_TOKEN", TOKEN),))
     where = ("--url", endpoint.origin)
     assert await line.says("call", "demo", "add", "a=2", "b=40", *where) == "2 + 40 = 42\n"
@@ -294,7 +294,7 @@ async def test_the_same_commands_use_a_running_emceepee(endpoint: HttpProcess, t
     assert (code, "Start one with `emceepee serve`" in err) == (1, True)
 
 
-async def test_logs_are_shown_and_followed(endpoint: HttpProcess, tmp_path: Path) -> None:
+async def test_the_logs_command_shows_and_follows_logs(endpoint: HttpProcess, tmp_path: Path) -> None:
     line, where = CommandLine(home=tmp_path), ("--url", endpoint.origin, "--token", TOKEN)
     caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")
     await caller.call("execute_tool", server="demo", tool="mumble", args={"about": "tea"})
@@ -314,7 +314,7 @@ async def _mentions(line: CommandLine, words: str, *where: str) -> bool:
     return words in await line.says("logs", *where)
 
 
-async def test_top_shows_servers_calls_tasks_and_questions(endpoint: HttpProcess, tmp_path: Path) -> None:
+async def test_the_top_command_shows_servers_calls_tasks_and_questions(endpoint: HttpProcess, tmp_path: Path) -> None:
     line, link = CommandLine(home=tmp_path), tmp_path / "link"
     caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")
     asked = await caller.call("execute_tool", server="demo", tool="book_table", args={})
@@ -336,7 +336,7 @@ async def test_top_shows_servers_calls_tasks_and_questions(endpoint: HttpProcess
 # The configuration.
 
 
-async def test_servers_are_written_with_comments_kept_and_undone_byte_for_byte(line: CommandLine) -> None:
+async def test_the_servers_commands_keep_comments_and_undo_changes_byte_for_byte(line: CommandLine) -> None:
     before = line.config.read_bytes()
     await line.says("servers", "add", "time", "--yes", "--env", "TZ=UTC", "--", "uvx", "mcp-server-time", "--local")
     await line.says("servers", "add", "web", "https://x.test/mcp", "--header", "X-Key: ${KEY}", "--yes")
@@ -356,7 +356,7 @@ async def test_servers_are_written_with_comments_kept_and_undone_byte_for_byte(l
     assert line.config.read_bytes() == before
 
 
-async def test_the_status_of_servers_is_what_doctor_finds(line: CommandLine) -> None:
+async def test_the_status_of_servers_shows_the_findings_of_doctor(line: CommandLine) -> None:
     await line.says("servers", "add", "gone", "no-such-program", "--yes")
     code, out, _ = await line.run("servers", "list", "--status", "--json")
     rows = {row["name"]: row for row in json.loads(out)["servers"]}
@@ -376,7 +376,7 @@ async def test_the_status_of_servers_is_what_doctor_finds(line: CommandLine) -> 
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_what_cannot_be_written_says_why_and_changes_nothing(
+async def test_a_failed_write_to_the_configuration_reports_the_reason_and_changes_nothing(
     words: list[str], code: int, expected: str, line: CommandLine
 ) -> None:
     before = line.config.read_bytes()
@@ -388,7 +388,7 @@ async def test_what_cannot_be_written_says_why_and_changes_nothing(
 # Itself.
 
 
-async def test_the_version_names_what_it_runs_on(line: CommandLine) -> None:
+async def test_the_version_command_names_its_platform(line: CommandLine) -> None:
     facts = await line.facts("version")
     assert facts.keys() == {"version", "python", "platform", "protocols", "stateEngine", "config"}
     assert facts["config"] == str(line.config)
@@ -425,7 +425,7 @@ async def test_bash_completes_commands_flags_and_choices(line: CommandLine) -> N
     )
 
 
-async def test_servers_and_their_tools_are_shown_by_tag_and_no_other_server_starts(line: CommandLine) -> None:
+async def test_a_tag_filter_lists_matching_servers_and_starts_no_others(line: CommandLine) -> None:
     marker = line.home / "marker"
     other = stdio_server(f"marker={marker}") | {"tags": ["home"]}
     servers = {"demo": DEMO | {"tags": ["work"]}, "other": other}

@@ -8,7 +8,7 @@ from support.sessions.asking import task_id
 LONG = {"server": "real", "tool": "trigger-long-running-operation", "args": {"duration": 4, "steps": 1}}
 
 
-async def test_a_call_whose_connection_is_reset_has_its_result() -> None:
+async def test_a_call_whose_connection_to_a_real_server_is_reset_gets_its_result() -> None:
     """The server stores the answer, and sends it to nobody: it lost track of the stream that was taken up again."""
     with everything_on_a_port("streamableHttp") as port:
         async with fault_proxy(port) as proxy, emceepee() as caller:

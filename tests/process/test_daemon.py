@@ -38,7 +38,7 @@ async def test_the_first_caller_starts_the_daemon_and_the_others_find_it() -> No
         record_figure(f"a caller that only attaches takes {memory_of(first.process.pid) >> 20} MB")
 
 
-async def test_many_who_come_at_once_start_one_daemon() -> None:
+async def test_concurrent_callers_start_one_daemon() -> None:
     async with home() as user:
         pids = await asyncio.gather(*(_daemon_of_a_caller(user) for _ in range(4)))
         assert len(set(pids)) == 1
@@ -51,14 +51,14 @@ async def _daemon_of_a_caller(user: Home) -> int | None:
         return user.daemon
 
 
-async def test_the_socket_is_closed_to_others() -> None:
+async def test_the_daemon_socket_is_closed_to_other_users() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         assert stat.S_IMODE(user.place.stat().st_mode) == 0o700
         assert {stat.S_IMODE(found.stat().st_mode) for found in user.place.iterdir()} == {0o600}
 
 
-async def test_a_folder_that_is_open_to_others_is_not_used() -> None:
+async def test_a_socket_folder_that_is_open_to_other_users_is_not_used() -> None:
     async with home() as user:
         user.place.mkdir()
         user.place.chmod(0o755)
@@ -67,7 +67,7 @@ async def test_a_folder_that_is_open_to_others_is_not_used() -> None:
             assert "is open to other users (mode 0755)" in await said(caller)
 
 
-def test_nobody_else_may_be_at_the_other_end() -> None:
+def test_a_daemon_socket_of_another_user_is_not_used() -> None:
     assert peer_problem(1000, own=1000) is None
     assert peer_problem(0, own=1000) == "a process of another user (uid 0) is at the other end of the socket"
     assert "does not say" in str(peer_problem(None, own=1000))
@@ -76,7 +76,7 @@ def test_nobody_else_may_be_at_the_other_end() -> None:
     assert folder_problem(stat.S_IFLNK | 0o700, 1000, own=1000) == "is not a directory"
 
 
-async def test_sessions_of_two_callers_are_apart() -> None:
+async def test_sessions_of_two_callers_of_the_daemon_are_separate() -> None:
     async with home() as user, user.attached() as one, user.attached() as two:
         await one.initialize()
         await two.initialize()
@@ -86,7 +86,7 @@ async def test_sessions_of_two_callers_are_apart() -> None:
         assert error["code"] == "ERR_TIMER_NOT_FOUND"
 
 
-async def test_a_caller_with_another_configuration_works_by_itself_and_says_so() -> None:
+async def test_a_caller_with_another_configuration_runs_without_the_daemon_and_reports_it() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as first:
         await first.initialize()
         async with user.attached("--notices", "blocks") as other:
@@ -100,7 +100,7 @@ async def test_a_caller_with_another_configuration_works_by_itself_and_says_so()
             assert "has another configuration" in await said(other)
 
 
-async def test_a_caller_of_another_version_works_by_itself_and_says_so() -> None:
+async def test_a_caller_of_another_version_runs_without_the_daemon_and_reports_it() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as first:
         await first.initialize()
         async with user.attached(entry=OUTDATED) as other:
@@ -118,7 +118,7 @@ async def test_a_caller_of_another_version_works_by_itself_and_says_so() -> None
             assert f"and this is {OTHER_VERSION}" in await said(other)
 
 
-async def test_a_variable_that_the_configuration_names_counts(tmp_path: Path) -> None:
+async def test_a_variable_in_the_configuration_distinguishes_callers_of_the_daemon(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text('{"mcpServers": {"one": {"url": "http://127.0.0.1:9/${TENANT}"}}}')
     async with home() as user:
@@ -130,13 +130,13 @@ async def test_a_variable_that_the_configuration_names_counts(tmp_path: Path) ->
                 assert "has another configuration" in await said(other)
 
 
-async def test_without_a_daemon_one_that_requires_it_ends() -> None:
+async def test_a_caller_that_requires_a_daemon_exits_without_one() -> None:
     async with home() as user, user.attached(way="require") as caller:
         assert await asyncio.wait_for(caller.process.wait(), BOUND) == 2
         assert "none is running" in await said(caller)
 
 
-async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> None:
+async def test_a_killed_daemon_is_restarted_and_the_session_continues() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as caller:
         await caller.initialize()
         timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
@@ -155,7 +155,7 @@ async def test_a_killed_daemon_is_started_again_and_the_session_goes_on() -> Non
         assert not caller.heard  # the handshake that was repeated is nobody's affair
 
 
-async def test_a_daemon_that_stops_leaves_its_sessions_to_the_next() -> None:
+async def test_a_stopping_daemon_leaves_its_sessions_to_the_next() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
@@ -164,7 +164,7 @@ async def test_a_daemon_that_stops_leaves_its_sessions_to_the_next() -> None:
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
 
 
-async def test_a_call_that_comes_while_its_daemon_stops_is_made_by_the_next_one() -> None:
+async def test_a_call_to_a_stopping_daemon_is_made_by_the_next_one() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         activity = {"name": "await_activity", "arguments": {}}
@@ -178,7 +178,7 @@ async def test_a_call_that_comes_while_its_daemon_stops_is_made_by_the_next_one(
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "late"
 
 
-async def test_a_client_that_comes_while_a_daemon_ends_gets_the_next_one() -> None:
+async def test_a_client_that_connects_while_a_daemon_stops_gets_the_next_daemon() -> None:
     async with home({"one": stdio_server("deaf")}) as user, user.attached() as first:
         await first.initialize()
         await first.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
@@ -193,7 +193,7 @@ async def test_a_client_that_comes_while_a_daemon_ends_gets_the_next_one() -> No
         assert user.daemon not in (None, ending)
 
 
-async def test_a_second_daemon_of_a_user_says_at_once_that_there_is_one() -> None:
+async def test_a_second_daemon_of_a_user_reports_the_first_one_at_once() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         async with user.attached("daemon", way="never") as second:
@@ -201,7 +201,7 @@ async def test_a_second_daemon_of_a_user_says_at_once_that_there_is_one() -> Non
             assert "a daemon of this user is running already" in await said(second)
 
 
-async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
+async def test_a_killed_caller_of_the_daemon_leaves_nothing_behind() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as caller:
         await caller.initialize()
         await caller.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
@@ -215,7 +215,7 @@ async def test_a_caller_that_is_killed_leaves_nothing_behind() -> None:
             assert user.daemon == pid
 
 
-async def test_a_caller_whose_directory_was_removed_finds_the_next_daemon() -> None:
+async def test_a_caller_whose_working_directory_was_removed_finds_the_next_daemon() -> None:
     async with home({"one": stdio_server()}) as user:
         folder = user.runtime.parent / "project"
         folder.mkdir()
@@ -228,7 +228,7 @@ async def test_a_caller_whose_directory_was_removed_finds_the_next_daemon() -> N
             assert user.daemon not in (None, killed)
 
 
-async def test_a_caller_that_cannot_reach_a_daemon_again_says_so_and_tries_with_the_next_request() -> None:
+async def test_a_caller_that_cannot_reach_the_daemon_reports_it_and_retries_on_the_next_request() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         user.kill_daemon()
@@ -243,7 +243,7 @@ async def test_a_caller_that_cannot_reach_a_daemon_again_says_so_and_tries_with_
         assert stat.S_IMODE(user.place.stat().st_mode) == 0o700
 
 
-async def test_files_are_written_where_the_caller_meant_them() -> None:
+async def test_the_daemon_writes_files_relative_to_the_directory_of_the_caller() -> None:
     async with home({"one": stdio_server() | {"record": "calls.jsonl"}}) as user:
         folder = user.runtime.parent / "project"  # where the daemon does not stay
         folder.mkdir()
@@ -256,7 +256,7 @@ async def test_files_are_written_where_the_caller_meant_them() -> None:
         assert not names & {file.name for file in user.runtime.parent.iterdir()}
 
 
-async def test_a_daemon_that_nobody_uses_ends_with_everything_it_started() -> None:
+async def test_an_unused_daemon_exits_with_everything_it_started() -> None:
     async with home({"one": stdio_server()}) as user:
         async with user.attached(idle=1) as caller:
             await caller.initialize()
@@ -269,7 +269,7 @@ async def test_a_daemon_that_nobody_uses_ends_with_everything_it_started() -> No
         assert not (user.place / "daemon.sock").exists()
 
 
-async def test_a_session_with_a_name_is_taken_up_by_the_next_caller() -> None:
+async def test_a_named_session_is_resumed_by_the_next_caller_of_the_daemon() -> None:
     async with home() as user:
         async with user.attached("--session", "mine") as caller:
             await caller.initialize()
@@ -280,7 +280,7 @@ async def test_a_session_with_a_name_is_taken_up_by_the_next_caller() -> None:
             assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "kept"
 
 
-async def test_a_caller_of_the_newest_protocol_is_served_too() -> None:
+async def test_the_daemon_serves_a_caller_of_the_newest_protocol_version() -> None:
     async with home({"one": stdio_server()}) as user, user.attached() as caller:
         await caller.initialize("2026-07-28")
         await caller.value("list_servers")
@@ -289,7 +289,7 @@ async def test_a_caller_of_the_newest_protocol_is_served_too() -> None:
         assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["one"]
 
 
-async def test_the_console_of_the_daemon_is_shown_to_who_asks_for_it() -> None:
+async def test_the_daemon_shows_its_console_link_on_request() -> None:
     async with home() as user, user.attached("--console", "0") as caller:
         await caller.initialize()
         words = await said(caller)

@@ -94,7 +94,7 @@ async def test_after_a_kill_of_the_daemon_every_caller_gets_an_error_and_continu
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not say what was not read")
-async def test_a_call_that_a_daemon_did_not_read_before_its_death_is_made_by_the_next_one() -> None:
+async def test_a_call_that_a_killed_daemon_did_not_read_is_made_by_the_next_one() -> None:
     """A death takes milliseconds, in which callers still write. A daemon that is stopped first reads nothing."""
     async with home() as user, user.attached() as caller:
         await caller.initialize()
@@ -113,7 +113,7 @@ async def test_a_call_that_a_daemon_did_not_read_before_its_death_is_made_by_the
         assert len((await caller.value("list_timers"))["timers"]) == DEATHS
 
 
-async def test_a_caller_that_is_killed_in_a_call_leaves_neither_session_nor_call_behind(
+async def test_a_caller_killed_during_a_call_leaves_neither_session_nor_call_behind(
     user: Home, backend: WebBackend
 ) -> None:
     async with user.attached() as killed, user.attached() as other:
@@ -141,7 +141,7 @@ async def test_a_caller_that_is_killed_in_a_call_leaves_neither_session_nor_call
         assert (user.daemon, servers_of(pid)) == (pid, before)
 
 
-async def test_a_daemon_that_nobody_uses_lets_go_of_every_shared_server(user: Home, backend: WebBackend) -> None:
+async def test_an_unused_daemon_releases_every_shared_server(user: Home, backend: WebBackend) -> None:
     async with user.attached(idle=1) as one, user.attached(idle=1) as two:
         for caller in (one, two):
             await caller.initialize()

@@ -31,7 +31,7 @@ async def echo(caller: EmceepeeProcess, server: str) -> None:
     assert not result.get("isError"), result
 
 
-async def test_an_edit_reaches_the_callers_that_are_there_and_unchanged_servers_go_on(user: Home) -> None:
+async def test_a_configuration_edit_reaches_connected_callers_and_unchanged_servers_continue(user: Home) -> None:
     async with user.attached() as caller:
         await caller.initialize()
         await echo(caller, "one")
@@ -49,7 +49,7 @@ async def test_an_edit_reaches_the_callers_that_are_there_and_unchanged_servers_
         assert user.daemon == pid
 
 
-async def test_a_caller_that_comes_right_after_an_edit_finds_the_daemon_with_the_new_servers(user: Home) -> None:
+async def test_a_caller_right_after_a_configuration_edit_finds_the_daemon_with_the_new_servers(user: Home) -> None:
     async with user.attached() as first:
         await first.initialize()
         pid = user.daemon
@@ -62,7 +62,7 @@ async def test_a_caller_that_comes_right_after_an_edit_finds_the_daemon_with_the
             assert user.daemon == pid
 
 
-async def test_a_secret_that_was_changed_reaches_its_server_with_the_next_caller_and_no_other(user: Home) -> None:
+async def test_a_changed_secret_reaches_its_server_with_the_next_caller_and_no_other_server(user: Home) -> None:
     secret = user.runtime.parent / "token"
     secret.write_text("old")
     user.write_config({"one": SHARED | {"env": {"TOKEN": f"${{file:{secret}}}"}}, "two": SHARED})
@@ -88,7 +88,9 @@ async def test_a_secret_that_was_changed_reaches_its_server_with_the_next_caller
             assert after[untouched] is None
 
 
-async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_see_the_mistake(user: Home) -> None:
+async def test_an_invalid_configuration_file_leaves_the_daemon_unchanged_and_new_callers_see_the_error(
+    user: Home,
+) -> None:
     async with user.attached() as first:
         await first.initialize()
         pid = user.daemon
@@ -107,7 +109,7 @@ async def test_a_file_with_a_mistake_keeps_the_daemon_as_it_was_and_new_callers_
             assert (user.daemon, await names(third)) == (pid, ["two"])
 
 
-async def test_a_change_that_needs_a_restart_is_reported_to_new_callers(user: Home) -> None:
+async def test_a_change_that_needs_a_restart_of_the_daemon_is_reported_to_new_callers(user: Home) -> None:
     async with user.attached() as first:
         await first.initialize()
         user.write_config({"one": SHARED}, stateSync="full")
@@ -118,7 +120,7 @@ async def test_a_change_that_needs_a_restart_is_reported_to_new_callers(user: Ho
             assert f"kill {user.daemon}" in words
 
 
-async def test_a_caller_from_before_an_edit_goes_on_after_the_daemon_was_killed(user: Home) -> None:
+async def test_a_caller_from_before_a_configuration_edit_continues_after_the_daemon_was_killed(user: Home) -> None:
     async with user.attached() as caller:
         await caller.initialize()
         timer = await caller.value("set_timer", duration_ms=3_600_000, message="still there")
@@ -130,7 +132,7 @@ async def test_a_caller_from_before_an_edit_goes_on_after_the_daemon_was_killed(
         assert user.daemon not in (None, killed)
 
 
-async def test_a_daemon_that_does_not_follow_its_file_reads_it_on_a_signal(user: Home) -> None:
+async def test_a_daemon_that_does_not_watch_its_file_reads_it_on_a_signal(user: Home) -> None:
     async with user.attached("--no-reload") as first:
         await first.initialize()
         pid = user.daemon
@@ -151,7 +153,7 @@ async def test_a_daemon_that_does_not_follow_its_file_reads_it_on_a_signal(user:
             assert await names(third) == ["two"]
 
 
-async def test_a_file_that_is_named_from_a_directory_is_followed_from_anywhere(user: Home) -> None:
+async def test_a_configuration_file_with_a_relative_path_is_watched_from_any_directory(user: Home) -> None:
     folder = user.runtime.parent / "project"  # where the daemon does not stay
     folder.mkdir()
     file = user.write_config({"one": SHARED}).rename(folder / "own.json")

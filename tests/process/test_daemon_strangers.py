@@ -56,7 +56,7 @@ def a_stranger(program: str, path: Path) -> "Iterator[subprocess.Popen[str]]":
             running.kill()
 
 
-async def test_a_socket_of_another_user_is_not_used() -> None:
+async def test_a_daemon_socket_of_another_user_on_the_machine_is_not_used() -> None:
     async with home() as user:
         user.place.mkdir()
         open_to_others(user)
@@ -74,7 +74,7 @@ async def test_a_socket_of_another_user_is_not_used() -> None:
             assert await asyncio.to_thread(stranger.stdout.readline) == "heard b''\n"
 
 
-async def test_a_process_of_another_user_is_hung_up_on() -> None:
+async def test_a_daemon_disconnects_a_process_of_another_user() -> None:
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         open_to_others(user)

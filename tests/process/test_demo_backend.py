@@ -47,7 +47,7 @@ def text_of(result: types.CallToolResult) -> str:
     return block.text
 
 
-async def test_it_says_what_it_offers(demo: Demo) -> None:
+async def test_the_demo_backend_lists_its_capabilities(demo: Demo) -> None:
     async with demo() as client:
         tools = await client.list_tools()
         assert [tool.name for tool in tools.tools] == ["add", "dig", "book_table", "haiku", "touch_note", "mumble"]
@@ -58,21 +58,21 @@ async def test_it_says_what_it_offers(demo: Demo) -> None:
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["plan_dinner"]
 
 
-async def test_add_answers_in_words_and_in_data(demo: Demo) -> None:
+async def test_add_returns_its_result_as_text_and_as_data(demo: Demo) -> None:
     async with demo() as client:
         result = await client.call_tool("add", {"a": 2, "b": 40})
     assert text_of(result) == "2 + 40 = 42"
     assert result.structured_content == {"sum": 42.0}
 
 
-async def test_wrong_arguments_are_an_error_of_the_tool(demo: Demo) -> None:
+async def test_invalid_arguments_of_the_demo_backend_are_a_tool_error(demo: Demo) -> None:
     async with demo() as client:
         result = await client.call_tool("add", {"a": "two"})
     assert result.is_error
     assert text_of(result) == "Expected `float`, got `str` - at `$.a`"
 
 
-async def test_an_unknown_tool_prompt_or_note_is_an_error_of_the_protocol(demo: Demo) -> None:
+async def test_an_unknown_tool_prompt_or_note_of_the_demo_backend_is_a_protocol_error(demo: Demo) -> None:
     async with demo() as client:
         with pytest.raises(MCPError, match="Unknown tool: subtract"):
             await client.call_tool("subtract", {})
@@ -82,7 +82,7 @@ async def test_an_unknown_tool_prompt_or_note_is_an_error_of_the_protocol(demo: 
             await client.read_resource("note://yesterday")
 
 
-async def test_dig_reports_every_step(demo: Demo) -> None:
+async def test_dig_reports_progress_for_every_step(demo: Demo) -> None:
     steps: list[tuple[float, float | None, str | None]] = []
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
@@ -94,7 +94,7 @@ async def test_dig_reports_every_step(demo: Demo) -> None:
     assert steps == [(1, 3, "layer 1 of 3"), (2, 3, "layer 2 of 3"), (3, 3, "layer 3 of 3")]
 
 
-async def test_book_table_books_what_the_user_says(demo: Demo) -> None:
+async def test_book_table_books_the_choices_of_the_user(demo: Demo) -> None:
     asked: list[types.ElicitRequestParams] = []
 
     async def answer(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -118,7 +118,7 @@ async def test_book_table_books_what_the_user_says(demo: Demo) -> None:
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_book_table_books_nothing_if_the_user_will_not(demo: Demo, action: Any) -> None:
+async def test_book_table_books_nothing_if_the_user_declines(demo: Demo, action: Any) -> None:
     async def answer(context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:
         return types.ElicitResult(action=action)
 
@@ -128,14 +128,16 @@ async def test_book_table_books_nothing_if_the_user_will_not(demo: Demo, action:
 
 
 @pytest.mark.parametrize(("tool", "missing"), [("book_table", "elicitation"), ("haiku", "sampling")])
-async def test_a_client_that_cannot_be_asked_gets_an_error_that_says_so(demo: Demo, tool: str, missing: str) -> None:
+async def test_book_table_returns_an_error_to_a_client_without_elicitation_support(
+    demo: Demo, tool: str, missing: str
+) -> None:
     async with demo() as client:
         result = await client.call_tool(tool, {})
     assert result.is_error
     assert f"did not declare the {missing} capability" in text_of(result)
 
 
-async def test_haiku_uses_the_clients_model(demo: Demo) -> None:
+async def test_haiku_uses_the_model_of_the_client(demo: Demo) -> None:
     async def write(
         context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult:
@@ -149,7 +151,7 @@ async def test_haiku_uses_the_clients_model(demo: Demo) -> None:
     assert text_of(result) == "(Write a haiku about pipes.)\n— test-model"
 
 
-async def test_a_touched_note_can_be_read_and_is_announced(demo: Demo, era: str) -> None:
+async def test_a_changed_note_can_be_read_and_raises_a_notification(demo: Demo, era: str) -> None:
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def hear(message: Any) -> None:
@@ -179,7 +181,7 @@ async def following(client: Client, era: str) -> AsyncIterator[None]:
             yield
 
 
-async def test_a_note_nobody_follows_changes_the_list_only() -> None:
+async def test_a_changed_note_without_subscribers_changes_only_the_list() -> None:
     heard: list[str] = []
     changed = asyncio.Event()
 
@@ -195,7 +197,7 @@ async def test_a_note_nobody_follows_changes_the_list_only() -> None:
     assert heard == ["notifications/resources/list_changed"]
 
 
-async def test_mumble_logs_from_the_level_asked_for(demo: Demo, era: str) -> None:
+async def test_mumble_logs_from_the_requested_level(demo: Demo, era: str) -> None:
     lines: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     async def hear(params: types.LoggingMessageNotificationParams) -> None:
@@ -210,7 +212,7 @@ async def test_mumble_logs_from_the_level_asked_for(demo: Demo, era: str) -> Non
     assert lines.empty()
 
 
-async def test_the_prompt_fills_in_its_arguments(demo: Demo) -> None:
+async def test_the_demo_prompt_inserts_its_arguments(demo: Demo) -> None:
     async with demo() as client:
         prompt = await client.get_prompt("plan_dinner", {"cuisine": "thai", "guests": "6"})
     (message,) = prompt.messages
@@ -226,7 +228,9 @@ async def test_the_prompt_fills_in_its_arguments(demo: Demo) -> None:
         (types.ResourceTemplateReference(type="ref/resource", uri="note://{name}"), "name", "to", ["today"]),
     ],
 )
-async def test_arguments_can_be_completed(demo: Demo, ref: Any, argument: str, typed: str, values: list[str]) -> None:
+async def test_the_demo_backend_completes_arguments(
+    demo: Demo, ref: Any, argument: str, typed: str, values: list[str]
+) -> None:
     async with demo() as client:
         completed = await client.complete(ref, {"name": argument, "value": typed})
     assert completed.completion.values == values

@@ -49,7 +49,7 @@ async def only_finding(folder: Path, *flags: str, **entry: Any) -> dict[str, Any
     return dict(finding)
 
 
-async def test_servers_that_work_are_said_to_work(tmp_path: Path) -> None:
+async def test_doctor_reports_working_servers_as_working(tmp_path: Path) -> None:
     code, told = await run_doctor(tmp_path, {"good": stdio_server(), "off": {"command": "never", "disabled": True}})
     assert code == 0
     good, off = told["servers"]
@@ -57,7 +57,7 @@ async def test_servers_that_work_are_said_to_work(tmp_path: Path) -> None:
     assert off["status"] == "disabled"
 
 
-async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
+async def test_doctor_names_a_missing_command(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, command="no-such-program-here")
     assert finding == {
         "code": "missing_command",
@@ -66,14 +66,14 @@ async def test_a_command_that_does_not_exist_is_named(tmp_path: Path) -> None:
     }
 
 
-async def test_an_interpreter_without_the_server_is_named(tmp_path: Path) -> None:
+async def test_doctor_names_an_interpreter_without_the_server_module(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, command=sys.executable, args=["-S", "-E", "-m", "mcp_server_time"])
     assert finding["code"] == "wrong_interpreter"
     assert sys.executable in finding["message"]
     assert "No module named mcp_server_time" in finding["message"]
 
 
-async def test_a_script_whose_interpreter_is_gone_is_named(tmp_path: Path) -> None:
+async def test_doctor_names_a_script_whose_interpreter_is_missing(tmp_path: Path) -> None:
     script = tmp_path / "server"
     script.write_text("#!/no/such/python\n")
     script.chmod(0o755)
@@ -82,19 +82,19 @@ async def test_a_script_whose_interpreter_is_gone_is_named(tmp_path: Path) -> No
     assert finding["message"] == f"{script} is to be run by /no/such/python, which does not exist"
 
 
-async def test_a_reference_that_leads_nowhere_is_named_with_its_key(tmp_path: Path) -> None:
+async def test_doctor_names_the_key_of_an_unresolved_reference(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, **stdio_server(), env={"KEY": "${env:NOT_SET_ANYWHERE}"})
     assert finding["code"] == "bad_reference"
     assert finding["message"].startswith("env.KEY: the environment has no variable NOT_SET_ANYWHERE; set it")
 
 
-async def test_a_port_at_which_nothing_listens_is_named(tmp_path: Path) -> None:
+async def test_doctor_names_a_port_without_a_listener(tmp_path: Path) -> None:
     port = free_port()
     finding = await only_finding(tmp_path, url=f"http://127.0.0.1:{port}/mcp")
     assert (finding["code"], finding["message"]) == ("closed_port", f"nothing listens at 127.0.0.1:{port}")
 
 
-async def test_a_token_that_is_not_accepted_is_named_and_not_shown(tmp_path: Path) -> None:
+async def test_doctor_names_a_rejected_token_without_showing_it(tmp_path: Path) -> None:
     async with http_process("--token", TOKEN) as server:
         good = {"url": server.url, "headers": {"Authorization": f"Bearer {TOKEN}"}}
         assert (await run_doctor(tmp_path, {"it": good}))[0] == 0
@@ -106,7 +106,7 @@ async def test_a_token_that_is_not_accepted_is_named_and_not_shown(tmp_path: Pat
     assert finding["message"] == "it does not accept the credentials in headers.Authorization (HTTP 401)"
 
 
-async def test_a_server_that_wants_a_login_is_distinguished_from_a_broken_one(tmp_path: Path) -> None:
+async def test_doctor_distinguishes_a_server_that_requires_a_login_from_a_broken_one(tmp_path: Path) -> None:
     async with an_authorization_server() as server:
         code, told = await run_doctor(tmp_path, {"it": {"url": server.resource}})
     [finding] = told["servers"][0]["findings"]
@@ -114,20 +114,20 @@ async def test_a_server_that_wants_a_login_is_distinguished_from_a_broken_one(tm
     assert finding["remedy"].startswith("nothing is wrong: the login is asked for when the server is first used.")
 
 
-async def test_a_server_that_prints_where_messages_belong_is_named(tmp_path: Path) -> None:
+async def test_doctor_names_a_server_that_prints_to_standard_output(tmp_path: Path) -> None:
     code, told = await run_doctor(tmp_path, {"it": stdio_server("noisy")})
     [finding] = told["servers"][0]["findings"]
     assert (code, told["servers"][0]["status"], finding["code"]) == (0, "warning", "prints_to_stdout")
     assert "starting up..." in finding["message"]
 
 
-async def test_a_program_that_only_prints_is_named_as_such(tmp_path: Path) -> None:
+async def test_doctor_names_a_program_that_prints_instead_of_speaking_mcp(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, command="echo", args=["Usage: server --stdio"])
     assert finding["code"] == "prints_to_stdout"
     assert "Usage: server --stdio" in finding["message"]
 
 
-async def test_a_certificate_of_an_unknown_ca_is_named_until_that_is_trusted(tmp_path: Path) -> None:
+async def test_doctor_names_a_certificate_of_an_unknown_ca_until_that_ca_is_trusted(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "tls")
     async with a_web_backend(tls=server_context(authority.issue("localhost"))) as backend:
         url = f"https://localhost:{backend.port}/mcp"
@@ -138,13 +138,13 @@ async def test_a_certificate_of_an_unknown_ca_is_named_until_that_is_trusted(tmp
         assert (await run_doctor(tmp_path, {}, "--ca-bundle", str(authority.file)))[0] == 0
 
 
-async def test_a_server_that_ends_at_once_is_quoted(tmp_path: Path) -> None:
+async def test_doctor_quotes_a_server_that_exits_at_once(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, **stdio_server("exits=3"))
     assert finding["code"] == "ends_at_start"
     assert "set THE_TOKEN and try again" in finding["message"]
 
 
-async def test_the_path_of_a_program_is_fixed_and_the_fix_undone(tmp_path: Path) -> None:
+async def test_doctor_fixes_the_path_of_a_program_and_undoes_the_fix(tmp_path: Path) -> None:
     """As of a client that a desktop started, whose PATH is short."""
     place = tmp_path / ".local" / "bin" / "my-server"
     place.parent.mkdir(parents=True)
@@ -164,7 +164,7 @@ async def test_the_path_of_a_program_is_fixed_and_the_fix_undone(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", ["{oops", "[]"])
-async def test_a_broken_configuration_is_one_sentence(content: str, tmp_path: Path) -> None:
+async def test_doctor_explains_a_broken_configuration_in_one_sentence(content: str, tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(content)
     process = await asyncio.create_subprocess_exec(
@@ -176,7 +176,7 @@ async def test_a_broken_configuration_is_one_sentence(content: str, tmp_path: Pa
     assert err.decode().startswith(f"emceepee: {file}: ")
 
 
-async def test_a_server_that_all_sessions_could_share_is_named_and_written_only_if_someone_agrees(
+async def test_doctor_suggests_a_shared_server_and_writes_the_setting_only_after_consent(
     tmp_path: Path,
 ) -> None:
     time = {"command": sys.executable, "args": ["-m", "mcp_server_time", "--local-timezone", "UTC"]}

@@ -10,7 +10,7 @@ from support.server_programs.stdio_entries import stdio_server
 SESSIONS = 5
 
 
-async def test_sessions_that_have_ended_are_freed() -> None:
+async def test_ended_sessions_are_freed_from_memory() -> None:
     """Their connections to the HTTP server wait in the pool for the next one, with the context of the first call."""
     async with (
         a_web_backend() as web,

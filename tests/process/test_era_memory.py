@@ -66,7 +66,7 @@ async def a_link(dialer: Dialer, server: TwoEras) -> AsyncIterator[Link]:
         await link.close()
 
 
-async def test_the_second_connection_does_not_probe() -> None:
+async def test_the_second_connection_to_a_server_does_not_probe_the_era() -> None:
     async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), Limits(line_bytes=1 << 20)) as dialer:
         async with a_link(dialer, server):
             assert server.take_asked() == ["server/discover", "initialize", "notifications/initialized"]
@@ -74,7 +74,7 @@ async def test_the_second_connection_does_not_probe() -> None:
             assert server.take_asked() == ["initialize", "notifications/initialized"]
 
 
-async def test_a_server_that_changed_its_era_is_found_in_the_new_one() -> None:
+async def test_a_server_that_changed_its_era_is_connected_in_the_new_one() -> None:
     async with a_server(is_modern=False) as server, Dialer.running(FakeClock(), Limits(line_bytes=1 << 20)) as dialer:
         for is_modern in (False, True, False):
             server.is_modern = is_modern
@@ -84,7 +84,7 @@ async def test_a_server_that_changed_its_era_is_found_in_the_new_one() -> None:
                 assert link.facts.is_modern == is_modern
 
 
-async def test_after_a_while_it_is_asked_again() -> None:
+async def test_the_era_of_a_server_is_probed_again_after_a_while() -> None:
     clock = FakeClock()
     async with a_server(is_modern=False) as server, Dialer.running(clock, Limits(line_bytes=1 << 20)) as dialer:
         async with a_link(dialer, server), a_link(dialer, server):

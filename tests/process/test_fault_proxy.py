@@ -36,7 +36,7 @@ async def connected(proxy: FaultProxy) -> AsyncIterator[tuple[asyncio.StreamRead
         writer.transport.abort()
 
 
-async def test_it_passes_everything_on_unless_told_otherwise_and_slowly_if_told() -> None:
+async def test_the_fault_proxy_forwards_everything_by_default_and_slows_down_on_request() -> None:
     async with an_echo() as proxy, connected(proxy) as (reader, writer):
         writer.write(b"hello")
         assert await reader.readexactly(5) == b"hello"
@@ -47,7 +47,7 @@ async def test_it_passes_everything_on_unless_told_otherwise_and_slowly_if_told(
         assert asyncio.get_running_loop().time() - began >= 0.1
 
 
-async def test_a_reset_is_seen_as_one() -> None:
+async def test_the_fault_proxy_resets_a_connection() -> None:
     async with an_echo() as proxy, connected(proxy) as (reader, writer):
         writer.write(b"hello")
         await reader.readexactly(5)
@@ -56,7 +56,7 @@ async def test_a_reset_is_seen_as_one() -> None:
             await reader.read()
 
 
-async def test_a_cut_answer_ends_after_so_many_bytes() -> None:
+async def test_the_fault_proxy_cuts_an_answer_after_a_number_of_bytes() -> None:
     async with an_echo() as proxy, connected(proxy) as (reader, writer):
         proxy.cut_answers_after(3)
         writer.write(b"hello")
@@ -64,7 +64,7 @@ async def test_a_cut_answer_ends_after_so_many_bytes() -> None:
             await reader.readexactly(5)
 
 
-async def test_a_black_hole_takes_everything_and_gives_nothing() -> None:
+async def test_the_fault_proxy_accepts_everything_and_returns_nothing_in_a_black_hole() -> None:
     async with an_echo() as proxy, connected(proxy) as (reader, writer):
         proxy.is_black_hole = True
         writer.write(b"lost")
@@ -75,7 +75,7 @@ async def test_a_black_hole_takes_everything_and_gives_nothing() -> None:
         assert await reader.readexactly(5) == b"found"
 
 
-async def test_a_refusing_port_can_be_opened_again() -> None:
+async def test_the_fault_proxy_reopens_a_refusing_port() -> None:
     async with an_echo() as proxy:
         await proxy.refuse()
         with pytest.raises(ConnectionRefusedError):
@@ -86,7 +86,7 @@ async def test_a_refusing_port_can_be_opened_again() -> None:
             assert await reader.readexactly(5) == b"hello"
 
 
-async def test_a_slow_line_makes_calls_slow_and_nothing_else() -> None:
+async def test_a_slow_network_makes_calls_slow_and_has_no_other_effect() -> None:
     backend = CountingBackend("legacy")
     await backend.start()
     try:

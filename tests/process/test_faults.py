@@ -88,7 +88,7 @@ async def test_a_child_killed_during_calls_fails_them_all_at_once_and_is_restart
         assert failed["structuredContent"]["error"]["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
 
 
-async def test_a_child_that_asked_something_and_died_leaves_no_question_open() -> None:
+async def test_a_child_that_dies_after_a_question_leaves_no_question_open() -> None:
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
         await emceepee.execute("ask")
@@ -100,7 +100,7 @@ async def test_a_child_that_asked_something_and_died_leaves_no_question_open() -
         assert emceepee.types.count("elicitation_expired") == 1
 
 
-async def test_a_question_of_a_server_that_is_reconnected_on_request_is_disconnected_and_not_withdrawn() -> None:
+async def test_a_question_of_a_server_reconnected_on_request_is_disconnected_and_not_withdrawn() -> None:
     async with recorded(hostile()) as emceepee:
         await emceepee.execute("ask")
         await emceepee.until("elicitation_request")
@@ -113,7 +113,7 @@ async def test_a_question_of_a_server_that_is_reconnected_on_request_is_disconne
 
 
 @pytest.mark.parametrize("tool", ["die", "half"])
-async def test_a_child_that_dies_of_its_call_fails_that_call_and_does_not_run_it_again(
+async def test_a_child_that_crashes_during_its_call_fails_that_call_without_a_second_run(
     tool: str, tmp_path: Path
 ) -> None:
     log = tmp_path / "calls"
@@ -126,7 +126,7 @@ async def test_a_child_that_dies_of_its_call_fails_that_call_and_does_not_run_it
         assert [line.split()[0] for line in log.read_text().splitlines()] == ["echo", tool, "echo"]
 
 
-async def test_two_megabytes_of_stderr_hold_nothing_up() -> None:
+async def test_two_megabytes_of_stderr_block_nothing() -> None:
     async with recorded(hostile()) as emceepee:
         assert await emceepee.text("stderr", bytes=2_000_000) == "done"
         assert await emceepee.text("echo", text="still here") == "still here"
@@ -135,7 +135,7 @@ async def test_two_megabytes_of_stderr_hold_nothing_up() -> None:
         assert "process_crashed" not in emceepee.types
 
 
-async def test_garbage_and_invalid_utf8_on_stdout_are_logged_and_nothing_more() -> None:
+async def test_invalid_data_on_stdout_is_logged_without_further_effects() -> None:
     async with recorded(hostile()) as emceepee:
         pid = await emceepee.text("pid")
         assert await emceepee.text("garbage") == "done"
@@ -153,7 +153,7 @@ async def test_garbage_and_invalid_utf8_on_stdout_are_logged_and_nothing_more() 
         assert "process_crashed" not in emceepee.types
 
 
-async def test_an_answer_that_comes_after_its_caller_cancelled_changes_nothing() -> None:
+async def test_an_answer_after_the_cancellation_of_its_call_has_no_effect() -> None:
     async with recorded(hostile()) as emceepee:
         promoted = await emceepee.execute("late", timeout_ms=0)
         task_id = promoted["structuredContent"]["proxy_task"]["task_id"]
@@ -176,7 +176,7 @@ async def test_a_child_that_crashes_at_start_is_tried_five_times_and_can_be_reco
         assert (await emceepee.call("reconnect_server", name="one"))["isError"] is True
 
 
-async def test_a_server_that_crashes_at_start_is_not_added_and_says_why() -> None:
+async def test_a_server_that_crashes_at_start_is_not_added_and_the_error_gives_the_reason() -> None:
     async with recorded() as emceepee:
         error = (await emceepee.call("add_server", **hostile("one", "--crash-at-start")))["structuredContent"]["error"]
         assert "no key for the lock" in error["message"]
@@ -208,7 +208,7 @@ async def test_a_removed_server_leaves_no_process(flags: tuple[str, ...]) -> Non
         await until(lambda: len(below(emceepee.pid)) == 1, what="the collection of what ended")
 
 
-async def test_what_a_crashed_child_had_forked_is_gone_when_it_is_back() -> None:
+async def test_forked_processes_of_a_crashed_child_are_gone_after_its_restart() -> None:
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
         forked = [int(await emceepee.text("fork", away=away, stubborn=True)) for away in (False, True)]
@@ -217,7 +217,7 @@ async def test_what_a_crashed_child_had_forked_is_gone_when_it_is_back() -> None
         await until(lambda: not any(map(is_alive, forked)), what="the end of the grandchildren")
 
 
-async def test_a_child_that_stopped_reading_and_died_frees_its_waiting_writers() -> None:
+async def test_a_child_that_stopped_reading_and_died_releases_its_waiting_writers() -> None:
     """Its forked process still holds the pipe and reads nothing."""
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
@@ -235,7 +235,7 @@ async def test_a_child_that_stopped_reading_and_died_frees_its_waiting_writers()
         assert await emceepee.text("echo", text="again") == "again"
 
 
-async def test_a_child_that_nobody_uses_is_stopped_and_is_there_again_on_use() -> None:
+async def test_an_unused_child_is_stopped_and_starts_again_on_use() -> None:
     async with recorded(hostile("one", "--fork-away"), idle_stop_seconds=0.2) as emceepee:
         pid = int(await emceepee.text("pid"))
         family = servers_of(emceepee.pid)
@@ -250,7 +250,7 @@ async def test_a_child_that_nobody_uses_is_stopped_and_is_there_again_on_use() -
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_black_hole_hangs_no_caller_and_is_over_when_it_is_over(era: Era) -> None:
+async def test_a_network_black_hole_blocks_no_caller_and_ends_without_effects(era: Era) -> None:
     async with through_a_proxy(era, connect_seconds=1, request_seconds=1) as (_, proxy, emceepee):
         proxy.is_black_hole = True
         promoted = await emceepee.execute("echo", timeout_ms=50)
@@ -269,7 +269,7 @@ async def test_a_black_hole_hangs_no_caller_and_is_over_when_it_is_over(era: Era
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_reset_fails_the_calls_in_the_air_and_nothing_else(era: Era) -> None:
+async def test_a_connection_reset_fails_only_the_calls_in_flight(era: Era) -> None:
     async with through_a_proxy(era) as (backend, proxy, emceepee):
         waiting = asyncio.ensure_future(emceepee.execute("hang", id="h"))
         await backend.until_seen("tools/call", 2)
@@ -281,7 +281,7 @@ async def test_a_reset_fails_the_calls_in_the_air_and_nothing_else(era: Era) -> 
         await emceepee.settled()
 
 
-async def test_a_question_is_gone_with_the_call_that_asked_it() -> None:
+async def test_a_question_closes_with_its_call() -> None:
     async with through_a_proxy("legacy", get=405) as (_, proxy, emceepee):
         await emceepee.execute("ask", id="asked")
         await emceepee.until("elicitation_request")
@@ -294,7 +294,7 @@ async def test_a_question_is_gone_with_the_call_that_asked_it() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("size", [1, 200])
-async def test_half_a_response_is_a_clear_error_and_no_second_run(era: Era, size: int) -> None:
+async def test_a_truncated_response_is_a_clear_error_without_a_second_run(era: Era, size: int) -> None:
     async with through_a_proxy(era, get=405) as (backend, proxy, emceepee):
         proxy.cut_answers_after(size)
         error = (await emceepee.execute("echo", id="cut", text="x" * 1000))["structuredContent"]["error"]
@@ -305,7 +305,7 @@ async def test_half_a_response_is_a_clear_error_and_no_second_run(era: Era, size
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_refuses_connections_for_a_while_is_found_again(era: Era) -> None:
+async def test_a_server_that_refuses_connections_for_a_while_is_reconnected(era: Era) -> None:
     async with through_a_proxy(era) as (_, proxy, emceepee):
         await proxy.refuse()
         error = (await emceepee.execute("echo", id="never"))["structuredContent"]["error"]
@@ -324,7 +324,7 @@ STEPS = ["connect", "list", "call", "subscribe", "question", "task", "log level"
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_server_restarted_after_any_step_is_there_for_the_next(era: Era, step: str) -> None:
+async def test_a_server_restarted_at_any_step_accepts_the_next_call(era: Era, step: str) -> None:
     async with a_backend(era) as backend, recorded({"name": "one", "url": backend.url}) as emceepee:
         await emceepee.until("server_connected")
         match step:
@@ -359,7 +359,7 @@ async def test_a_server_restarted_after_any_step_is_there_for_the_next(era: Era,
             assert emceepee.types.count(kind) <= 1
 
 
-async def test_a_server_that_was_down_when_emceepee_came_is_connected_when_it_is_there() -> None:
+async def test_a_server_that_was_down_at_the_start_of_emceepee_is_connected_once_it_runs() -> None:
     async with a_backend() as backend:
         await backend.stop()
         async with recorded({"name": "one", "url": backend.url}) as emceepee:
@@ -370,7 +370,7 @@ async def test_a_server_that_was_down_when_emceepee_came_is_connected_when_it_is
 
 
 @pytest.mark.parametrize(("spelling", "get"), [*zip(SPELLINGS, (200, 405, 404, 405, 200, 200, 405, 200), strict=True)])
-async def test_a_forgotten_session_in_any_spelling_is_opened_again_and_the_caller_never_sees_it(
+async def test_a_lost_session_with_any_wording_is_reopened_and_the_caller_does_not_notice(
     spelling: str, get: int
 ) -> None:
     async with (
@@ -389,7 +389,7 @@ async def test_a_forgotten_session_in_any_spelling_is_opened_again_and_the_calle
 
 
 @pytest.mark.parametrize("get", [404, 501])
-async def test_a_server_without_a_push_stream_is_not_taken_for_lost(get: int) -> None:
+async def test_a_server_without_a_push_stream_is_not_reported_as_lost(get: int) -> None:
     async with a_backend(get=get) as backend, recorded({"name": "one", "url": backend.url}) as emceepee:
         for number in range(20):
             assert await emceepee.text("echo", text=str(number)) == str(number)
@@ -400,7 +400,7 @@ async def test_a_server_without_a_push_stream_is_not_taken_for_lost(get: int) ->
 # The header.
 
 
-async def test_the_session_header_is_stable_for_a_server_differs_between_servers_and_can_be_off() -> None:
+async def test_the_caller_id_header_is_stable_per_server_differs_between_servers_and_can_be_disabled() -> None:
     async with a_backend() as one, a_backend("2026-07-28") as two, a_backend() as off:
         servers: list[dict[str, Any]] = [
             {"name": "one", "url": one.url},
@@ -423,7 +423,7 @@ async def test_the_session_header_is_stable_for_a_server_differs_between_servers
             assert {headers.get("emceepee-session-id") for headers in off.headers} == {None}
 
 
-async def test_a_session_on_pipes_that_ends_with_its_process_tells_servers_no_id() -> None:
+async def test_a_session_on_pipes_without_a_name_sends_servers_no_caller_id() -> None:
     async with a_backend() as server, recorded({"name": "one", "url": server.url}) as emceepee:
         await emceepee.text("echo", "one")
         assert {headers.get("emceepee-session-id") for headers in server.headers} == {None}
@@ -432,7 +432,7 @@ async def test_a_session_on_pipes_that_ends_with_its_process_tells_servers_no_id
 # Again and again.
 
 
-async def test_a_hundred_rounds_of_faults_leave_memory_where_it_was() -> None:
+async def test_a_hundred_rounds_of_faults_leave_memory_constant() -> None:
     async with (
         a_backend(get=405) as backend,
         recorded(

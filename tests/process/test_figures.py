@@ -26,7 +26,7 @@ def test_fails():
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
-def test_figures_of_all_workers_are_shown_at_the_end_and_kept_in_a_file(workers: str, tmp_path: Path) -> None:
+def test_figures_of_all_test_workers_are_shown_at_the_end_and_stored_in_a_file(workers: str, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(MEASURING)
     options = ("-n", workers, "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", ".", "--figures", "kept.txt")
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_figures_of_all_workers_are_shown_at_the_end_and_kept_in_a_file(workers:
     assert (tmp_path / "kept.txt").read_text().splitlines() == expected
 
 
-def test_figures_of_tests_that_did_not_run_now_stay(tmp_path: Path) -> None:
+def test_figures_of_tests_outside_of_the_current_run_are_kept(tmp_path: Path) -> None:
     file = tmp_path / "figures.txt"
     write_figures([("a", "1 s"), ("a", "2 s"), ("b", "3 s")], file, tests={"a", "b"})
     write_figures([("a", "4 s")], file, tests={"a", "c"})

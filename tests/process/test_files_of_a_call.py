@@ -109,7 +109,7 @@ async def http_endpoint_here() -> AsyncIterator[HttpProcess]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_plain_call_is_handed_through_few_files(era: str) -> None:
+async def test_the_code_path_of_a_plain_call_spans_few_files(era: str) -> None:
     async with http_endpoint_here() as endpoint:
         caller = endpoint.modern(emceepee_session="mine") if era == ERAS[1] else await endpoint.caller()
         await caller.value("add_server", name="small", **stdio_server())

@@ -94,7 +94,7 @@ async def inspect(home: Path, *options: str) -> tuple[int, bytes, bytes]:
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
-async def test_the_inspector_finds_no_fault_with_the_tools(era: str, tmp_path: Path) -> None:
+async def test_the_inspector_accepts_the_tool_schemas(era: str, tmp_path: Path) -> None:
     """Its strict lint looks for schemas that some model's API would refuse."""
     code, stdout, stderr = await inspect(tmp_path, "--method", "tools/list", "--strict", "--protocol-era", era)
     assert code == 0, stderr

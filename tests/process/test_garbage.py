@@ -74,14 +74,14 @@ async def left_by_failures(caller: HttpCaller | EmceepeeProcess) -> object:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("connect", [over_http, over_stdio])
-async def test_calls_leave_nothing_for_the_collector(connect: Connect, era: str) -> None:
+async def test_successful_calls_leave_no_reference_cycles(connect: Connect, era: str) -> None:
     async with connect(era) as caller:
         assert await left_by_calls(caller) == {}
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("connect", [over_http, over_stdio])
-async def test_calls_that_fail_leave_nothing_for_the_collector_either(connect: Connect, era: str) -> None:
+async def test_failed_calls_leave_no_reference_cycles(connect: Connect, era: str) -> None:
     """A request's arguments may have megabytes, and a caller that sends only nonsense creates few other objects."""
     async with connect(era) as caller:
         assert await left_by_failures(caller) == {}

@@ -273,7 +273,7 @@ async def garbage_bytes(asker: Caller) -> int:
         representatives=[(conversation_over_http, MODERN), (conversation_over_stdio, HANDSHAKE)],
     ),
 )
-async def test_a_call_that_has_ended_leaves_nothing_large_for_the_collector(talk: Any, era: str) -> None:
+async def test_an_ended_call_leaves_no_large_objects_for_the_garbage_collector(talk: Any, era: str) -> None:
     left: dict[str, int] = {}
     async with talk(era) as (of, asker):
         await garbage_bytes(asker)
@@ -288,7 +288,7 @@ async def test_a_call_that_has_ended_leaves_nothing_large_for_the_collector(talk
     assert kept == {}
 
 
-async def test_a_session_that_has_ended_leaves_nothing_large_for_the_collector() -> None:
+async def test_an_ended_session_leaves_no_large_objects_for_the_garbage_collector() -> None:
     """Its parts know each other, so the collector frees it; but not its tasks, results, events and logs."""
     async with (
         backends() as servers,
@@ -322,7 +322,7 @@ async def test_a_session_that_has_ended_leaves_nothing_large_for_the_collector()
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # of the caller
-async def test_rounds_of_calls_that_expire_leave_the_memory_as_it_was() -> None:
+async def test_rounds_of_expired_calls_leave_memory_constant() -> None:
     """Sessions whose servers do not read what they are sent: all of it waits here until its calls expire."""
     async with backends() as servers, http_process("--state", "memory") as endpoint:
         before = memory_of(endpoint.process.pid)

@@ -106,7 +106,7 @@ async def cost_of_plain_text(size: int, results: dict[str, str], endpoint: HttpP
 
 @pytest.mark.alone
 @pytest.mark.parametrize("what", matrix(HOSTILE, representatives=QUICK))
-async def test_a_hostile_result_costs_nobody_else_much(
+async def test_a_hostile_result_delays_no_other_caller(
     what: str, results: dict[str, str], endpoint: HttpProcess
 ) -> None:
     hostile = HOSTILE[what]()

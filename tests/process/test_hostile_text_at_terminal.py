@@ -181,12 +181,12 @@ async def endpoint(home: Path) -> AsyncIterator[HttpProcess]:
         yield running
 
 
-def test_every_command_is_run() -> None:
+def test_the_hostile_text_test_runs_every_command() -> None:
     assert set(RUNS) == {command.name for command in commands_of(build_parser()) if command.is_complete}
 
 
 @pytest.mark.parametrize(("command", "words"), CASES, ids=lambda value: ascii(value)[:60])
-async def test_no_text_from_elsewhere_commands_a_terminal(command: str, words: list[str], home: Path) -> None:
+async def test_no_untrusted_text_controls_a_terminal(command: str, words: list[str], home: Path) -> None:
     line = CommandLine(home=home)
     if command == "undo":
         await line.run("install", "cursor", "--to", f"{ORDERS}.json", "--yes")
@@ -201,7 +201,7 @@ async def test_no_text_from_elsewhere_commands_a_terminal(command: str, words: l
     check_screen(terminal.shown, words)
 
 
-async def test_no_text_of_a_running_emceepee_commands_a_terminal(home: Path, endpoint: HttpProcess) -> None:
+async def test_no_text_of_a_running_emceepee_controls_a_terminal(home: Path, endpoint: HttpProcess) -> None:
     """The log lines and the names of servers."""
     line = CommandLine(home=home)
     for command in AT_THE_ENDPOINT:
@@ -219,7 +219,7 @@ def check_screen(shown: str, words: list[str]) -> None:
         assert json.JSONDecoder().raw_decode(shown.lstrip())
 
 
-async def test_what_json_escapes_a_parser_reads(home: Path) -> None:
+async def test_escapes_in_json_output_decode_to_the_original_text(home: Path) -> None:
     """The escapes stand in the JSON only; its values are what the server sent."""
     line = CommandLine(home=home)
     code, out, _ = await line.run("call", "puppet", "say", "--args", arguments(result=TEXT), "--json")

@@ -91,7 +91,7 @@ async def test_a_call_is_not_lost_when_its_client_times_out(transport: str, name
 
 @pytest.mark.parametrize("name", ["sdk 1", "client 2"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_call_ends_when_its_user_gives_it_up(transport: str, name: str) -> None:
+async def test_a_call_ends_when_its_user_cancels_it(transport: str, name: str) -> None:
     async with a_web_backend() as backend, a_client_over(transport, name, "abort", backend) as client:
         call = await backend.next_call()
         client.abort()

@@ -84,21 +84,21 @@ async def ran(
     return code, watched.said[1].decode(), watched.said[2].decode()
 
 
-async def test_its_output_and_its_end_are_reported() -> None:
+async def test_the_output_and_the_exit_of_a_child_process_are_reported() -> None:
     async with a_family() as family:
         assert await ran(family, SHELL, "-c", "echo out; echo err >&2; exit 3") == (3, "out\n", "err\n")
         assert (await ran(family, SHELL, "-c", "kill -9 $$"))[0] == -signal.SIGKILL
         assert await ran(family, SHELL, "-c", "printf %200000s x") == (0, " " * 199_999 + "x", "")
 
 
-async def test_it_has_the_environment_and_directory_that_it_was_given_and_no_other(tmp_path: Path) -> None:
+async def test_a_child_process_gets_only_its_configured_environment_and_directory(tmp_path: Path) -> None:
     async with a_family() as family:
         words = await ran(family, "/usr/bin/env", cwd=str(tmp_path), A="ä b", EMPTY="")
         assert words == (0, "A=ä b\nEMPTY=\n", "")
         assert (await ran(family, "/bin/pwd", cwd=str(tmp_path)))[1].strip() == str(tmp_path)
 
 
-async def test_it_inherits_three_descriptors_and_no_ignored_signal() -> None:
+async def test_a_child_process_inherits_three_descriptors_and_no_ignored_signal() -> None:
     async with a_family() as family:
         await started(family, "/bin/cat")
         assert (await ran(family, "/bin/ls", "/proc/self/fd"))[1].split() == [
@@ -113,7 +113,7 @@ async def test_it_inherits_three_descriptors_and_no_ignored_signal() -> None:
         assert [int(masks[name], 16) & usual for name in ("SigIgn", "SigBlk")] == [0, 0]
 
 
-async def test_it_leads_a_session_of_its_own() -> None:
+async def test_a_child_process_leads_a_session_of_its_own() -> None:
     async with a_family() as family:
         watched = await started(family, "/bin/cat")
         assert watched.process is not None
@@ -132,7 +132,7 @@ async def test_it_leads_a_session_of_its_own() -> None:
         (("/bin/echo", "x" * (4 << 20)), OSError),
     ],
 )
-async def test_what_cannot_be_started_is_said(command: tuple[str, ...], error: type[Exception]) -> None:
+async def test_a_program_that_cannot_be_started_is_reported(command: tuple[str, ...], error: type[Exception]) -> None:
     async with a_family() as family:
         with pytest.raises(error):
             await started(family, *command)
@@ -140,13 +140,13 @@ async def test_what_cannot_be_started_is_said(command: tuple[str, ...], error: t
 
 
 @pytest.mark.parametrize("name", ["", "A=B", "A\0"])
-async def test_a_variable_that_cannot_be_is_said(name: str) -> None:
+async def test_an_invalid_environment_variable_is_reported(name: str) -> None:
     async with a_family() as family:
         with pytest.raises(ValueError, match=r"illegal environment variable name|embedded null byte"):
             await family.start(Watched(), ["/bin/true"], environment={name: "x"}, cwd=None)
 
 
-async def test_a_script_that_does_not_say_what_runs_it_is_run_by_the_shell(tmp_path: Path) -> None:
+async def test_a_script_without_a_shebang_is_run_by_the_shell(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("echo hello $1\n")
     script.chmod(0o755)
@@ -154,7 +154,7 @@ async def test_a_script_that_does_not_say_what_runs_it_is_run_by_the_shell(tmp_p
         assert await ran(family, str(script), "you") == (0, "hello you\n", "")
 
 
-async def test_asking_reaches_the_group_and_killing_everyone() -> None:
+async def test_terminate_signals_the_process_group_and_kill_ends_every_process() -> None:
     async with a_family() as family:
         asked = await started(family, SHELL, "-c", "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
         assert asked.process is not None
@@ -171,7 +171,7 @@ async def test_asking_reaches_the_group_and_killing_everyone() -> None:
         assert not is_alive(pid)
 
 
-async def test_many_are_started_at_once_and_each_end_is_reported_to_its_owner() -> None:
+async def test_many_child_processes_start_at_once_and_each_exit_is_reported_to_its_owner() -> None:
     async with a_family() as family:
         began = time.monotonic()
         found = await asyncio.gather(*(ran(family, SHELL, "-c", f"echo {n}; exit {n % 250}") for n in range(MANY)))
@@ -179,7 +179,7 @@ async def test_many_are_started_at_once_and_each_end_is_reported_to_its_owner() 
         assert found == [(n % 250, f"{n}\n", "") for n in range(MANY)]
 
 
-async def test_a_guardian_that_is_killed_in_between_is_replaced_and_those_it_started_go_on() -> None:
+async def test_a_killed_guardian_is_replaced_and_its_child_processes_continue() -> None:
     async with a_family() as family:
         first = await started(family, "/bin/cat")
         assert family._guardian is not None
@@ -192,7 +192,7 @@ async def test_a_guardian_that_is_killed_in_between_is_replaced_and_those_it_sta
             assert await watched.code() is not None
 
 
-async def test_descriptors_end_where_they_began() -> None:
+async def test_child_processes_leak_no_descriptors() -> None:
     async with a_family() as family:
         await ran(family, "/bin/true")
         before = len(os.listdir("/proc/self/fd"))
@@ -203,7 +203,7 @@ async def test_descriptors_end_where_they_began() -> None:
         await until(lambda: len(os.listdir("/proc/self/fd")) == before, what="the closing of all pipes")
 
 
-async def test_without_descriptors_left_it_is_an_error_and_nothing_leaks() -> None:
+async def test_starting_a_child_process_without_free_descriptors_is_an_error_without_leaks() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with a_family() as family:
         await ran(family, "/bin/true")

@@ -50,7 +50,7 @@ async def read(large: LargeResult, **arguments: object) -> dict[str, object]:
 
 
 @pytest.mark.alone
-async def test_a_grep_over_50_mb_answers_within_a_second(large: LargeResult) -> None:
+async def test_a_search_in_a_result_of_50_mb_returns_within_a_second(large: LargeResult) -> None:
     best = 10.0
     for _ in range(3):
         began = perf_counter()
@@ -66,7 +66,9 @@ async def test_a_grep_over_50_mb_answers_within_a_second(large: LargeResult) -> 
     [({"offset": 30 * MIB}, 2), ({"grep": '"needle"'}, 8), ({"grep": "x{50}.*y"}, 8)],
     ids=["a part", "a grep", "a grep that finds nothing"],
 )
-async def test_reading_takes_little_memory(large: LargeResult, arguments: dict[str, object], most: int) -> None:
+async def test_reading_a_large_result_uses_little_memory(
+    large: LargeResult, arguments: dict[str, object], most: int
+) -> None:
     tracemalloc.start()
     try:
         await read(large, **arguments)
@@ -77,7 +79,7 @@ async def test_reading_takes_little_memory(large: LargeResult, arguments: dict[s
     assert peak < most * MIB
 
 
-async def test_a_path_takes_a_few_times_the_text_and_leaves_nothing(large: LargeResult) -> None:
+async def test_a_path_query_uses_memory_for_a_few_copies_of_the_text_and_releases_it(large: LargeResult) -> None:
     tracemalloc.start()
     try:
         found = await read(large, jsonpath="$.rows[-1]")

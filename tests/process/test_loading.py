@@ -59,7 +59,7 @@ CONVERSATION = (
 TRIES = 3  # of which the quickest counts: the first may have to compile
 
 
-def test_the_command_line_is_read_before_the_rest_is_loaded() -> None:
+def test_the_command_line_is_parsed_before_other_modules_are_loaded() -> None:
     """`--version`, `--help` and a mistake in the configuration are answered at once."""
     done = subprocess.run((sys.executable, "-c", LOADED), capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.strip() == "[]"
@@ -111,13 +111,13 @@ def in_it(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": places, **listing(tmp_path)}
 
 
-def test_a_command_that_only_says_something_loads_no_more_than_that_takes(tmp_path: Path) -> None:
+def test_a_command_that_only_prints_text_loads_few_modules(tmp_path: Path) -> None:
     command = (sys.executable, "-m", LISTING, "version")
     subprocess.run(command, capture_output=True, timeout=BOUND, check=True, env=in_it(tmp_path))
     assert loaded_of((*HEAVY, *RARELY_NEEDED, *FOR_HTTP, *FOR_FILES), tmp_path / "modules") == []
 
 
-def test_a_conversation_on_pipes_loads_neither_the_sdk_nor_what_serves_http(tmp_path: Path) -> None:
+def test_a_conversation_on_pipes_loads_neither_the_sdk_nor_http_server_modules(tmp_path: Path) -> None:
     said = "".join(f"{json.dumps(message)}\n" for message in CONVERSATION).encode()
     command = (sys.executable, "-m", LISTING)
     done = subprocess.run(command, input=said, capture_output=True, timeout=BOUND, check=True, env=in_it(tmp_path))
@@ -127,7 +127,7 @@ def test_a_conversation_on_pipes_loads_neither_the_sdk_nor_what_serves_http(tmp_
 
 
 @pytest.mark.parametrize("state", ["memory", "sqlite"])
-async def test_an_idle_serve_loads_neither_the_sdk_nor_what_nobody_has_asked_for(tmp_path: Path, state: str) -> None:
+async def test_an_idle_serve_loads_neither_the_sdk_nor_unused_modules(tmp_path: Path, state: str) -> None:
     async with http_process("--state", state, env=listing(tmp_path), module=LISTING) as endpoint:
         for caller in (await endpoint.caller(), endpoint.modern()):
             for name in ("tools/list", "resources/list"):
@@ -150,7 +150,7 @@ def recording(tmp_path: Path) -> Path:
     return file
 
 
-def test_a_replay_on_pipes_loads_neither_sessions_nor_what_serves_http(recording: Path, tmp_path: Path) -> None:
+def test_a_replay_on_pipes_loads_neither_sessions_nor_http_server_modules(recording: Path, tmp_path: Path) -> None:
     command = (sys.executable, "-m", LISTING, "replay", str(recording))
     said = json.dumps(CONVERSATION[0]).encode() + b"\n"
     done = subprocess.run(command, input=said, capture_output=True, timeout=BOUND, check=True, env=in_it(tmp_path))

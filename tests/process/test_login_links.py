@@ -50,7 +50,7 @@ async def is_connected(caller: HttpCaller) -> bool:
     return bool((await caller.value("list_servers"))["servers"][0]["connected"])
 
 
-async def test_the_page_names_whom_the_login_is_for_and_the_login_ends_in_the_same_browser(
+async def test_the_login_page_names_its_principal_and_the_login_ends_in_the_same_browser(
     endpoint: HttpProcess, ann: HttpCaller, server: AuthorizationServer
 ) -> None:
     link = await link_for(ann, server)
@@ -71,7 +71,7 @@ async def test_the_page_names_whom_the_login_is_for_and_the_login_ends_in_the_sa
     await until(connected, "ann is logged in")
 
 
-async def test_an_answer_from_another_browser_is_not_used(
+async def test_a_login_callback_from_another_browser_is_rejected(
     endpoint: HttpProcess, ann: HttpCaller, server: AuthorizationServer
 ) -> None:
     """Ann opens her link, and sends the address behind it to someone who is logged in there."""
@@ -90,7 +90,7 @@ async def test_an_answer_from_another_browser_is_not_used(
         assert page.status == 400
 
 
-async def test_no_other_page_can_press_the_button(
+async def test_another_site_cannot_press_the_login_button(
     endpoint: HttpProcess, ann: HttpCaller, server: AuthorizationServer
 ) -> None:
     link = await link_for(ann, server)
@@ -109,7 +109,9 @@ async def test_no_other_page_can_press_the_button(
         assert unknown.status == 404
 
 
-async def test_a_pasted_address_is_good_from_any_browser(ann: HttpCaller, server: AuthorizationServer) -> None:
+async def test_a_pasted_callback_address_is_accepted_from_any_browser(
+    ann: HttpCaller, server: AuthorizationServer
+) -> None:
     """A person who pastes it has proved to be the principal."""
     link = await link_for(ann, server)
     async with a_browser() as browser:
@@ -120,7 +122,7 @@ async def test_a_pasted_address_is_good_from_any_browser(ann: HttpCaller, server
     assert done["server"]["status"] == "connected"
 
 
-async def test_a_browser_that_is_logged_in_to_the_console_as_someone_else_does_not_go_on(
+async def test_a_browser_that_is_logged_in_to_the_console_as_another_principal_cannot_continue(
     endpoint: HttpProcess, ann: HttpCaller, server: AuthorizationServer
 ) -> None:
     link, own_page = await link_for(ann, server), {"sec-fetch-site": "same-origin"}

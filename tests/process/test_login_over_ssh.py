@@ -48,7 +48,9 @@ async def status(caller: HttpCaller) -> str:
     return str(listed["status"])
 
 
-async def test_through_the_tools_by_paste(server: ProtectedServer, browser: BrowserElsewhere) -> None:
+async def test_a_login_over_ssh_finishes_through_the_tools_by_pasting_the_address(
+    server: ProtectedServer, browser: BrowserElsewhere
+) -> None:
     async with http_process() as endpoint:
         caller = await endpoint.caller()
         added = (await caller.value("add_server", name="notes", url=server.url))["server"]
@@ -61,7 +63,9 @@ async def test_through_the_tools_by_paste(server: ProtectedServer, browser: Brow
     assert server.subjects == {"ann"}
 
 
-async def test_through_the_tools_by_device_code(server: ProtectedServer, browser: BrowserElsewhere) -> None:
+async def test_a_login_over_ssh_finishes_through_the_tools_by_device_code(
+    server: ProtectedServer, browser: BrowserElsewhere
+) -> None:
     async with http_process() as endpoint:
         caller = await endpoint.caller()
         added = await caller.value("add_server", name="notes", url=server.url, oauth={"grant": "device_code"})
@@ -75,7 +79,7 @@ async def test_through_the_tools_by_device_code(server: ProtectedServer, browser
     assert server.calls == ["read"]
 
 
-async def test_a_refresh_token_that_rotates_is_used_once_each(tmp_path: Path) -> None:
+async def test_a_rotating_refresh_token_is_used_once(tmp_path: Path) -> None:
     async with oidc_provider(lives=1) as server, http_process(state=tmp_path) as endpoint:
         caller = await endpoint.caller()
         added = (await caller.value("add_server", name="notes", url=server.url))["server"]
@@ -95,7 +99,7 @@ async def finish(terminal: Terminal) -> None:
     assert "Logged in to notes at http://127.0.0.1:" in terminal.shown
 
 
-async def test_at_a_terminal_by_paste_for_a_later_serve(
+async def test_a_login_at_a_terminal_by_pasting_the_address_works_for_a_later_serve(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
     async with auth.at_terminal("login", "notes") as terminal:
@@ -120,7 +124,7 @@ async def test_at_a_terminal_by_paste_for_a_later_serve(
     assert server.subjects == {"ann"}
 
 
-async def test_at_a_terminal_by_device_code_for_a_serve_that_runs(
+async def test_a_login_at_a_terminal_by_device_code_works_for_a_running_serve(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
     async with http_process("--config", str(auth.config), state=auth.state) as endpoint:
@@ -140,7 +144,7 @@ async def test_at_a_terminal_by_device_code_for_a_serve_that_runs(
         assert (await caller.value("get_elicitations"))["requests"] == []
 
 
-async def test_a_login_at_a_terminal_helps_where_one_was_declined(
+async def test_a_login_at_a_terminal_replaces_a_declined_one(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
     async with http_process("--config", str(auth.config), state=auth.state) as endpoint:
@@ -160,7 +164,7 @@ async def test_a_login_at_a_terminal_helps_where_one_was_declined(
         assert await read_note(caller) == "a note"
 
 
-async def test_a_browser_on_the_same_machine_comes_back_by_itself(
+async def test_a_browser_on_the_same_machine_returns_automatically(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
     async with auth.at_terminal("login", "notes") as terminal:
@@ -170,7 +174,7 @@ async def test_a_browser_on_the_same_machine_comes_back_by_itself(
         await finish(terminal)
 
 
-async def test_who_calls_a_login_off_leaves_nothing_behind(auth: AuthCommand) -> None:
+async def test_a_canceled_login_at_a_terminal_leaves_nothing_behind(auth: AuthCommand) -> None:
     async with auth.at_terminal("login", "notes") as terminal:
         await terminal.until("press Enter")
         terminal.type("\x03")
@@ -180,7 +184,7 @@ async def test_who_calls_a_login_off_leaves_nothing_behind(auth: AuthCommand) ->
     assert (await auth.facts("status", "notes"))["state"] == "logged_out"
 
 
-async def test_logging_out_revokes_and_is_known_to_a_serve_that_runs(
+async def test_a_logout_revokes_tokens_and_a_running_serve_notices(
     auth: AuthCommand, server: ProtectedServer, browser: BrowserElsewhere
 ) -> None:
     async with auth.at_terminal("login", "notes") as terminal:

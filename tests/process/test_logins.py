@@ -43,7 +43,7 @@ async def test_with_a_caller_on_standard_input_a_port_is_opened_for_the_browser(
                 assert posted.status == 404
 
 
-async def test_any_worker_may_get_the_browser() -> None:
+async def test_any_worker_accepts_the_callback_of_the_browser() -> None:
     async with an_authorization_server() as server, http_process("--workers", "2") as endpoint:
         caller = await endpoint.caller()
         for number in range(LOGINS):
@@ -51,7 +51,7 @@ async def test_any_worker_may_get_the_browser() -> None:
         assert server.asked == LOGINS
 
 
-async def test_a_hosted_emceepee_says_who_it_is() -> None:
+async def test_a_hosted_emceepee_publishes_its_oauth_client_metadata() -> None:
     async with http_process("--public-url", "https://emceepee.test/") as endpoint:
         async with endpoint.http.get(f"{endpoint.origin}/oauth/client.json") as found:
             document = await found.json()

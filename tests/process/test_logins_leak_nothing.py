@@ -32,7 +32,7 @@ class Listener:
         return await self.status() == "connected"
 
 
-async def test_nothing_of_a_login_is_seen_anywhere(tmp_path: Path) -> None:
+async def test_secrets_of_a_login_appear_in_no_log_reply_event_span_page_or_file(tmp_path: Path) -> None:
     async with (
         an_authorization_server() as server,
         http_process("--log-level", "debug", state=tmp_path) as endpoint,

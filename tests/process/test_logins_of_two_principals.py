@@ -100,7 +100,7 @@ async def people(endpoint: HttpProcess, server: PersonalServer) -> list[Person]:
     return [await a_person(name, endpoint, server) for name in TOKENS]
 
 
-async def test_two_principals_share_nothing_of_a_server_they_both_log_in_to(
+async def test_two_principals_share_nothing_of_a_server_where_both_log_in(
     people: list[Person], server: PersonalServer
 ) -> None:
     ann, bob = people
@@ -125,7 +125,9 @@ async def test_two_principals_share_nothing_of_a_server_they_both_log_in_to(
     assert all(server.owners[each.session_id] == each.login for each in server.seen if each.session_id is not None)
 
 
-async def test_what_a_server_tells_one_principal_no_other_hears(people: list[Person], server: PersonalServer) -> None:
+async def test_login_data_from_a_server_for_one_principal_is_hidden_from_others(
+    people: list[Person], server: PersonalServer
+) -> None:
     ann, bob = people
     for person in people:
         await person.log_in()
@@ -153,7 +155,7 @@ async def test_what_a_server_tells_one_principal_no_other_hears(people: list[Per
     assert "notifications/resources/updated" not in told
 
 
-async def test_one_principals_logout_and_trouble_leave_the_other_alone(
+async def test_logout_and_login_failures_of_one_principal_do_not_affect_another(
     people: list[Person], server: PersonalServer
 ) -> None:
     ann, bob = people

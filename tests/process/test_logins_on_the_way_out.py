@@ -70,7 +70,7 @@ async def log_in_call_and_refresh(caller: EmceepeeProcess, person: Person, serve
     await until(lambda: len(server.revoked) == 2, "the tokens were given back")
 
 
-async def test_a_login_goes_through_a_proxy_with_a_password_to_private_servers_that_know_us(
+async def test_a_login_uses_a_proxy_with_a_password_for_private_servers_with_client_certificates(
     tmp_path: Path, authority: Authority, proxy: str, beyond: ForwardProxy
 ) -> None:
     """Discovery, registration, exchange, refresh and revocation: nothing goes another way."""
@@ -84,7 +84,7 @@ async def test_a_login_goes_through_a_proxy_with_a_password_to_private_servers_t
         assert set(beyond.lines) == ways
 
 
-async def test_a_login_on_the_servers_own_origin_needs_no_setting_of_its_own(
+async def test_a_login_at_the_origin_of_the_server_needs_no_additional_setting(
     tmp_path: Path, authority: Authority
 ) -> None:
     ours = authority.issue("client")
@@ -95,7 +95,7 @@ async def test_a_login_on_the_servers_own_origin_needs_no_setting_of_its_own(
             await log_in_call_and_refresh(caller, Person(ours), server)
 
 
-async def test_plain_http_is_forwarded_for_logins_too(tmp_path: Path, proxy: str, beyond: ForwardProxy) -> None:
+async def test_plain_http_of_logins_is_forwarded_by_the_proxy(tmp_path: Path, proxy: str, beyond: ForwardProxy) -> None:
     async with an_authorization_server(host=HOST) as server:
         async with configured_emceepee(tmp_path, proxy=proxy, url=server.resource) as caller:
             waiting = await caller.call("execute_tool", server="tracker", tool="echo", args={})
@@ -121,7 +121,7 @@ async def test_a_wrong_certificate_of_the_authorization_server_is_named_in_the_l
         assert (server.registrations, server.forms) == ([], [])
 
 
-async def test_a_certificate_of_an_unknown_ca_is_named_even_where_the_servers_own_is_not_checked(
+async def test_a_certificate_of_an_unknown_ca_is_named_even_if_the_check_is_off_for_the_server(
     tmp_path: Path, authority: Authority, proxy: str
 ) -> None:
     context = server_context(authority.issue(HOST, LOGIN_HOST))
@@ -136,7 +136,7 @@ async def test_a_certificate_of_an_unknown_ca_is_named_even_where_the_servers_ow
             assert len((await caller.value("get_elicitations"))["requests"]) == 1
 
 
-async def test_our_certificate_is_not_shown_to_whom_a_server_names(
+async def test_the_client_certificate_is_sent_only_to_the_own_origin_and_the_configured_issuer(
     tmp_path: Path, authority: Authority, proxy: str
 ) -> None:
     """Only to its own origin, and to the issuer that is configured."""

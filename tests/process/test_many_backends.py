@@ -44,7 +44,7 @@ async def states(caller: EmceepeeProcess) -> "Counter[tuple[str, str]]":
 
 
 @pytest.mark.parametrize("when", ["while some still hang", "after all is settled"])
-async def test_fifty_backends_good_and_bad_stand_next_to_each_other(when: str, tmp_path: Path) -> None:
+async def test_fifty_good_and_bad_backends_work_side_by_side(when: str, tmp_path: Path) -> None:
     """The list comes at once, good servers serve while others hang, states become right, and nothing is left."""
     patience = HANGING if when == "while some still hang" else 6.5
     async with http_backend() as http:

@@ -64,7 +64,7 @@ def first_text(result: types.CallToolResult) -> str:
 
 
 @EVERYWHERE
-async def test_a_form_is_filled_in_by_the_clients_own_means(transport: str, mode: str) -> None:
+async def test_a_form_is_answered_natively_by_the_python_sdk(transport: str, mode: str) -> None:
     asked: list[Elicited] = []
 
     async def person(params: Elicited) -> types.ElicitResult:
@@ -86,7 +86,7 @@ async def test_a_form_is_filled_in_by_the_clients_own_means(transport: str, mode
 
 @EVERYWHERE
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_an_agent_without_a_person_answers_with_tools_what_its_client_dismissed_at_once(
+async def test_an_agent_without_a_person_answers_with_tools_after_its_client_dismissed_the_question(
     transport: str, mode: str, action: Literal["decline", "cancel"]
 ) -> None:
     """Codex declines after a millisecond, Claude Code cancels after 10 to 50, as this client does."""
@@ -109,7 +109,7 @@ async def test_an_agent_without_a_person_answers_with_tools_what_its_client_dism
 
 
 @EVERYWHERE
-async def test_a_no_of_a_program_reaches_the_server_if_the_operator_trusts_it(transport: str, mode: str) -> None:
+async def test_an_automatic_decline_reaches_the_server_if_the_operator_trusts_it(transport: str, mode: str) -> None:
     async def program(params: Elicited) -> types.ElicitResult:
         return types.ElicitResult(action="decline")
 
@@ -122,9 +122,7 @@ async def test_a_no_of_a_program_reaches_the_server_if_the_operator_trusts_it(tr
 
 @EVERYWHERE
 @pytest.mark.parametrize("is_able", [True, False])
-async def test_a_client_that_cannot_or_shall_not_be_asked_has_the_tools(
-    transport: str, mode: str, is_able: bool
-) -> None:
+async def test_a_client_without_native_questions_answers_with_tools(transport: str, mode: str, is_able: bool) -> None:
     async def person(params: Elicited) -> types.ElicitResult:
         raise AssertionError("nobody was to be asked")
 
@@ -147,7 +145,7 @@ async def status(client: Client) -> str:
 
 
 @EVERYWHERE
-async def test_a_login_is_put_to_the_person_and_the_call_goes_on_after_it(transport: str, mode: str) -> None:
+async def test_a_login_question_reaches_the_person_and_the_call_continues_afterwards(transport: str, mode: str) -> None:
     asked: list[Elicited] = []
 
     async def person(params: Elicited) -> types.ElicitResult:

@@ -17,7 +17,7 @@ from support.system.processes import below, children_of, guardians_of, is_alive,
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
-async def test_nothing_survives_any_end_of_emceepee(number: signal.Signals) -> None:
+async def test_no_child_process_survives_any_end_of_emceepee(number: signal.Signals) -> None:
     servers = [hostile("one", "--fork", "--ignore-end"), hostile("two", "--fork-away", "--ignore-end")]
     async with recorded(*servers) as emceepee:
         pids = [int(await emceepee.text("pid", name)) for name in ("one", "two")]
@@ -31,7 +31,7 @@ async def test_nothing_survives_any_end_of_emceepee(number: signal.Signals) -> N
         await until(lambda: not any(map(is_alive, members)), within=15, what=f"the end of everyone after {number.name}")
 
 
-async def test_a_daemon_ends_with_the_server_that_started_it_and_not_with_another() -> None:
+async def test_a_background_process_ends_with_the_server_that_started_it_and_not_with_another() -> None:
     async with recorded(hostile("one"), hostile("two")) as emceepee:
         ones, twos = [int(await emceepee.text("daemon", name)) for name in ("one", "two")]
         await emceepee.value("remove_server", name="one")
@@ -40,7 +40,7 @@ async def test_a_daemon_ends_with_the_server_that_started_it_and_not_with_anothe
         assert not is_alive(twos)
 
 
-async def test_nothing_survives_when_the_caller_is_gone() -> None:
+async def test_no_child_process_survives_the_exit_of_the_caller() -> None:
     async with recorded(hostile("one", "--fork-away")) as emceepee:
         daemon = int(await emceepee.text("daemon"))
         members = below(emceepee.pid)
@@ -49,7 +49,7 @@ async def test_nothing_survives_when_the_caller_is_gone() -> None:
         assert [pid for pid in members if is_alive(pid)] == []
 
 
-async def test_nothing_survives_a_kill_during_a_start() -> None:
+async def test_no_child_process_survives_a_kill_during_a_start() -> None:
     async with recorded() as emceepee:
         for name in ("one", "two", "three"):
             await emceepee.value("add_server", **hostile(name))
@@ -65,7 +65,7 @@ async def test_nothing_survives_a_kill_during_a_start() -> None:
         assert [pid for pid in members if is_alive(pid)] == []
 
 
-async def test_a_guardian_that_was_killed_is_replaced_with_the_next_child() -> None:
+async def test_a_killed_guardian_is_replaced_at_the_next_child_process() -> None:
     async with recorded(hostile("one", "--fork-away")) as emceepee:
         pid = int(await emceepee.text("pid"))
         members = below(emceepee.pid)
@@ -80,7 +80,7 @@ async def test_a_guardian_that_was_killed_is_replaced_with_the_next_child() -> N
         await until(lambda: not any(map(is_alive, members)), within=15, what="the end of everyone")
 
 
-async def test_a_server_whose_keeper_was_killed_is_ended_and_restarted() -> None:
+async def test_a_server_whose_guardian_was_killed_is_stopped_and_restarted() -> None:
     """Its children end with emceepee at the latest."""
     async with recorded(hostile("one")) as emceepee:
         pid, daemon = int(await emceepee.text("pid")), int(await emceepee.text("daemon"))
@@ -102,7 +102,7 @@ async def test_sessions_abandoned_while_their_servers_start_leave_no_process() -
         await sessions_abandoned_at_start()
 
 
-async def test_orphans_that_end_while_their_server_runs_are_collected() -> None:
+async def test_orphans_that_exit_while_their_server_runs_are_reaped() -> None:
     async with session_parts(Config(), SystemClock()) as parts, open_session("s", LOCAL, parts) as session:
         connection = await session.servers.add(forking("one"))
         pid = int((connection.process or {})["pid"])

@@ -83,7 +83,7 @@ async def an_old_sse_server() -> AsyncIterator[OldSse]:
 
 
 @pytest.mark.parametrize("word", ["old", "older"])
-async def test_a_program_that_exits_when_probed_is_started_again_and_initialized(
+async def test_a_program_that_exits_when_probed_is_restarted_and_initialized(
     word: str, dialer: Dialer, tmp_path: Path
 ) -> None:
     seen = tmp_path / "seen"
@@ -95,14 +95,14 @@ async def test_a_program_that_exits_when_probed_is_started_again_and_initialized
 
 
 @pytest.mark.parametrize("kind", ["sse", "any"])
-async def test_a_stream_that_ends_when_probed_is_opened_again_and_initialized(kind: Any, dialer: Dialer) -> None:
+async def test_a_stream_that_ends_when_probed_is_reopened_and_initialized(kind: Any, dialer: Dialer) -> None:
     async with an_old_sse_server() as server:
         spec = BackendSpec(name="x", target=HttpTarget(url=server.url, kind=kind))
         assert await era_of(dialer, spec) == "2024-11-05"
         assert server.asked == ["server/discover", "initialize", "notifications/initialized"]
 
 
-async def test_a_forced_mode_teaches_nothing(dialer: Dialer, tmp_path: Path) -> None:
+async def test_a_forced_mode_does_not_update_the_era_memory(dialer: Dialer, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     assert await era_of(dialer, old_program("older", seen, mode="legacy")) == "2025-11-25"
     seen.unlink()
@@ -110,14 +110,14 @@ async def test_a_forced_mode_teaches_nothing(dialer: Dialer, tmp_path: Path) -> 
     assert seen.read_text().split()[0] == "server/discover"
 
 
-async def test_a_forced_mode_is_not_given_up_for_another(dialer: Dialer, tmp_path: Path) -> None:
+async def test_a_forced_mode_is_not_replaced_after_a_failure(dialer: Dialer, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     with pytest.raises((LinkError, RpcError)):
         await era_of(dialer, old_program("older", seen, mode="2026-07-28"))
     assert seen.read_text().split() == ["server/discover"]
 
 
-async def test_the_error_of_a_forced_mode_names_it() -> None:
+async def test_the_error_of_a_forced_mode_names_the_mode() -> None:
     async with recorded() as emceepee:
         error = await emceepee.call("add_server", name="one", mode="2026-07-28", **stdio_server("older"))
         message = error["structuredContent"]["error"]["message"]

@@ -102,7 +102,9 @@ async def test_a_form_is_answered_through_the_tools(proxy: EmceepeeProcess, ever
     assert "- Favorite Integer: 42" in said
 
 
-async def test_a_link_is_answered_through_the_tools(proxy: EmceepeeProcess, everything_server: dict[str, Any]) -> None:
+async def test_a_url_question_is_answered_through_the_tools(
+    proxy: EmceepeeProcess, everything_server: dict[str, Any]
+) -> None:
     await connected(proxy, everything_server)
     promotion = await run(proxy, "trigger-url-elicitation", url="https://example.org/login", elicitationId="e1")
     [question] = (await proxy.value("get_elicitations"))["requests"]
@@ -111,7 +113,7 @@ async def test_a_link_is_answered_through_the_tools(proxy: EmceepeeProcess, ever
     assert "User declined to open the URL" in words(await result_of(proxy, promotion))
 
 
-async def test_a_link_that_a_call_needs_is_named_and_asked(
+async def test_a_url_that_a_call_needs_is_named_and_becomes_a_question(
     proxy: EmceepeeProcess, everything_server: dict[str, Any]
 ) -> None:
     await connected(proxy, everything_server)
@@ -137,7 +139,7 @@ async def test_a_sampling_request_is_answered_through_the_tools(
     assert "test-model" in said
 
 
-async def test_a_waiting_caller_gets_the_result_of_a_call_that_another_request_answered(
+async def test_a_waiting_caller_gets_its_result_after_another_request_answers_the_question(
     proxy: EmceepeeProcess, everything_server: dict[str, Any]
 ) -> None:
     await connected(proxy, everything_server)
@@ -167,7 +169,7 @@ async def answer(proxy: EmceepeeProcess, message: str, **content: str) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_modern_tool_asks_once_and_goes_on_with_the_answer(
+async def test_a_tool_of_2026_07_28_asks_once_and_continues_with_the_answer(
     proxy: EmceepeeProcess, modern_server: dict[str, Any], era: str
 ) -> None:
     await connected(proxy, modern_server, era)
@@ -182,7 +184,7 @@ async def test_a_modern_tool_asks_once_and_goes_on_with_the_answer(
     }
 
 
-async def test_a_modern_tool_asks_in_two_rounds(proxy: EmceepeeProcess, modern_server: dict[str, Any]) -> None:
+async def test_a_tool_of_2026_07_28_asks_in_two_rounds(proxy: EmceepeeProcess, modern_server: dict[str, Any]) -> None:
     await connected(proxy, modern_server)
     promotion = await run(proxy, "ask_twice")
     await answer(proxy, "Which city?", city="Oslo")
@@ -193,7 +195,9 @@ async def test_a_modern_tool_asks_in_two_rounds(proxy: EmceepeeProcess, modern_s
     }
 
 
-async def test_a_modern_tool_asks_three_things_at_once(proxy: EmceepeeProcess, modern_server: dict[str, Any]) -> None:
+async def test_a_tool_of_2026_07_28_asks_three_questions_at_once(
+    proxy: EmceepeeProcess, modern_server: dict[str, Any]
+) -> None:
     await connected(proxy, modern_server)
     promotion = await run(proxy, "ask_three")
     pending = notices(await proxy.call("list_timers"))["pending_client_action"]
@@ -209,7 +213,7 @@ async def test_a_modern_tool_asks_three_things_at_once(proxy: EmceepeeProcess, m
     }
 
 
-async def test_a_modern_tool_that_only_asks_to_be_tried_again_answers_directly(
+async def test_a_tool_of_2026_07_28_that_only_requests_a_retry_answers_directly(
     proxy: EmceepeeProcess, modern_server: dict[str, Any]
 ) -> None:
     await connected(proxy, modern_server)
@@ -220,7 +224,7 @@ async def test_a_modern_tool_that_only_asks_to_be_tried_again_answers_directly(
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_diagrams_are_a_resource_of_the_protocol_too(proxy: EmceepeeProcess, era: str) -> None:
+async def test_the_diagrams_are_available_as_a_protocol_resource(proxy: EmceepeeProcess, era: str) -> None:
     await proxy.initialize(era)
     listed = (await proxy.request("resources/list", {}))["result"]["resources"]
     assert [entry["uri"] for entry in listed] == ["emceepee://diagrams", EVENTS, "emceepee://metrics"]
@@ -231,7 +235,7 @@ async def test_the_diagrams_are_a_resource_of_the_protocol_too(proxy: EmceepeePr
     assert "emceepee://diagrams" in refused["error"]["message"]
 
 
-async def test_a_subscriber_of_the_handshake_era_hears_that_something_happened(proxy: EmceepeeProcess) -> None:
+async def test_a_subscriber_of_the_handshake_era_is_notified_of_events(proxy: EmceepeeProcess) -> None:
     await proxy.initialize()
     assert (await proxy.request("resources/subscribe", {"uri": EVENTS}))["result"] == {}
     await proxy.value("set_timer", duration_ms=1, message="tea")
@@ -246,7 +250,7 @@ async def test_a_subscriber_of_the_handshake_era_hears_that_something_happened(p
     assert EVENTS in refused["error"]["message"]
 
 
-async def test_a_subscriber_of_the_2026_07_28_era_hears_that_something_happened(proxy: EmceepeeProcess) -> None:
+async def test_a_subscriber_of_the_2026_07_28_era_is_notified_of_events(proxy: EmceepeeProcess) -> None:
     await proxy.initialize("2026-07-28")
     wanted = {"notifications": {"resourceSubscriptions": [EVENTS]}}
     listening = asyncio.create_task(proxy.request("subscriptions/listen", wanted, key="listen"))
@@ -269,7 +273,7 @@ async def test_a_subscriber_of_the_2026_07_28_era_hears_that_something_happened(
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_server_that_cannot_ask_in_2026_07_28_is_connected_in_the_era_in_which_it_can(
+async def test_a_server_that_can_ask_only_in_the_handshake_era_is_connected_in_that_era(
     proxy: EmceepeeProcess, transport: str
 ) -> None:
     async def version() -> str:

@@ -147,7 +147,7 @@ async def everywhere(request: pytest.FixtureRequest, caller: EmceepeeProcess) ->
 # server-everything.
 
 
-async def test_everything_is_listed_as_the_server_lists_it(everywhere: Pair) -> None:
+async def test_the_lists_of_the_everything_server_are_passed_on_unchanged(everywhere: Pair) -> None:
     """Annotations, output schemas, execution hints, titles and the rest of every entry included."""
     tools = await everywhere.assert_same_list("list_tools", "tools/list", "tools")
     assert any("outputSchema" in tool for tool in tools)
@@ -156,7 +156,7 @@ async def test_everything_is_listed_as_the_server_lists_it(everywhere: Pair) -> 
     assert len(await everywhere.assert_same_list("list_prompts", "prompts/list", "prompts")) == 4
 
 
-async def test_every_tool_of_everything_gives_the_same_result(everywhere: Pair) -> None:
+async def test_the_results_of_every_tool_of_the_everything_server_are_passed_on_unchanged(everywhere: Pair) -> None:
     """Good calls and bad ones. A tool of a newer server fails here until the test calls it."""
     listed = await everywhere.names("list_tools", "tools")
     assert {name for name in listed if not EVERYTHING_ASKS.match(name)} == set(EVERYTHING_CALLS)
@@ -184,7 +184,7 @@ async def test_progress_reaches_the_caller_before_the_result(everywhere: Pair) -
     assert [one["params"] for one in heard if one["method"] == "notifications/progress"] == expected
 
 
-async def test_text_and_blobs_are_read_as_the_server_sends_them(everywhere: Pair) -> None:
+async def test_text_and_blobs_of_resources_are_passed_on_unchanged(everywhere: Pair) -> None:
     listed = await everywhere.direct.listed("resources/list", "resources")
     dynamic = [f"demo://resource/dynamic/{kind}/7" for kind in ("text", "blob")]
     for uri in [*dynamic, *(entry["uri"] for entry in listed if "/session/" not in entry["uri"])]:
@@ -209,14 +209,14 @@ async def test_a_resource_that_a_call_created_is_listed_and_read(everywhere: Pai
     assert "notifications/resources/list_changed" in [one["method"] for one in told["notifications"]]
 
 
-async def test_an_unknown_resource_is_an_error_that_carries_the_servers_own(everywhere: Pair) -> None:
+async def test_an_unknown_resource_is_an_error_that_contains_the_error_of_the_server(everywhere: Pair) -> None:
     uri = "demo://resource/dynamic/text/nothing"
     refused = await everywhere.caller.error("read_resource", server=everywhere.server, uri=uri)
     original = (await everywhere.direct.request("resources/read", {"uri": uri}))["error"]
     assert (refused["code"], refused["details"]["error"]) == ("TOOL_ERR_EXECUTION_FAILED", original)
 
 
-async def test_prompts_are_filled_in_as_the_server_does(everywhere: Pair) -> None:
+async def test_prompts_are_passed_on_as_the_server_renders_them(everywhere: Pair) -> None:
     prompts: dict[str, dict[str, str] | None] = {
         "simple-prompt": None,
         "args-prompt": {"city": "Zürich", "state": "ZH"},
@@ -230,7 +230,7 @@ async def test_prompts_are_filled_in_as_the_server_does(everywhere: Pair) -> Non
         assert steady(passed_on) == steady(await everywhere.direct.result("prompts/get", request))
 
 
-async def test_arguments_are_completed_as_the_server_does(everywhere: Pair) -> None:
+async def test_completions_are_passed_on_unchanged(everywhere: Pair) -> None:
     """Of a prompt, of a prompt with what is known already, and of a resource template."""
     template = "demo://resource/dynamic/text/{resourceId}"
     asked: list[tuple[str, str, str, dict[str, str] | None]] = [
@@ -323,7 +323,7 @@ def _make_repository(path: Path, env: dict[str, str]) -> None:
 # What no real server sends, but the protocol allows.
 
 
-async def test_kinds_of_content_that_nobody_knows_are_passed_on_without_loss(caller: EmceepeeProcess) -> None:
+async def test_unknown_kinds_of_content_are_passed_on_without_loss(caller: EmceepeeProcess) -> None:
     """Audio, `_meta` at every level, unknown block types and fields, numbers beyond 53 bits."""
     version = await version_after_adding(caller, "kinds", stdio_server())
     async with direct_stdio(**stdio_server(), version=version) as direct:

@@ -64,7 +64,7 @@ async def pid_of(caller: HttpCaller, server: str) -> int:
     return int(status["process"]["pid"])
 
 
-async def test_twenty_edits_under_load_drop_no_call_to_an_unchanged_server(tmp_path: Path) -> None:
+async def test_twenty_configuration_edits_under_load_fail_no_call_to_an_unchanged_server(tmp_path: Path) -> None:
     """A caller that fails ends the test at once, with its error."""
     file, is_over, answered = tmp_path / "servers.json", asyncio.Event(), [0] * CALLERS
     writers = (write_by_renaming, write_in_place, write_in_pieces)
@@ -102,7 +102,7 @@ async def _connected_pid(caller: HttpCaller) -> int:
     return await pid_of(caller, "one")
 
 
-async def test_a_broken_file_keeps_the_servers_and_says_why_where_people_look(tmp_path: Path) -> None:
+async def test_a_broken_configuration_file_leaves_the_servers_running_and_the_reason_is_shown(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     async with served(file) as endpoint:
         caller = await endpoint.caller()
@@ -148,7 +148,7 @@ async def test_an_entry_that_is_broken_by_an_edit_disables_its_server_until_it_i
         assert await pid_of(caller, "one") == first
 
 
-async def test_a_changed_server_is_restarted_and_a_disabled_one_ends(tmp_path: Path) -> None:
+async def test_a_changed_server_is_restarted_and_a_disabled_one_is_stopped(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     async with served(file) as endpoint:
         caller = await endpoint.caller()
@@ -168,7 +168,7 @@ async def test_a_changed_server_is_restarted_and_a_disabled_one_ends(tmp_path: P
         assert result["content"][0]["text"] == "back"
 
 
-async def test_a_link_that_is_pointed_elsewhere_is_a_change(tmp_path: Path) -> None:
+async def test_a_changed_symbolic_link_to_the_configuration_is_detected(tmp_path: Path) -> None:
     """As a Kubernetes volume changes: the file is a link through a link to a folder."""
     for name, servers in (("..1", {"one": ONE}), ("..2", {"two": ONE}), ("..3", {"three": ONE})):
         (tmp_path / name).mkdir()
@@ -185,7 +185,7 @@ async def test_a_link_that_is_pointed_elsewhere_is_a_change(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_a_signal_reads_the_file_where_it_is_not_followed(tmp_path: Path, workers: int) -> None:
+async def test_a_signal_reloads_the_configuration_where_its_file_is_not_watched(tmp_path: Path, workers: int) -> None:
     file = tmp_path / "servers.json"
     async with served(file, "--no-reload", "--workers", str(workers)) as endpoint:
         caller = await endpoint.caller()
@@ -195,7 +195,7 @@ async def test_a_signal_reads_the_file_where_it_is_not_followed(tmp_path: Path, 
         await until_servers(caller, "two")
 
 
-async def test_instructions_name_the_servers_of_the_changed_file(tmp_path: Path) -> None:
+async def test_instructions_name_the_servers_of_the_changed_configuration(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     async with served(file) as endpoint:
         caller = await endpoint.caller()
@@ -206,7 +206,7 @@ async def test_instructions_name_the_servers_of_the_changed_file(tmp_path: Path)
         assert "- fresh: just added" in answer["result"]["instructions"]
 
 
-async def test_a_caller_on_standard_input_has_the_changed_servers_too(tmp_path: Path) -> None:
+async def test_a_caller_on_standard_input_gets_the_changed_servers(tmp_path: Path) -> None:
     file = tmp_path / "servers.json"
     write_in_place(file, {"one": ONE})
     async with emceepee("--config", str(file)) as caller:

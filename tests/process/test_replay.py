@@ -83,7 +83,7 @@ async def inspected_tools(file: Path, era: str, *, home: Path) -> Any:
     return json.loads(out)["tools"]
 
 
-async def test_a_server_over_http_is_recorded_in_the_same_way(line: CommandLine) -> None:
+async def test_a_server_over_http_is_recorded_like_a_server_on_pipes(line: CommandLine) -> None:
     with everything_on_a_port("streamableHttp") as port:
         line.config.write_text(json.dumps({"mcpServers": {"every": {"url": f"http://127.0.0.1:{port}/mcp"}}}))
         words = ("call", "every", "get-sum", "a=2", "b=40")
@@ -134,7 +134,7 @@ async def test_questions_and_progress_are_replayed_within_their_calls_in_either_
             assert await caller.end() == 0
 
 
-async def test_it_says_what_is_in_a_recording(line: CommandLine) -> None:
+async def test_the_replay_command_describes_the_content_of_a_recording(line: CommandLine) -> None:
     await line.says("call", "demo", "add", "a=2", "b=40", "--record", "demo.jsonl")
     shown = await line.says("replay", "demo.jsonl", "--list")
     assert 'tools/call {"arguments":{"a":2,"b":40},"name":"add"} → result' in shown
@@ -171,7 +171,7 @@ async def test_it_says_what_is_in_a_recording(line: CommandLine) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_what_cannot_be_recorded_or_replayed_says_why(
+async def test_a_failed_recording_or_replay_reports_the_reason(
     words: list[str], code: int, expected: str, line: CommandLine
 ) -> None:
     (line.home / "diary.txt").write_text("Dear diary,\n")

@@ -129,7 +129,7 @@ async def seen_by_the_official_client(url: str, mode: str, recorded: Recorded) -
 
 
 @pytest.mark.parametrize("name", matrix(RECORDED, representatives=QUICK_RECORDED))
-async def test_clients_of_both_eras_get_what_was_recorded_and_are_asked_again(name: str, tmp_path: Path) -> None:
+async def test_clients_of_both_eras_get_the_recorded_results_and_questions_over_http(name: str, tmp_path: Path) -> None:
     recorded, file = RECORDED[name], tmp_path / "one.jsonl"
     with recorded.server() as server:
         real = await seen_through_emceepee(server | {"record": str(file)}, recorded)
@@ -157,7 +157,7 @@ def shop(tmp_path: Path) -> Path:
     return file
 
 
-async def test_the_official_client_hears_of_what_follows_a_call(shop: Path) -> None:
+async def test_the_official_client_receives_the_notifications_after_a_call(shop: Path) -> None:
     heard: asyncio.Queue[object] = asyncio.Queue()
 
     async def take(message: object) -> None:
@@ -184,7 +184,9 @@ async def test_the_official_client_hears_of_what_follows_a_call(shop: Path) -> N
     ],
     ids=str,
 )
-async def test_a_foreign_host_or_page_is_refused(headers: dict[str, str], status: int, shop: Path) -> None:
+async def test_the_replay_over_http_rejects_a_foreign_host_or_page(
+    headers: dict[str, str], status: int, shop: Path
+) -> None:
     async with replaying(shop) as replay:
         port = replay.origin.rpartition(":")[2]
         sent = {name: text.format(port=port) for name, text in headers.items()}
@@ -198,7 +200,7 @@ async def handshake_status(replay: HttpProcess, headers: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-async def test_a_signal_ends_it_in_order_despite_waiting_clients_and_nothing_is_left(number: int, shop: Path) -> None:
+async def test_a_signal_ends_the_replay_over_http_in_order_despite_waiting_clients(number: int, shop: Path) -> None:
     async with replaying(shop) as replay:
         assert below(replay.process.pid) == []
         caller, stateless = await caller_that_answers(replay), replay.modern()
@@ -230,14 +232,14 @@ async def caller_that_answers(replay: HttpProcess) -> HttpCaller:
     return caller
 
 
-async def test_it_listens_at_the_given_address(shop: Path) -> None:
+async def test_the_replay_over_http_listens_at_the_given_address(shop: Path) -> None:
     port = free_port()
     async with replaying(shop, listen=f"localhost:{port}") as replay:
         assert replay.url == f"http://localhost:{port}/mcp"
         assert await handshake_status(replay, {}) == 200
 
 
-async def test_beyond_this_machine_it_answers_to_addresses_and_to_names_that_were_allowed(shop: Path) -> None:
+async def test_on_a_public_address_the_replay_accepts_ip_addresses_and_allowed_host_names(shop: Path) -> None:
     allowed = ("--allow-host", "shop.test", "--allow-origin", "https://shop.test")
     async with replaying(shop, "--insecure", *allowed, listen="0.0.0.0:0") as replay:
         hosts = {"10.0.0.7": 200, "shop.test": 200, "other.test": 421}
@@ -259,7 +261,7 @@ async def test_beyond_this_machine_it_answers_to_addresses_and_to_names_that_wer
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_where_it_cannot_listen_it_says_why(words: list[str], expected: str, shop: Path) -> None:
+async def test_a_replay_that_cannot_listen_reports_the_reason(words: list[str], expected: str, shop: Path) -> None:
     line = CommandLine.in_home(shop.parent)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -56,7 +56,7 @@ async def test_ten_clients_with_six_shared_servers_have_six_processes() -> None:
         await until(lambda: not any(map(is_alive, family)), within=30, what="all are gone after the idle time")
 
 
-async def test_a_shared_server_stays_as_long_as_one_session_uses_it() -> None:
+async def test_a_shared_server_runs_as_long_as_one_session_uses_it() -> None:
     async with home({"one": shared(stdio_server())}) as user, user.attached() as first:
         await first.initialize()
         await first.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
@@ -75,7 +75,7 @@ async def test_a_shared_server_stays_as_long_as_one_session_uses_it() -> None:
         await until(lambda: not is_alive(server), what="the server has ended with the last session")
 
 
-async def test_a_server_that_is_idle_stops_and_starts_again_on_use() -> None:
+async def test_an_idle_shared_server_stops_and_starts_again_on_use() -> None:
     async with home({"one": shared(stdio_server()) | {"idleStop": 0.5}}) as user, user.attached() as caller:
         await caller.initialize()
         await caller.call("execute_tool", server="one", tool="echo", args={"text": "hello"})

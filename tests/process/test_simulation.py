@@ -40,7 +40,7 @@ def test_every_session_of_a_lost_replica_is_served_again(lossy: tuple[Scenario, 
     assert sum(each.unknown for each in tally.requests.values()) == 0
 
 
-def test_a_takeover_takes_no_longer_than_a_lease_and_the_news_of_it(lossy: tuple[Scenario, Tally]) -> None:
+def test_a_takeover_takes_at_most_a_lease_and_its_announcement(lossy: tuple[Scenario, Tally]) -> None:
     """A lease may have been renewed in the moment of the loss. Then someone reads who is alive, and tells the others.
 
     A connection attempt during that time returns later.
@@ -60,7 +60,7 @@ def test_timers_of_lost_replicas_fire_once_and_soon(lossy: tuple[Scenario, Tally
     assert max(tally.late_timers) <= 2 * LEASE * (1 + GRACE_SHARE)
 
 
-def test_a_request_needs_one_hop_at_most_as_long_as_nothing_is_lost(lossy: tuple[Scenario, Tally]) -> None:
+def test_without_losses_a_request_needs_one_hop_at_most(lossy: tuple[Scenario, Tally]) -> None:
     scenario, tally = lossy
     before = tally.requests[Phase.BEFORE]
     assert max(before.hops) <= 1
@@ -69,7 +69,7 @@ def test_a_request_needs_one_hop_at_most_as_long_as_nothing_is_lost(lossy: tuple
     assert local == 1 if scenario.balancing is Balancing.BY_SLOT else local < 0.1
 
 
-def test_who_was_paused_serves_and_changes_nothing_that_another_has_taken() -> None:
+def test_a_paused_replica_serves_and_changes_no_session_that_another_has_taken() -> None:
     """With few sessions, so many requests come while another one for the same session is paused."""
     tally = World(replace(SMALL, sessions=500, lost=0.0, paused=0.2, changing=0.5, work_seconds=0.5)).run()
     assert tally.requests[Phase.DURING].served[Way.TAKEN] > 0, "others have taken sessions"
@@ -77,7 +77,7 @@ def test_who_was_paused_serves_and_changes_nothing_that_another_has_taken() -> N
     assert (tally.stale_serves, tally.fired_twice, tally.never_fired) == (0, 0, 0)
 
 
-def test_the_work_that_replicas_share_does_not_grow_with_their_number() -> None:
+def test_the_shared_work_of_replicas_does_not_grow_with_their_number() -> None:
     """Reading the live processes, and searching for timers of dead ones; one sweep per minute is extra."""
     scenario = replace(SMALL, replicas=400, requests_per_second=100)
     tally = World(scenario).run()
@@ -88,7 +88,7 @@ def test_the_work_that_replicas_share_does_not_grow_with_their_number() -> None:
     assert looks <= 1.2 * (1 / TURN_SECONDS + scenario.replicas / SWEEP_SECONDS)
 
 
-def test_it_prints_what_it_found(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_simulation_prints_its_findings(capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--replicas", "10", "--sessions", "500", "--requests-per-second", "50", "--balancing", "round-robin"]
     assert main(options) == 0
     printed = capsys.readouterr().out

@@ -33,7 +33,7 @@ def starts(log: Path) -> int:
 @pytest.mark.parametrize(
     ("method", "params"), [("server/discover", {"_meta": MODERN_META}), ("initialize", HELLO)], ids=lambda item: item
 )
-async def test_a_probe_starts_nothing(method: str, params: dict[str, Any], tmp_path: Path) -> None:
+async def test_a_probe_starts_no_servers(method: str, params: dict[str, Any], tmp_path: Path) -> None:
     log = tmp_path / "starts"
     async with emceepee(env=configured({"noted": noted(log)})) as probed:
         assert "result" in await probed.request(method, params)
@@ -50,7 +50,7 @@ async def test_after_the_handshake_servers_are_started_before_any_tool_is_called
         assert await caller.end() == 0
 
 
-async def test_in_2026_servers_are_started_by_the_first_request_that_is_no_probe(tmp_path: Path) -> None:
+async def test_in_2026_07_28_servers_are_started_by_the_first_request_that_is_not_a_probe(tmp_path: Path) -> None:
     log = tmp_path / "starts"
     async with emceepee(env=configured({"noted": noted(log)})) as caller:
         await caller.initialize("2026-07-28")

@@ -52,7 +52,7 @@ async def watched(*arguments: str, port: int = 0, env: dict[str, str] | None = N
     assert not [line for line in made.log if "Traceback" in line or " error " in line], "".join(made.log)
 
 
-async def test_the_console_opens_after_the_first_answer_and_its_link_lets_in_once() -> None:
+async def test_the_console_opens_after_the_first_answer_and_its_link_works_once() -> None:
     async with watched() as place:
         await place.caller.initialize()
         link = await the_link(place.log)
@@ -66,7 +66,7 @@ async def test_the_console_opens_after_the_first_answer_and_its_link_lets_in_onc
         assert await place.caller.end() == 0
 
 
-async def test_nothing_listens_before_the_caller_was_answered() -> None:
+async def test_no_port_is_open_before_the_caller_was_answered() -> None:
     port = free_port()
     async with watched(port=port) as place:
         with pytest.raises(ConnectionRefusedError):
@@ -76,7 +76,7 @@ async def test_nothing_listens_before_the_caller_was_answered() -> None:
         assert await the_link(place.log)
 
 
-async def test_not_even_programs_on_this_machine_call_there_without_a_login() -> None:
+async def test_local_programs_need_a_login_to_call_the_endpoint_beside_a_caller_on_stdin() -> None:
     """Nobody asked for an open port; a token in the environment is for another endpoint."""
     async with watched(env={"EMCEEPEE_TOKEN": "sesame"}) as place:
         await place.caller.initialize()
@@ -90,7 +90,7 @@ async def test_not_even_programs_on_this_machine_call_there_without_a_login() ->
         assert (await browser.initialize()).status == 200
 
 
-async def test_the_page_shares_the_servers_of_the_caller() -> None:
+async def test_the_console_page_shares_the_servers_of_the_caller_on_stdin() -> None:
     demo = {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": {"PYTHONPATH": ":".join(sys.path)}}
     async with watched() as place:
         await place.caller.initialize()
@@ -105,7 +105,7 @@ async def test_the_page_shares_the_servers_of_the_caller() -> None:
         assert await place.caller.end() == 0
 
 
-async def test_a_taken_port_is_a_warning_and_the_caller_is_served() -> None:
+async def test_a_port_in_use_causes_a_warning_and_the_caller_is_served() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -119,7 +119,7 @@ async def test_a_taken_port_is_a_warning_and_the_caller_is_served() -> None:
 
 
 @pytest.mark.parametrize("end", ["input", "signal"])
-async def test_an_open_page_does_not_delay_the_end(end: str) -> None:
+async def test_an_open_console_page_does_not_delay_the_end_of_emceepee_on_stdin(end: str) -> None:
     async with watched() as place:
         await place.caller.initialize()
         browser = await place.browser()
@@ -145,7 +145,7 @@ async def test_an_open_page_does_not_delay_the_end(end: str) -> None:
         (("--console", "0", "serve"), "serve has the console at its own port"),
     ],
 )
-async def test_a_port_that_cannot_be_is_said_plainly(arguments: tuple[str, ...], said: str) -> None:
+async def test_an_invalid_console_port_is_reported_clearly(arguments: tuple[str, ...], said: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee", *arguments), stderr=asyncio.subprocess.PIPE
     )

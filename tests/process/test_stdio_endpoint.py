@@ -48,7 +48,9 @@ async def is_well(caller: EmceepeeProcess) -> bool:
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_bad_lines_get_the_error_of_json_rpc_and_the_process_goes_on(version: str, callers: Callers) -> None:
+async def test_invalid_lines_on_stdin_get_json_rpc_errors_and_the_process_continues(
+    version: str, callers: Callers
+) -> None:
     """Each kind of bad line is answered with its own code, and the next request is served."""
     caller = callers[version]
     bad_lines = {
@@ -72,7 +74,7 @@ async def test_bad_lines_get_the_error_of_json_rpc_and_the_process_goes_on(versi
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_empty_lines_and_what_expects_no_answer_get_none(version: str, callers: Callers) -> None:
+async def test_empty_lines_and_notifications_on_stdin_get_no_response(version: str, callers: Callers) -> None:
     """The next thing heard is the answer to the request after them."""
     caller = callers[version]
     before = list(caller.heard)
@@ -83,13 +85,13 @@ async def test_empty_lines_and_what_expects_no_answer_get_none(version: str, cal
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_an_unknown_method_is_answered_with_method_not_found(version: str, callers: Callers) -> None:
+async def test_an_unknown_method_on_stdin_is_answered_with_method_not_found(version: str, callers: Callers) -> None:
     assert (await callers[version].request("no/such/method", {}))["error"]["code"] == -32601
     assert await is_well(callers[version])
 
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
-async def test_an_unknown_tool_and_a_malformed_call_are_invalid_params(version: str, callers: Callers) -> None:
+async def test_an_unknown_tool_and_a_malformed_call_on_stdin_are_invalid_params(version: str, callers: Callers) -> None:
     calls: list[dict[str, Any]] = [{"name": "list_server"}, {"name": 1}, {}, {"name": "list_servers", "arguments": []}]
     for params in calls:
         assert (await callers[version].request("tools/call", params))["error"]["code"] == -32602, params
@@ -99,7 +101,7 @@ async def test_an_unknown_tool_and_a_malformed_call_are_invalid_params(version: 
 # Batches.
 
 
-async def test_a_batch_is_served_for_the_one_version_that_has_them(callers: Callers) -> None:
+async def test_a_batch_on_stdin_is_served_for_the_one_version_with_batches(callers: Callers) -> None:
     """Requests are answered together, notifications not at all, a bad entry with its error."""
     batch = [PING | {"id": "a"}, {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}, 3, PING | {"id": 2}]
     caller = callers["2025-03-26"]
@@ -110,14 +112,14 @@ async def test_a_batch_is_served_for_the_one_version_that_has_them(callers: Call
 
 
 @pytest.mark.parametrize("version", [version for version in ALL_VERSIONS if version != "2025-03-26"])
-async def test_a_batch_is_refused_for_every_other_version(version: str, callers: Callers) -> None:
+async def test_a_batch_on_stdin_is_rejected_for_every_other_version(version: str, callers: Callers) -> None:
     caller = callers[version]
     caller.send_line(json.dumps([PING | {"id": 1}]).encode())
     assert (await caller.next_heard())["error"]["code"] == -32600
     assert await is_well(caller)
 
 
-async def test_a_batch_before_initialize_is_refused() -> None:
+async def test_a_batch_before_initialize_is_rejected() -> None:
     async with emceepee() as caller:
         caller.send_line(json.dumps([PING | {"id": 1}]).encode())
         assert (await caller.next_heard())["error"]["code"] == -32600
@@ -129,7 +131,7 @@ async def test_a_batch_before_initialize_is_refused() -> None:
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
-async def test_half_a_surrogate_pair_is_served_in_both_directions(version: str, callers: Callers) -> None:
+async def test_an_unpaired_surrogate_is_served_in_both_directions(version: str, callers: Callers) -> None:
     """A truncated emoji in an argument or a result costs that character, not the call."""
     arguments = {"server": "small", "tool": "echo", "args": {"text": "before \ud83d after"}}
     echoed = text_of(await callers[version].call("execute_tool", **arguments))
@@ -149,7 +151,7 @@ async def test_a_line_of_forty_megabytes_is_served_in_both_directions(callers: C
     assert await is_well(caller)
 
 
-async def test_nothing_but_protocol_reaches_standard_output_even_if_something_prints() -> None:
+async def test_printed_text_does_not_reach_standard_output() -> None:
     """Printed text, by any means, goes to standard error instead."""
     async with emceepee(entry=(printing_emceepee.__file__,), stderr=asyncio.subprocess.PIPE) as caller:
         await caller.initialize()
@@ -181,7 +183,7 @@ async def test_standard_input_may_be_a_regular_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["stdin", "stdout"])
-async def test_either_end_may_be_the_null_device(end: str) -> None:
+async def test_standard_input_and_output_may_be_the_null_device(end: str) -> None:
     """A supervisor may well start it so; it ends by itself, and not with a crash."""
     null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
@@ -199,7 +201,7 @@ async def test_either_end_may_be_the_null_device(end: str) -> None:
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
-async def test_every_handshake_version_is_granted_and_served(version: str, callers: Callers) -> None:
+async def test_every_handshake_version_is_accepted_and_served_on_stdin(version: str, callers: Callers) -> None:
     caller = callers[version]
     assert caller.hello["result"]["protocolVersion"] == version
     assert (await caller.request("ping"))["result"] == {}
@@ -209,7 +211,7 @@ async def test_every_handshake_version_is_granted_and_served(version: str, calle
     assert backend_part(result) == {"content": [{"type": "text", "text": version}]}
 
 
-async def test_the_2026_version_is_discovered_and_served_without_a_handshake(callers: Callers) -> None:
+async def test_the_2026_07_28_version_is_discovered_and_served_without_a_handshake(callers: Callers) -> None:
     caller = callers["2026-07-28"]
     assert "2026-07-28" in caller.hello["result"]["supportedVersions"]
     listed = (await caller.request("tools/list"))["result"]["tools"]
@@ -231,7 +233,7 @@ async def test_the_first_tool_call_starts_the_configured_backends(version: str, 
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGINT", "SIGTERM"])
-async def test_it_ends_with_code_0_and_leaves_no_process_behind(how: str, tmp_path: Path) -> None:
+async def test_emceepee_on_stdin_exits_with_code_0_and_leaves_no_process(how: str, tmp_path: Path) -> None:
     """However it is ended: backends that are ready, still silent, deaf to requests to end, and their grandchildren."""
     servers = {
         "good": stdio_server(f"marker={tmp_path / 'good'}"),
@@ -258,7 +260,7 @@ async def test_it_ends_with_code_0_and_leaves_no_process_behind(how: str, tmp_pa
 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
-async def test_it_leaves_no_process_behind_when_a_server_was_just_being_added(how: str, tmp_path: Path) -> None:
+async def test_emceepee_leaves_no_process_behind_when_a_server_was_just_being_added(how: str, tmp_path: Path) -> None:
     """The server belongs to nobody yet but to the call that adds it; its process is stopped all the same."""
     marker = tmp_path / "half added"
     async with emceepee() as caller:
@@ -277,7 +279,7 @@ async def test_it_leaves_no_process_behind_when_a_server_was_just_being_added(ho
         await gone(pid)
 
 
-async def test_it_ends_when_nobody_reads_its_answers_any_more(tmp_path: Path) -> None:
+async def test_emceepee_on_stdin_exits_when_its_output_is_closed(tmp_path: Path) -> None:
     """A caller that has closed its end of the pipe is gone, even if it still writes; so are the backends then."""
     marker = tmp_path / "backend"
     async with emceepee(env=configured({"small": stdio_server(f"marker={marker}")})) as caller:
@@ -297,7 +299,7 @@ async def test_it_ends_when_nobody_reads_its_answers_any_more(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("state", ["memory", "sqlite"])
-async def test_an_unknown_server_is_reported_as_lost_with_an_earlier_run_only_where_possible(
+async def test_an_unknown_server_is_reported_as_possibly_lost_with_an_earlier_run_only_where_possible(
     tmp_path: Path, state: str
 ) -> None:
     env = {"XDG_STATE_HOME": str(tmp_path), "EMCEEPEE_STATE": state}

@@ -37,7 +37,7 @@ async def a_backend() -> AsyncIterator[CountingBackend]:
 
 
 @pytest.mark.parametrize(("status", "code", "words"), ERRORS)
-async def test_an_error_that_speaks_of_a_session_is_passed_on_and_its_call_ran_once(
+async def test_a_tool_error_with_session_loss_wording_is_passed_on_and_its_call_runs_once(
     status: int, code: int, words: str
 ) -> None:
     async with a_backend() as backend, recorded({"name": "one", "url": backend.url}) as emceepee:
@@ -65,7 +65,7 @@ async def test_an_error_that_speaks_of_a_session_is_passed_on_and_its_call_ran_o
         assert "server_disconnected" not in emceepee.types
 
 
-async def test_a_server_with_words_of_its_own_for_a_lost_session_is_found_again_by_the_next_call() -> None:
+async def test_a_server_with_unusual_session_loss_wording_is_reconnected_on_the_next_call() -> None:
     """The first one is not sent again, because its error might be the tool's."""
     async with a_backend() as backend, recorded({"name": "one", "url": backend.url}) as emceepee:
         backend.says_lost = (400, None, -32000, "No active session")

@@ -47,7 +47,7 @@ def tools_with_session(raw: bytes) -> set[str]:
 
 
 @ERAS_AND_SURFACES
-async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: str, surface: str) -> None:
+async def test_the_tool_list_stays_the_same_over_stdio_and_contains_no_session_name(version: str, surface: str) -> None:
     async with emceepee("--surface", surface) as process:
         await process.initialize(version)
 
@@ -60,7 +60,7 @@ async def test_the_list_stays_the_same_over_stdio_and_names_no_session(version: 
 
 
 @ERAS_AND_SURFACES
-async def test_the_list_stays_the_same_over_http_also_after_a_restart(
+async def test_the_tool_list_stays_the_same_over_http_even_after_a_restart(
     version: str, surface: str, tmp_path: Path
 ) -> None:
     is_modern, mine = version == "2026-07-28", {"emceepee_surface": surface}
@@ -81,7 +81,7 @@ async def test_the_list_stays_the_same_over_http_also_after_a_restart(
         assert await look(caller) == raw
 
 
-async def test_the_list_says_what_is_configured_and_so_does_the_check() -> None:
+async def test_the_tool_list_and_the_argument_check_use_the_configured_limits() -> None:
     limits = configured({}, longest_timer_seconds=5, longest_call_seconds=2000)
     async with emceepee(env=limits) as stdio, http_process(env=limits) as endpoint:
         await stdio.initialize()

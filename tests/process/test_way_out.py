@@ -60,7 +60,7 @@ async def use(caller: EmceepeeProcess, backend: WebBackend) -> None:
     assert text_of(await caller.call("get_task_result", task_id=task)) == "done"
 
 
-async def test_calls_and_streams_go_through_a_proxy_with_a_password_to_a_private_server_that_knows_us(
+async def test_calls_and_streams_use_a_proxy_with_a_password_for_a_private_server_with_client_certificates(
     tmp_path: Path, authority: Authority, proxy: str, beyond: ForwardProxy
 ) -> None:
     context = server_context(authority.issue(HOST), clients_of=authority.file)
@@ -96,7 +96,7 @@ async def test_plain_http_is_forwarded_by_the_proxy(tmp_path: Path, proxy: str, 
         ("http", "ada:wr0ng@", "HTTP 401 (through the proxy {}, whose answer this may be)"),  # as tinyproxy says it
     ],
 )
-async def test_a_missing_or_wrong_password_is_reported_as_the_proxys_refusal(
+async def test_a_missing_or_wrong_proxy_password_is_reported_as_refused_by_the_proxy(
     scheme: str, login: str, said: str, tmp_path: Path, proxy: str
 ) -> None:
     async with configured_emceepee(tmp_path, proxy=f"http://{login}{proxy}", url=f"{scheme}://{HOST}/mcp") as caller:
@@ -140,7 +140,7 @@ async def test_a_wrong_certificate_is_named_with_host_reason_and_remedy(
             assert json.loads(await echo(caller, "hello")) == {"text": "hello"}
 
 
-async def test_a_client_certificate_that_is_missing_or_unknown_is_named(tmp_path: Path, authority: Authority) -> None:
+async def test_a_missing_or_unknown_client_certificate_is_named(tmp_path: Path, authority: Authority) -> None:
     """HAProxy says in TLS what it misses."""
     port, bundle = free_port(), authority.issue("localhost")
     stranger = Authority(tmp_path / "other", "another CA").issue("client")
@@ -175,7 +175,7 @@ backend one
 """
 
 
-async def test_a_server_on_a_unix_socket_is_used_as_any_other(tmp_path: Path) -> None:
+async def test_a_server_on_a_unix_socket_works_like_any_other(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as short:  # the path of a socket must be
         path = Path(short) / "tracker.sock"
         async with (
@@ -191,7 +191,7 @@ async def test_a_server_on_a_unix_socket_is_used_as_any_other(tmp_path: Path) ->
         assert f"{path} cannot be reached: No such file or directory" in await last_error(caller)
 
 
-async def test_what_the_configuration_should_not_hold_is_named_in_the_log_without_its_value(tmp_path: Path) -> None:
+async def test_secrets_in_the_configuration_are_named_in_the_log_without_their_values(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("t0ken\n")
     headers = {"Authorization": "Bearer spelled0ut", "X-Api-Key": "${file:token}"}
     async with a_web_backend() as backend:

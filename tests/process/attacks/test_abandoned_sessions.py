@@ -16,7 +16,7 @@ ABANDONED, AT_ONCE = 2100, 50
 
 
 @pytest.mark.parametrize("how", ["handshake", "named", "handles"])
-async def test_a_crowd_of_abandoned_sessions_locks_nobody_out_and_starts_no_program(how: str) -> None:
+async def test_a_crowd_of_abandoned_sessions_blocks_no_other_caller_and_starts_no_program(how: str) -> None:
     """Two thousand is what a principal may have."""
     async with http_process("--log-level", "warn", env=configured({"small": stdio_server()})) as endpoint:
         user = await endpoint.caller()

@@ -32,7 +32,7 @@ async def flood(caller: HttpCaller, **how: Any) -> dict[str, Any]:
     return await caller.call("execute_tool", server="flood", tool="flood", args=how, timeout_ms=6000)
 
 
-async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wait() -> None:
+async def test_a_process_that_sends_endless_requests_and_reads_no_answer_is_paused() -> None:
     async with http_process(env=configured({"flood": flooding_server(), "good": stdio_server()})) as endpoint:
         caller = await endpoint.caller()
         await caller.value("list_tools")
@@ -44,7 +44,7 @@ async def test_a_process_that_asks_without_end_and_reads_no_answer_is_made_to_wa
         assert "hello" in text_of(echoed)
 
 
-async def test_of_a_crowd_of_questions_the_first_few_wait_and_the_rest_are_refused() -> None:
+async def test_of_many_concurrent_questions_the_first_few_wait_and_the_others_are_rejected() -> None:
     async with http_process(env=configured({"flood": flooding_server()})) as endpoint:
         caller = await endpoint.caller()
         await caller.value("list_tools")
@@ -119,7 +119,7 @@ async def pestering_backend() -> AsyncIterator[Pestering]:
         yield backend
 
 
-async def test_an_http_backend_that_asks_without_end_leaves_descriptors_for_others() -> None:
+async def test_an_http_backend_that_sends_endless_requests_leaves_descriptors_for_others() -> None:
     async with (
         pestering_backend() as backend,
         http_process(env=configured({"flood": {"url": backend.url}, "good": stdio_server()})) as endpoint,

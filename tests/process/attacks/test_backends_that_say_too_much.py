@@ -23,7 +23,7 @@ async def flood(caller: HttpCaller, **how: Any) -> None:
 
 
 @pytest.mark.parametrize(("what", "count"), [("notification", 400), ("log", 600)])
-async def test_what_is_kept_of_large_messages_is_bounded_in_bytes(what: str, count: int) -> None:
+async def test_the_size_of_stored_messages_of_a_backend_is_bounded(what: str, count: int) -> None:
     options = ("--log-level", "error", "--state", "memory")  # on their way to the disk they take some more
     async with http_process(*options, env=configured({"flood": flooding_server()})) as endpoint:
         caller = await endpoint.caller()

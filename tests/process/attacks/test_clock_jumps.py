@@ -32,7 +32,7 @@ async def after_the_alarm(caller: Recorder) -> None:
 
 
 @both_ways
-async def test_a_timer_fires_when_its_time_is_over(jump: signal.Signals) -> None:
+async def test_a_timer_fires_on_time_after_a_clock_jump(jump: signal.Signals) -> None:
     async with running() as caller:
         began = time.monotonic()
         await caller.value("set_timer", duration_ms=1000, message="tea")
@@ -44,7 +44,7 @@ async def test_a_timer_fires_when_its_time_is_over(jump: signal.Signals) -> None
 
 
 @both_ways
-async def test_nothing_expires_before_its_time(jump: signal.Signals) -> None:
+async def test_nothing_expires_early_after_a_clock_jump(jump: signal.Signals) -> None:
     async with running() as caller:
         working = (await caller.value("execute_tool", server="one", tool="hang", timeout_ms=0))["proxy_task"]["task_id"]
         asking = (await caller.value("execute_tool", server="one", tool="ask"))["proxy_task"]["task_id"]
@@ -66,7 +66,7 @@ async def all_tasks(caller: Recorder) -> list[dict[str, str]]:
 
 
 @both_ways
-async def test_times_are_shown_as_the_wall_clock_has_them_now(jump: signal.Signals) -> None:
+async def test_times_are_shown_according_to_the_current_wall_clock(jump: signal.Signals) -> None:
     """Also those of what began before."""
     async with running() as caller:
         await caller.value("set_timer", duration_ms=60_000, message="tea")

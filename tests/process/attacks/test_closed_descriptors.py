@@ -24,7 +24,7 @@ def without(closed: tuple[int, ...], *command: str) -> list[str]:
 
 
 @pytest.mark.parametrize("closed", SOME, ids=str)
-async def test_serve_serves_and_its_servers_work(closed: tuple[int, ...]) -> None:
+async def test_serve_works_without_standard_descriptors(closed: tuple[int, ...]) -> None:
     port = free_port()
     process = await asyncio.create_subprocess_exec(
         *without(closed, sys.executable, "-m", "emceepee", "serve", "--port", str(port)),
@@ -53,7 +53,7 @@ async def answers(endpoint: HttpProcess) -> bool:
         return False
 
 
-async def test_a_caller_on_pipes_is_served_without_a_standard_error() -> None:
+async def test_a_caller_on_pipes_is_served_without_standard_error() -> None:
     env = configured({"small": stdio_server()})
     async with emceepee(env=env, command=tuple(without((STDERR,)))) as caller:
         await caller.initialize()
@@ -64,7 +64,7 @@ async def test_a_caller_on_pipes_is_served_without_a_standard_error() -> None:
 
 
 @pytest.mark.parametrize("closed", [(STDIN,), (STDOUT,), (STDIN, STDOUT), (STDIN, STDOUT, STDERR)], ids=str)
-async def test_without_a_caller_it_says_so_and_ends(closed: tuple[int, ...]) -> None:
+async def test_a_start_without_standard_input_or_output_ends_with_an_error(closed: tuple[int, ...]) -> None:
     process = await asyncio.create_subprocess_exec(
         *without(closed, sys.executable, "-m", "emceepee"),
         stdin=asyncio.subprocess.PIPE,
@@ -76,7 +76,7 @@ async def test_without_a_caller_it_says_so_and_ends(closed: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("words", [("--config", "/no/such/file"), ("--nonsense",)], ids=str)
-async def test_a_mistake_is_a_mistake_even_where_it_cannot_be_reported(words: tuple[str, ...]) -> None:
+async def test_a_configuration_error_has_its_exit_code_even_without_standard_error(words: tuple[str, ...]) -> None:
     process = await asyncio.create_subprocess_exec(
         *without((STDIN, STDOUT, STDERR), sys.executable, "-m", "emceepee", *words)
     )

@@ -54,7 +54,7 @@ SERVERS: dict[str, Callable[[Path], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", SERVERS)
-async def test_an_unrelated_request_is_answered_at_the_same_time(
+async def test_a_text_that_is_expensive_to_mask_delays_no_other_request(
     what: str, endpoint: HttpProcess, tmp_path: Path
 ) -> None:
     caller: HttpCaller = await endpoint.caller()

@@ -31,7 +31,7 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
         yield running
 
 
-async def test_one_servers_deep_schema_hides_no_others_tools(endpoint: HttpProcess) -> None:
+async def test_a_deeply_nested_schema_of_one_server_does_not_hide_tools_of_other_servers(endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     listed = await caller.value("list_tools", server="good|deep985", detail="names")
     assert "echo" in [tool["name"] for tool in listed["tools"] if tool["server"] == "good"]
@@ -41,14 +41,14 @@ async def test_one_servers_deep_schema_hides_no_others_tools(endpoint: HttpProce
 
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("tool", ["result", "result_first", "error"])
-async def test_a_deep_answer_is_an_error_of_its_call(depth: int, tool: str, endpoint: HttpProcess) -> None:
+async def test_a_deeply_nested_answer_is_an_error_of_its_call(depth: int, tool: str, endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     error = await caller.error("execute_tool", server=f"deep{depth}", tool=tool, timeout_ms=20_000)
     assert "deeper than 200 levels" in error["message"]
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_deep_questions_and_notifications_are_not_taken_and_break_nothing(
+async def test_deeply_nested_questions_and_notifications_are_dropped_without_harm(
     depth: int, endpoint: HttpProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -61,7 +61,7 @@ async def test_deep_questions_and_notifications_are_not_taken_and_break_nothing(
 
 
 @pytest.mark.parametrize("depth", DEPTHS)
-async def test_a_callers_deep_message_is_refused(depth: int, endpoint: HttpProcess) -> None:
+async def test_a_deeply_nested_request_of_a_caller_is_rejected(depth: int, endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     body = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_servers","arguments":' + (
         '{"a":' * depth + "1" + "}" * depth + "}}"

@@ -23,7 +23,7 @@ async def status(endpoint: HttpProcess, token: str) -> int:
         return response.status
 
 
-async def test_wrong_tokens_take_longer_and_longer_and_the_right_one_comes_in() -> None:
+async def test_wrong_tokens_are_delayed_increasingly_and_the_right_one_is_accepted() -> None:
     async with http_process("--token", RIGHT) as endpoint:
         began = time.monotonic()
         for number in range(GUESSES):
@@ -46,7 +46,7 @@ async def test_wrong_tokens_take_longer_and_longer_and_the_right_one_comes_in() 
         assert "peer=127.0.0.1" in said[0]
 
 
-async def test_wrong_codes_and_tokens_at_the_login_are_slowed_down_too() -> None:
+async def test_wrong_codes_and_tokens_at_the_login_are_delayed() -> None:
     async with http_process("--token", RIGHT) as endpoint, aiohttp.ClientSession() as http:
         browser = browser_for(http, f"{endpoint.origin}/console/login")
         began = time.monotonic()
@@ -57,7 +57,7 @@ async def test_wrong_codes_and_tokens_at_the_login_are_slowed_down_too() -> None
 
 
 @pytest.mark.parametrize(("token", "is_short"), [("sesame", True), ("bob=sesame", True), (RIGHT, False)])
-async def test_a_short_token_is_warned_of_at_the_start(token: str, *, is_short: bool) -> None:
+async def test_a_short_token_causes_a_warning_at_the_start(token: str, *, is_short: bool) -> None:
     async with http_process("--token", token) as endpoint:
         if is_short:
             await eventually(lambda: any("token_too_short" in line for line in endpoint.log), what="the warning")

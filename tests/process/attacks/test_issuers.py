@@ -34,12 +34,12 @@ async def status(endpoint: HttpProcess, token: str) -> int:
 
 
 @pytest.mark.parametrize("about_key", [{"use": "enc"}, {"alg": "ES384"}], ids=str)
-async def test_a_key_that_is_for_something_else_verifies_nothing(about_key: dict[str, Any]) -> None:
+async def test_a_key_for_another_purpose_verifies_no_token(about_key: dict[str, Any]) -> None:
     async with guarded(**about_key) as (issuer, endpoint):
         assert await status(endpoint, issuer.token(aud=RESOURCE)) == 401
 
 
-async def test_a_token_of_nobody_lets_nobody_in() -> None:
+async def test_a_token_without_a_valid_signer_is_rejected() -> None:
     async with guarded(alg=None, use=None) as (issuer, endpoint):
         for subject in ("", "  "):
             assert await status(endpoint, issuer.token(aud=RESOURCE, sub=subject)) == 401
@@ -53,7 +53,7 @@ async def test_metadata_of_another_issuer_is_not_used() -> None:
         assert issuer.fetches == 0
 
 
-async def test_keys_are_not_fetched_from_where_a_redirect_leads() -> None:
+async def test_keys_are_not_fetched_through_a_redirect() -> None:
     async with guarded() as (issuer, endpoint):
         issuer.redirects = True
         assert await status(endpoint, issuer.token(aud=RESOURCE)) == 503
@@ -61,13 +61,13 @@ async def test_keys_are_not_fetched_from_where_a_redirect_leads() -> None:
 
 
 @pytest.mark.parametrize(("padding", "expected"), [(1_000_000, 200), (1 << 20, 503)])
-async def test_a_key_set_that_is_too_large_is_not_read(padding: int, expected: int) -> None:
+async def test_a_key_set_over_the_size_limit_is_not_read(padding: int, expected: int) -> None:
     async with guarded() as (issuer, endpoint):
         issuer.padding = padding
         assert await status(endpoint, issuer.token(aud=RESOURCE)) == expected
 
 
-async def test_an_unknown_key_id_delays_nobody_else_and_is_asked_for_seldom() -> None:
+async def test_an_unknown_key_id_delays_no_other_caller_and_is_rarely_looked_up() -> None:
     async with guarded() as (issuer, endpoint):
         good = issuer.token(aud=RESOURCE)
         assert await status(endpoint, good) == 200

@@ -70,7 +70,7 @@ async def test_an_immense_list_is_an_error_of_its_server_and_the_others_are_list
 
 
 @pytest.mark.parametrize("tool", ["values", "odd"])
-async def test_an_answer_of_very_many_values_costs_nobody_much(tool: str) -> None:
+async def test_an_answer_with_many_values_costs_other_callers_little(tool: str) -> None:
     async with immense_backend() as url, http_process(env=configured({"immense": {"url": url}})) as endpoint:
         caller = await endpoint.caller()
         async with strain_on(endpoint) as strain:
@@ -83,7 +83,7 @@ async def test_an_answer_of_very_many_values_costs_nobody_much(tool: str) -> Non
             assert strain.longest_wait < WAIT_SECONDS  # memory is what such an answer takes
 
 
-async def test_what_is_kept_of_endless_arguments_is_small() -> None:
+async def test_the_stored_part_of_very_large_arguments_is_small() -> None:
     async with http_process(env=configured({"good": stdio_server()})) as endpoint:
         caller = await endpoint.caller()
         async with strain_on(endpoint) as strain:

@@ -46,7 +46,7 @@ def talker(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("order", ["first", "last", "between"])
-async def test_an_answer_of_a_server_that_is_too_large_is_an_error_to_its_caller(order: str, tmp_path: Path) -> None:
+async def test_an_answer_over_the_line_limit_is_an_error_for_its_caller(order: str, tmp_path: Path) -> None:
     async with emceepee(env=talker(tmp_path)) as caller:
         await caller.initialize()
 
@@ -61,7 +61,7 @@ async def test_an_answer_of_a_server_that_is_too_large_is_an_error_to_its_caller
         assert not (await ask(10)).get("isError")
 
 
-async def test_its_neighbors_on_the_same_pipe_wait_on(tmp_path: Path) -> None:
+async def test_an_answer_over_the_line_limit_leaves_other_calls_on_the_same_pipe_waiting(tmp_path: Path) -> None:
     async with emceepee(env=talker(tmp_path)) as caller:
         await caller.initialize()
         waiting = asyncio.create_task(caller.call("execute_tool", server="one", tool="hang", timeout_ms=3000))
@@ -71,7 +71,7 @@ async def test_its_neighbors_on_the_same_pipe_wait_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [LINE_BYTES, 50 * LINE_BYTES])
-async def test_a_request_that_is_too_large_is_answered_under_its_own_id(size: int) -> None:
+async def test_a_request_over_the_line_limit_is_answered_under_its_own_id(size: int) -> None:
     async with emceepee(env=configured({}, line_bytes=LINE_BYTES)) as caller:
         await caller.initialize()
         answer = await asyncio.wait_for(caller.request("ping", {"filler": "x" * size}), BOUND)

@@ -66,7 +66,7 @@ async def looked(looker: Path, **environment: str) -> tuple[dict[str, bool], int
     return seen, caller.process.pid, pids
 
 
-async def test_a_server_reads_neither_our_environment_nor_our_memory(looker: Path) -> None:
+async def test_a_server_process_can_read_neither_the_environment_nor_the_memory_of_emceepee(looker: Path) -> None:
     seen, ours, [guardian, keeper, server] = await looked(looker)
     assert seen[f"{server} environ"] is False
     for pid in (ours, guardian, keeper):
@@ -74,7 +74,7 @@ async def test_a_server_reads_neither_our_environment_nor_our_memory(looker: Pat
     assert not any(seen[what] for what in seen if what.endswith("environ"))
 
 
-async def test_who_wants_to_look_into_it_can(looker: Path) -> None:
+async def test_a_setting_permits_inspection_of_the_process(looker: Path) -> None:
     """A debugger, a profiler, or the benchmark."""
     seen, ours, _ = await looked(looker, EMCEEPEE_TRACEABLE="1")
     assert seen[f"{ours} environ"] is True

@@ -13,7 +13,7 @@ MOST, SESSIONS = 4, 12
 ECHO = {"server": "s1", "tool": "echo", "args": {"text": "hello"}}
 
 
-async def test_abandoned_sessions_of_one_principal_lock_nobody_out() -> None:
+async def test_abandoned_sessions_of_one_principal_block_no_other_principal() -> None:
     servers = {f"s{number}": stdio_server() for number in range(3)}
     tokens = ("--token", "ann=one", "--token", "bob=two")
     async with http_process(
@@ -32,7 +32,7 @@ async def test_abandoned_sessions_of_one_principal_lock_nobody_out() -> None:
         record_figure(f"{SESSIONS} idle sessions, {MOST} processes at most: {running} run, no call was refused")
 
 
-async def test_processes_of_sessions_in_use_have_a_limit_and_a_later_call_finds_the_room_that_one_leaves() -> None:
+async def test_processes_of_active_sessions_have_a_limit_and_a_later_call_gets_a_freed_place() -> None:
     servers = {"s1": stdio_server()}
     async with http_process("--log-level", "error", env=configured(servers, processes_in_all=MOST)) as endpoint:
         callers = [await endpoint.caller() for _ in range(MOST + 1)]

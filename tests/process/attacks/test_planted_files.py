@@ -87,7 +87,7 @@ async def test_a_server_does_not_inherit_relative_folders_of_the_path(repository
     assert what_ran(repository) == ""
 
 
-async def test_a_daemon_that_is_started_there_runs_none_of_its_files(repository: Path) -> None:
+async def test_a_daemon_started_in_a_planted_directory_runs_none_of_its_files(repository: Path) -> None:
     async with home({"demo": {"command": DEMO}}) as user:
         arguments = ("--attach", "auto", "--idle-exit", "60")
         async with emceepee(*arguments, env=user.env, entry=(EMCEEPEE,), cwd=repository) as caller:
@@ -98,7 +98,7 @@ async def test_a_daemon_that_is_started_there_runs_none_of_its_files(repository:
     assert what_ran(repository) == ""
 
 
-async def test_workers_and_the_sandbox_run_none_of_its_files(repository: Path, tmp_path: Path) -> None:
+async def test_workers_and_the_sandbox_run_none_of_the_planted_files(repository: Path, tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         *(EMCEEPEE, "serve", "--port", "0", "--no-console", "--workers", "2"),
         cwd=repository,

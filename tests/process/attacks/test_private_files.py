@@ -42,12 +42,12 @@ async def logging_to(file: Path, *more: str) -> AsyncIterator[None]:
         assert await caller.end() == 0
 
 
-async def test_a_log_file_is_made_for_its_owner_alone(place: Path) -> None:
+async def test_a_log_file_is_created_for_its_owner_alone(place: Path) -> None:
     async with logging_to(place / "log"):
         assert mode(place / "log") == 0o600
 
 
-async def test_a_log_file_of_ours_that_others_could_read_is_closed_to_them(place: Path) -> None:
+async def test_an_own_log_file_that_others_could_read_is_made_private(place: Path) -> None:
     (place / "log").write_text("before\n")
     (place / "log").chmod(0o644)
     async with logging_to(place / "log"):
@@ -67,7 +67,7 @@ async def failing(file: Path, *entry: str) -> str:
     return heard.decode()
 
 
-async def test_a_log_file_is_not_opened_through_a_link(place: Path) -> None:
+async def test_a_log_file_is_not_opened_through_a_symbolic_link(place: Path) -> None:
     (place / "other").write_text("precious\n")
     (place / "log").symlink_to(place / "other")
     said = await failing(place / "log")
@@ -75,20 +75,20 @@ async def test_a_log_file_is_not_opened_through_a_link(place: Path) -> None:
     assert (place / "other").read_text() == "precious\n"
 
 
-async def test_a_named_pipe_that_nobody_reads_is_said_plainly_and_not_waited_for(place: Path) -> None:
+async def test_a_named_pipe_without_a_reader_is_reported_and_not_waited_for(place: Path) -> None:
     os.mkfifo(place / "log")
     assert "cannot be used: No such device or address" in await failing(place / "log")
 
 
 @needs_root
-async def test_a_log_file_that_may_not_be_written_is_one_clear_line(place: Path) -> None:
+async def test_a_log_file_that_is_not_writable_is_reported_in_one_line(place: Path) -> None:
     (place / "log").touch(mode=0o600)
     said = await failing(place / "log", unprivileged_emceepee.__file__)
     assert said == f"emceepee: the log file {place / 'log'} cannot be used: Permission denied\n"
 
 
 @needs_root
-async def test_a_log_file_of_someone_else_is_written_and_left_as_it_is(place: Path) -> None:
+async def test_a_log_file_of_another_user_is_written_with_unchanged_permissions(place: Path) -> None:
     (place / "log").touch()
     (place / "log").chmod(0o666)
     async with emceepee("--log-file", str(place / "log"), entry=(unprivileged_emceepee.__file__,)) as caller:
@@ -99,7 +99,7 @@ async def test_a_log_file_of_someone_else_is_written_and_left_as_it_is(place: Pa
 
 
 @needs_root
-async def test_an_unprivileged_emceepee_keeps_its_own_log_file_to_itself(place: Path) -> None:
+async def test_an_unprivileged_emceepee_keeps_its_own_log_file_private(place: Path) -> None:
     os.chown(place, NOBODY, NOBODY)
     async with emceepee("--log-file", str(place / "log"), entry=(unprivileged_emceepee.__file__,)) as caller:
         await caller.initialize()
@@ -110,7 +110,7 @@ async def test_an_unprivileged_emceepee_keeps_its_own_log_file_to_itself(place: 
 # The way in.
 
 
-async def test_no_login_link_is_ever_in_the_log_file(place: Path) -> None:
+async def test_the_log_file_never_contains_a_login_link(place: Path) -> None:
     async with (
         http_process("--log-level", "debug", "--log-file", str(place / "log")) as endpoint,
         aiohttp.ClientSession() as http,
@@ -124,7 +124,7 @@ async def test_no_login_link_is_ever_in_the_log_file(place: Path) -> None:
 
 
 @pytest.mark.parametrize("is_beside", [True, False], ids=["beside stdio", "serve"])
-async def test_the_newest_link_is_in_a_private_file_if_one_is_wanted(place: Path, *, is_beside: bool) -> None:
+async def test_the_newest_login_link_is_in_a_private_file_on_request(place: Path, *, is_beside: bool) -> None:
     """For clients that hide standard error. An earlier file is replaced, even a link or another user's file."""
     file = place / "link"
     (place / "other").write_text("precious\n")
@@ -150,6 +150,6 @@ async def opens_twice(http: aiohttp.ClientSession, file: Path) -> None:
     await browser_for(http, first).log_in(text_in(file))
 
 
-async def test_a_link_file_that_cannot_be_written_is_a_warning(place: Path) -> None:
+async def test_a_link_file_that_cannot_be_written_causes_a_warning(place: Path) -> None:
     async with http_process("--link-file", str(place / "no" / "such" / "folder")) as endpoint:
         await eventually(lambda: any("link_file_not_written" in line for line in endpoint.log), what="a log line")

@@ -80,7 +80,7 @@ async def while_the_timer_runs(emceepee: Recorder) -> None:
 
 
 @pytest.mark.parametrize(("kind", "era"), [("pushes", "legacy"), ("answers", "legacy"), ("listens", "modern")])
-async def test_streams_that_end_at_once_are_opened_again_with_growing_pauses(kind: str, era: str) -> None:
+async def test_streams_that_end_at_once_are_reopened_with_growing_delays(kind: str, era: str) -> None:
     async with an_emceepee_before(era) as (backend, emceepee):
         if kind == "answers":
             await emceepee.execute("cut", timeout_ms=0)

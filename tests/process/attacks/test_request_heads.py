@@ -52,7 +52,7 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("what", FLOODS)
-async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
+async def test_an_endless_request_head_is_rejected_before_it_is_stored(what: str) -> None:
     async with http_process(*TOKEN) as endpoint, strain_on(endpoint) as strain:
         line = RawConnection(endpoint.origin)
         sent = await pour(line, FLOODS[what]())
@@ -74,7 +74,7 @@ async def test_an_endless_head_is_refused_before_it_is_kept(what: str) -> None:
     ],
     ids=["long", "too long", "many", "too many", "a long address", "no head at all"],
 )
-async def test_a_head_that_is_too_large_gets_an_error_that_says_so(
+async def test_a_request_head_over_the_size_limit_gets_an_error_with_the_reason(
     endpoint: HttpProcess, head: bytes, status: int
 ) -> None:
     line = RawConnection(endpoint.origin)
@@ -86,7 +86,7 @@ async def test_a_head_that_is_too_large_gets_an_error_that_says_so(
     line.cut()
 
 
-async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None:
+async def test_pipelined_requests_of_a_caller_that_reads_no_answers_do_not_pile_up() -> None:
     healthz = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     async with http_process(*TOKEN) as endpoint, strain_on(endpoint) as strain:
         line = RawConnection(endpoint.origin)
@@ -97,7 +97,7 @@ async def test_requests_that_are_sent_without_reading_are_not_piled_up() -> None
     assert 1 <= answer.count(b"HTTP/1.1 200") <= 17
 
 
-async def test_a_few_requests_at_once_are_answered_in_order(endpoint: HttpProcess) -> None:
+async def test_a_few_pipelined_requests_are_answered_in_order(endpoint: HttpProcess) -> None:
     line = RawConnection(endpoint.origin)
     paths = (b"/healthz", b"/nothing", b"/readyz", b"/mcp")
     await pour(line, iter([b"".join(b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" % path for path in paths)]))
@@ -123,7 +123,7 @@ SLOW: dict[str, bytes] = {
 }
 
 
-async def test_a_caller_that_does_not_go_on_is_let_go() -> None:
+async def test_a_stalled_request_is_disconnected() -> None:
     env = limits(request_head_seconds=1, request_body_seconds=1, idle_connection_seconds=1)
     async with http_process(*TOKEN, env=env) as endpoint:
         lines = {what: RawConnection(endpoint.origin) for what in SLOW}
@@ -140,7 +140,7 @@ async def test_a_caller_that_does_not_go_on_is_let_go() -> None:
     }
 
 
-async def test_a_body_that_comes_byte_by_byte_has_no_more_time() -> None:
+async def test_a_body_that_arrives_byte_by_byte_gets_no_additional_time() -> None:
     async with http_process(*TOKEN, env=limits(request_body_seconds=1)) as endpoint:
         line = RawConnection(endpoint.origin)
         line.send(SLOW["half a body"])
@@ -155,7 +155,7 @@ async def test_a_body_that_comes_byte_by_byte_has_no_more_time() -> None:
         assert dripped < 99
 
 
-async def test_silent_connections_lock_nobody_out() -> None:
+async def test_silent_connections_block_no_other_caller() -> None:
     """More than the process may have descriptors."""
     async with http_process(*TOKEN, env=limits(caller_connections=100)) as endpoint:
         async with strain_on(endpoint) as strain:
@@ -172,7 +172,7 @@ async def test_silent_connections_lock_nobody_out() -> None:
         )
 
 
-async def test_connections_in_use_are_not_closed_for_others_which_get_503() -> None:
+async def test_connections_in_use_are_not_closed_for_new_ones_which_get_503() -> None:
     async with http_process("--log-level", "warn", env=limits(caller_connections=3)) as endpoint:
         caller, other = await endpoint.caller(), await endpoint.caller()
         async with caller.get(), other.get():
@@ -200,7 +200,7 @@ def hello_batch(count: int) -> list[dict[str, Any]]:
     ]
 
 
-async def test_a_batch_has_so_many_messages_and_no_more() -> None:
+async def test_the_number_of_messages_in_a_batch_is_limited() -> None:
     async with http_process("--log-level", "warn") as endpoint:
         caller = await endpoint.caller("2025-03-26")
         headers = caller.headers | {"content-type": "application/json"}

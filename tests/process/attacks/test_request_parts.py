@@ -48,7 +48,7 @@ async def pour(line: RawConnection, parts: Iterator[bytes]) -> int:
 
 
 @pytest.mark.parametrize("what", FLOODS)
-async def test_what_has_no_end_is_refused_while_it_arrives(what: str) -> None:
+async def test_an_endless_part_of_a_request_is_rejected_while_it_arrives(what: str) -> None:
     begin, repeated, statuses = FLOODS[what]
     async with http_process(*TOKEN) as endpoint, strain_on(endpoint) as strain:
         line = RawConnection(endpoint.origin)

@@ -15,7 +15,7 @@ WRITTEN_BYTES = 48 << 20  # for what is on its way to the disk: each result once
 
 
 @pytest.mark.parametrize("state", matrix(["memory", "sqlite"], representatives=["memory"]))
-async def test_finished_tasks_are_bounded_in_bytes(state: str) -> None:
+async def test_the_size_of_finished_tasks_is_bounded_in_bytes(state: str) -> None:
     async with (
         http_backend() as backend,
         http_process("--state", state, env=configured({"big": {"url": backend.url}})) as endpoint,

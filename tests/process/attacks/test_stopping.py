@@ -44,7 +44,7 @@ def call(tool: str, /, **arguments: Any) -> dict[str, Any]:
 
 
 @signals
-async def test_a_caller_on_pipes_is_answered(number: signal.Signals) -> None:
+async def test_a_waiting_caller_on_pipes_is_answered_at_shutdown(number: signal.Signals) -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()
         await caller.call("execute_tool", **digging(0))
@@ -74,7 +74,7 @@ async def refusal(caller: EmceepeeProcess) -> dict[str, Any]:
     return answer
 
 
-async def test_a_caller_that_waits_for_an_impossible_event_is_also_answered() -> None:
+async def test_a_caller_that_waits_for_an_impossible_event_is_answered_at_shutdown() -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()
         await caller.call("execute_tool", **digging(0))
@@ -89,7 +89,7 @@ async def test_a_caller_that_waits_for_an_impossible_event_is_also_answered() ->
 
 
 @pytest.mark.alone
-async def test_with_nothing_to_finish_it_ends_at_once() -> None:
+async def test_without_pending_work_the_shutdown_is_immediate() -> None:
     async with emceepee() as caller:
         await caller.initialize()
         began = time.monotonic()
@@ -99,7 +99,7 @@ async def test_with_nothing_to_finish_it_ends_at_once() -> None:
 
 
 @pytest.mark.alone
-async def test_a_second_signal_does_not_wait() -> None:
+async def test_a_second_signal_ends_the_process_at_once() -> None:
     async with emceepee(env=ENV) as caller:
         await caller.initialize()
         await caller.call("execute_tool", **digging(0))
@@ -115,7 +115,7 @@ async def test_a_second_signal_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("serve", "--port", "0")], ids=["stdio", "serve"])
-async def test_a_hang_up_that_is_ignored_stays_ignored(command: tuple[str, ...]) -> None:
+async def test_an_ignored_sighup_stays_ignored(command: tuple[str, ...]) -> None:
     """As under nohup."""
     ignoring = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")
     async with AsyncExitStack() as stack:
@@ -145,7 +145,7 @@ async def test_a_hang_up_that_is_ignored_stays_ignored(command: tuple[str, ...])
 
 
 @signals
-async def test_callers_over_http_are_answered_and_new_ones_are_refused(number: signal.Signals) -> None:
+async def test_at_shutdown_callers_over_http_are_answered_and_new_ones_are_refused(number: signal.Signals) -> None:
     async with http_process(env=ENV) as endpoint, AsyncExitStack() as stack:
         callers = await endpoint.caller(), endpoint.modern(emceepee_session="m")
         task = (await callers[0].value("execute_tool", **digging(60) | {"timeout_ms": 0}))["proxy_task"]["task_id"]

@@ -111,7 +111,7 @@ def has_kept(caller: HttpCaller, count: int) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize(("era", "tool"), matrix(itertools.product(ERAS, TOOL_NAMES), representatives=QUICK_CALLS))
-async def test_an_answer_that_nobody_reads_is_given_up_and_its_result_is_a_finished_task(era: str, tool: str) -> None:
+async def test_an_unread_answer_is_abandoned_and_its_result_becomes_a_finished_task(era: str, tool: str) -> None:
     size, count = 20_000_000, 6
     async with serving(unread_answer_seconds=1, task_bytes_per_session=1 << 30) as endpoint:
         caller = await caller_of(endpoint, era)
@@ -125,7 +125,7 @@ async def test_an_answer_that_nobody_reads_is_given_up_and_its_result_is_a_finis
 
 
 @pytest.mark.parametrize(("era", "tool"), matrix(itertools.product(ERAS, TOOL_NAMES), representatives=QUICK_CALLS))
-async def test_unread_answers_have_a_budget_for_all_callers(era: str, tool: str) -> None:
+async def test_all_unread_answers_share_one_budget(era: str, tool: str) -> None:
     size, count = 20_000_000, 30
     async with serving(unread_answer_seconds=300, unread_bytes_in_all=60 * MIB) as endpoint:
         caller = await caller_of(endpoint, era)

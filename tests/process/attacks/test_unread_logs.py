@@ -23,7 +23,7 @@ LONGEST_ANSWER = 2.5  # seconds: five times what anyone may wait
 
 
 @pytest.mark.parametrize("style", ["text", "json"])
-async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> None:
+async def test_an_unread_standard_error_blocks_no_call(style: str) -> None:
     """Lines beyond the buffer are dropped and counted, and the process exits on a signal."""
     read, write = os.pipe()
     try:
@@ -56,7 +56,7 @@ async def test_a_standard_error_that_nobody_reads_stops_no_call(style: str) -> N
         (".", "Is a directory"),
     ],
 )
-async def test_a_log_file_that_cannot_be_opened_is_one_clear_line(
+async def test_a_log_file_that_cannot_be_opened_is_reported_in_one_line(
     command: tuple[str, ...], place: str, said: str, tmp_path: Path
 ) -> None:
     file = tmp_path / place
@@ -70,7 +70,7 @@ async def test_a_log_file_that_cannot_be_opened_is_one_clear_line(
     assert process.returncode == 2
 
 
-async def test_a_full_disk_is_one_clear_line_and_stops_no_call() -> None:
+async def test_a_full_disk_is_reported_in_one_line_and_blocks_no_call() -> None:
     """/dev/full takes nothing, as a full disk does."""
     async with emceepee(
         *("--log-file", "/dev/full"), env=configured({"small": stdio_server()}, **ROOM), stderr=asyncio.subprocess.PIPE
@@ -85,7 +85,7 @@ async def test_a_full_disk_is_one_clear_line_and_stops_no_call() -> None:
     assert re.fullmatch(r"emceepee: the log file /dev/full cannot be written: No space left on device; .*", heard[0])
 
 
-async def test_what_was_logged_last_is_there_when_the_process_has_ended(tmp_path: Path) -> None:
+async def test_the_last_log_lines_are_written_when_the_process_has_ended(tmp_path: Path) -> None:
     file = tmp_path / "log"
     async with emceepee("--log-file", str(file), env=configured({"small": stdio_server()})) as caller:
         await caller.initialize()
@@ -94,7 +94,7 @@ async def test_what_was_logged_last_is_there_when_the_process_has_ended(tmp_path
     assert "registry_shutdown_complete" in file.read_text("utf-8").splitlines()[-1]
 
 
-async def test_the_address_is_announced_also_where_nobody_reads_it() -> None:
+async def test_the_address_is_announced_even_if_standard_error_is_not_read() -> None:
     """Every login makes a new link, and writing it waits for nobody either."""
     port = free_port()
     read, write = os.pipe()

@@ -49,7 +49,7 @@ def talker(folder: Path) -> dict[str, str]:
     return configured({"one": {"command": sys.executable, "args": ["-S", str(program)], "mode": "legacy"}})
 
 
-async def test_an_answer_that_cannot_be_read_ends_its_call_at_once_and_no_other(tmp_path: Path) -> None:
+async def test_an_undecodable_answer_ends_its_call_at_once_and_no_other(tmp_path: Path) -> None:
     async with emceepee(env=talker(tmp_path)) as caller:
         await caller.initialize()
         waiting = asyncio.create_task(caller.call("execute_tool", server="one", tool="hang", timeout_ms=15_000))
@@ -64,7 +64,7 @@ async def test_an_answer_that_cannot_be_read_ends_its_call_at_once_and_no_other(
             assert "proxy_task" in (await waiting)["structuredContent"]
 
 
-async def test_a_question_that_cannot_be_read_is_refused_so_that_its_call_goes_on(tmp_path: Path) -> None:
+async def test_an_undecodable_question_is_rejected_and_its_call_continues(tmp_path: Path) -> None:
     async with emceepee(env=talker(tmp_path)) as caller:
         await caller.initialize()
         async with asyncio.timeout(BOUND):
@@ -74,7 +74,7 @@ async def test_a_question_that_cannot_be_read_is_refused_so_that_its_call_goes_o
 
 
 @pytest.mark.parametrize("line", ['{"jsonrpc":"2.0","id":7,"method":"ping","params":{"n":%s}}' % ("1" * 5000)])
-async def test_a_request_that_cannot_be_read_is_refused_under_its_own_id(line: str) -> None:
+async def test_an_undecodable_request_is_rejected_under_its_own_id(line: str) -> None:
     async with emceepee() as caller:
         await caller.initialize()
         caller.send_line(line.encode())

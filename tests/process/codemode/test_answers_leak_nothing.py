@@ -58,7 +58,7 @@ def files_below(folder: Path) -> dict[str, str]:
     return {file.name: file.read_bytes().decode("latin-1") for file in folder.rglob("*") if file.is_file()}
 
 
-async def test_an_answer_in_a_script_is_seen_nowhere(tmp_path: Path) -> None:
+async def test_an_answer_in_a_script_appears_in_no_log_reply_span_page_or_file(tmp_path: Path) -> None:
     backend, audit = CountingBackend(), tmp_path / "audit.jsonl"
     backend.question = FORM
     await backend.start()

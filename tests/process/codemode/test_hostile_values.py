@@ -148,7 +148,7 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
 
 
 @pytest.mark.parametrize("what", TABLE)
-async def test_a_hostile_value_costs_nobody_else_much_and_its_author_gets_an_error(
+async def test_a_hostile_value_delays_no_other_script_and_its_author_gets_an_error(
     what: str, endpoint: HttpProcess
 ) -> None:
     hostile = TABLE[what]

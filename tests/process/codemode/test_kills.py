@@ -53,7 +53,7 @@ def has_loaded_sandbox(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_a_parked_script_survives_and_finishes_and_no_call_is_repeated(
+async def test_a_parked_script_survives_a_kill_and_finishes_without_repeated_calls(
     backend: CountingBackend, tmp_path: Path, how: str
 ) -> None:
     async with restartable_process(tmp_path) as endpoint:
@@ -87,7 +87,7 @@ AT_ONCE = {
 
 
 @pytest.mark.parametrize("what", AT_ONCE)
-async def test_a_script_survives_a_kill_as_soon_as_a_reply_has_told_of_its_task(
+async def test_a_script_survives_a_kill_once_a_reply_has_named_its_task(
     backend: CountingBackend, tmp_path: Path, what: str
 ) -> None:
     async with restartable_process(tmp_path) as endpoint:
@@ -110,7 +110,7 @@ async def test_a_script_survives_a_kill_as_soon_as_a_reply_has_told_of_its_task(
     assert ("not known whether it ran" in value["result"]["asked"]) is bool(has_asked)
 
 
-async def test_workers_end_with_an_emceepee_that_is_killed(backend: CountingBackend, tmp_path: Path) -> None:
+async def test_sandbox_workers_end_with_a_killed_emceepee(backend: CountingBackend, tmp_path: Path) -> None:
     settings = {"EMCEEPEE_CONFIG": '{"limits": {"script_compute_seconds": 2}}'}
     async with restartable_process(tmp_path, env=settings) as endpoint:
         caller = await endpoint.caller()
@@ -129,7 +129,7 @@ def digger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
         yield port, folder
 
 
-async def test_a_script_at_a_question_survives_a_kill_and_goes_on_with_the_answer(
+async def test_a_script_at_a_question_survives_a_kill_and_continues_with_the_answer(
     digger: tuple[int, Path], tmp_path: Path
 ) -> None:
     """The server runs its tool as a task of its own, which asks; so the question also survives emceepee."""
@@ -158,7 +158,7 @@ async def test_a_script_at_a_question_survives_a_kill_and_goes_on_with_the_answe
     assert "dug pit at here" in str(value["result"]["says"])
 
 
-async def test_another_replica_takes_a_parked_script_over(backend: CountingBackend, tmp_path: Path) -> None:
+async def test_another_replica_takes_over_a_parked_script(backend: CountingBackend, tmp_path: Path) -> None:
     state = ("--state", f"sqlite:{tmp_path / 'state.db'}")
     async with restartable_replicas(tmp_path, 2, *state, env={}) as (one, other):
         caller = one.modern(emceepee_session="desk", authorization="Bearer token-of-the-replicas")
@@ -178,7 +178,7 @@ async def test_another_replica_takes_a_parked_script_over(backend: CountingBacke
 # What there is before the first script, and where there is none.
 
 
-async def test_nothing_of_the_sandbox_is_loaded_before_the_first_script(tmp_path: Path) -> None:
+async def test_the_sandbox_is_loaded_only_for_the_first_script(tmp_path: Path) -> None:
     async with restartable_process(tmp_path) as endpoint:
         caller = await endpoint.caller()
         await caller.value("list_servers")
@@ -189,7 +189,7 @@ async def test_nothing_of_the_sandbox_is_loaded_before_the_first_script(tmp_path
 
 
 @pytest.mark.parametrize("by", ["flag", "variable"])
-async def test_code_mode_can_be_switched_off(tmp_path: Path, by: str) -> None:
+async def test_code_mode_can_be_disabled(tmp_path: Path, by: str) -> None:
     arguments = ("--no-codemode",) if by == "flag" else ()
     env = {} if by == "flag" else {"EMCEEPEE_NO_CODEMODE": "1"}
     async with restartable_process(tmp_path, *arguments, env=env) as endpoint:
@@ -203,7 +203,7 @@ async def test_code_mode_can_be_switched_off(tmp_path: Path, by: str) -> None:
             assert (response.status, "switched off here; ask for full" in await response.text()) == (400, True)
 
 
-async def test_a_missing_sandbox_is_reported_plainly(tmp_path: Path) -> None:
+async def test_a_missing_sandbox_is_reported_clearly(tmp_path: Path) -> None:
     without = tmp_path / "pydantic_monty.py"
     without.write_text("raise ImportError('no build for this platform')")
     async with restartable_process(tmp_path / "state", env={"PYTHONPATH": str(tmp_path)}) as endpoint:

@@ -57,7 +57,7 @@ async def result_of(caller: HttpCaller, promotion: Json) -> Json:
     return value
 
 
-async def test_a_script_that_waits_for_a_login_goes_on_when_the_browser_comes_back(
+async def test_a_script_that_waits_for_a_login_continues_when_the_browser_returns(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -69,7 +69,7 @@ async def test_a_script_that_waits_for_a_login_goes_on_when_the_browser_comes_ba
     assert len(server.calls) == 1
 
 
-async def test_an_address_that_is_pasted_lets_the_script_go_on(
+async def test_pasting_the_callback_address_resumes_the_script(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -95,7 +95,7 @@ async def test_a_declined_login_is_an_exception_in_the_script(
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_a_script_at_a_login_survives_and_goes_on_with_it(
+async def test_a_script_at_a_login_survives_a_kill_and_continues_after_the_login(
     server: AuthorizationServer, endpoint: RestartableProcess, how: str
 ) -> None:
     """Its call was not sent before, and is sent once after."""
@@ -175,7 +175,7 @@ async def a_script_at_a_second_login(caller: HttpCaller, server: AskingServer, c
     return promotion
 
 
-async def test_a_call_that_was_answered_once_goes_on_after_the_login(
+async def test_a_call_that_was_answered_once_continues_after_the_login(
     asking_server: AskingServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -188,7 +188,7 @@ async def test_a_call_that_was_answered_once_goes_on_after_the_login(
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
-async def test_a_call_that_was_answered_once_is_not_begun_again(
+async def test_a_call_that_was_answered_once_is_not_started_again(
     asking_server: AskingServer, endpoint: RestartableProcess, how: str
 ) -> None:
     """It waits for a login as one that was not sent does; but the server has begun it, and may have done something."""

@@ -74,7 +74,7 @@ async def until_waiting(scene: Scene) -> None:
 # In one process.
 
 
-async def test_a_script_that_waits_holds_no_process_and_goes_on_with_the_answer(scene: Scene) -> None:
+async def test_a_waiting_script_occupies_no_process_and_continues_with_the_answer(scene: Scene) -> None:
     call = scene.start("codemode_execute", code=f"local = [1, 2]\n{ONE_CALL}print('on')\n(local, x)")
     asked = await scene.backends["one"].next_asked()
     await until_parked(scene.session, scene.clock)
@@ -84,7 +84,7 @@ async def test_a_script_that_waits_holds_no_process_and_goes_on_with_the_answer(
     assert value["stats"]["durationMs"] == round((RECORD_SECONDS + PARK_SECONDS) * 1000)
 
 
-async def test_a_script_that_is_not_done_in_time_becomes_a_task_that_can_be_taken_up(scene: Scene) -> None:
+async def test_a_script_past_its_timeout_becomes_a_task_that_can_be_collected(scene: Scene) -> None:
     call = scene.start("codemode_execute", code=f"{ONE_CALL}x", timeout=5)
     asked = await scene.backends["one"].next_asked()
     await until_parked(scene.session, scene.clock)
@@ -104,7 +104,7 @@ async def test_a_script_that_is_not_done_in_time_becomes_a_task_that_can_be_take
     assert (await scene.error("codemode_execute", task_id="nothing"))["code"] == "ERR_TASK_NOT_FOUND"
 
 
-async def test_a_failed_script_is_a_completed_task_whose_result_says_so(scene: Scene) -> None:
+async def test_a_failed_script_is_a_completed_task_with_an_error_result(scene: Scene) -> None:
     call = scene.start("codemode_execute", code=f"{ONE_CALL}1 / 0", timeout=1)
     asked = await scene.backends["one"].next_asked()
     await until_parked(scene.session, scene.clock)
@@ -115,7 +115,7 @@ async def test_a_failed_script_is_a_completed_task_whose_result_says_so(scene: S
     assert own_part(result["structuredContent"])["error"]["line"] == 2
 
 
-async def test_a_question_to_one_of_its_calls_promotes_the_script_and_shows_the_question(scene: Scene) -> None:
+async def test_a_question_of_a_call_promotes_the_script_and_shows_the_question(scene: Scene) -> None:
     backend = scene.backends["one"]
     call = scene.start("codemode_execute", code=f"{ONE_CALL}f'hello {{x}}'")
     asked = await backend.next_asked()
@@ -134,7 +134,7 @@ async def test_a_question_to_one_of_its_calls_promotes_the_script_and_shows_the_
     assert own_part(taken["structuredContent"])["result"] == "hello Ann"
 
 
-async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
+async def test_a_sleeping_script_is_parked(scene: Scene) -> None:
     code = "await mcp.sleep(600)\nawait asyncio.sleep(60)\n'awake'"  # by the clock of the scene
     call = scene.start("codemode_execute", code=code, timeout=1)
     await until_parked(scene.session, scene.clock)
@@ -147,7 +147,7 @@ async def test_a_script_that_sleeps_is_parked_too(scene: Scene) -> None:
     assert own_part(taken["structuredContent"])["result"] == "awake"
 
 
-async def test_sleeps_keep_no_call_of_the_script_waiting(scene: Scene) -> None:
+async def test_a_sleep_in_a_script_delays_none_of_its_calls(scene: Scene) -> None:
     sleeps = ", ".join(["mcp.sleep(5)"] * PARALLEL_CALLS)
     call = scene.start("codemode_execute", code=f"await asyncio.gather({sleeps}, mcp.call_tool('one', 'echo'))\n'all'")
     asked = await scene.backends["one"].next_asked()
@@ -157,7 +157,7 @@ async def test_sleeps_keep_no_call_of_the_script_waiting(scene: Scene) -> None:
     assert own_part((await call)["structuredContent"])["result"] == "all"
 
 
-async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene) -> None:
+async def test_canceling_the_task_of_a_script_cancels_its_calls(scene: Scene) -> None:
     backend = scene.backends["one"]
     call = scene.start("codemode_execute", code=ONE_CALL, timeout=1)
     await backend.next_asked()
@@ -168,7 +168,9 @@ async def test_a_script_whose_task_is_cancelled_gives_its_calls_up(scene: Scene)
 
 
 @pytest.mark.parametrize("limit", ["PARKED_BYTES_IN_ALL", "PARKED_BYTES_PER_PRINCIPAL"])
-async def test_parked_scripts_are_bounded_in_all_and_per_principal(limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_parked_scripts_is_bounded_overall_and_per_principal(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(script, limit, 1000)
     async with a_scene(one=ScriptedBackend()) as scene:
         call = scene.start("codemode_execute", code=ONE_CALL, timeout=300)
@@ -237,7 +239,7 @@ print('done')
 
 
 @pytest.mark.parametrize("dies", [True, False], ids=["killed", "stopped"])
-async def test_a_parked_script_goes_on_in_the_next_process_and_repeats_no_call(dies: bool) -> None:
+async def test_a_parked_script_continues_in_the_next_process_and_repeats_no_call(dies: bool) -> None:
     play = Play()
     async with play.machine.process(dies=dies, backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
@@ -267,7 +269,7 @@ except RuntimeError as error:
 """
 
 
-async def test_a_script_that_waits_for_an_answer_is_stored_before_the_reply_that_asks_leaves() -> None:
+async def test_a_script_at_a_question_is_stored_before_the_reply_with_the_question_is_sent() -> None:
     """No time passes: its record would be written a tenth of a second later."""
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
@@ -282,7 +284,7 @@ async def test_a_script_that_waits_for_an_answer_is_stored_before_the_reply_that
     assert play.sent() == [1]
 
 
-async def test_a_script_of_many_short_waits_is_stored_before_the_reply_that_names_its_task_leaves() -> None:
+async def test_a_script_with_many_short_waits_is_stored_before_the_reply_that_names_its_task_is_sent() -> None:
     play = Play()
     short = RECORD_SECONDS / 2
     code = f"for _ in range(100):\n    await mcp.sleep({short})\n{CATCHING}answer"
@@ -308,7 +310,7 @@ async def test_a_script_of_many_short_waits_is_stored_before_the_reply_that_name
     assert value["result"] == "at last"
 
 
-async def test_a_script_that_answers_questions_is_not_stored_and_its_task_says_that_it_is_lost() -> None:
+async def test_a_script_that_answers_questions_is_not_stored_and_its_task_reports_the_loss() -> None:
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)
@@ -325,7 +327,7 @@ async def test_a_script_that_answers_questions_is_not_stored_and_its_task_says_t
     assert result["structuredContent"]["error"]["details"]["reason"] == "restart"
 
 
-async def test_what_was_answered_before_the_kill_is_not_lost_while_another_call_waits() -> None:
+async def test_an_answer_before_the_kill_survives_while_another_call_waits() -> None:
     play = Play()
     code = """
 async def ask(n):
@@ -345,7 +347,7 @@ await asyncio.gather(ask(1), ask(2))
         assert (await play.value(place))["result"] == ["answered", "unknown"]
 
 
-async def test_a_call_is_in_the_store_before_it_is_sent() -> None:
+async def test_a_call_of_a_script_is_stored_before_it_is_sent() -> None:
     play = Play()
     code = """
 await mcp.sleep(5)
@@ -376,7 +378,7 @@ two
 """
 
 
-async def test_a_script_does_not_go_on_while_the_key_for_its_record_is_on_its_way(
+async def test_a_script_does_not_continue_before_the_key_for_its_record_has_arrived(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     play, asked_for, given, sealer = Play(), asyncio.Event(), asyncio.Event(), MemoryStore.sealer
@@ -411,7 +413,7 @@ async def test_a_script_does_not_go_on_while_the_key_for_its_record_is_on_its_wa
     assert (value["result"], value["logs"], value["stats"]["mcpCalls"]) == ("may have run", ["begun", "answered"], 2)
 
 
-async def test_what_a_script_wrote_after_its_last_snapshot_is_not_there_twice() -> None:
+async def test_output_of_a_script_after_its_last_snapshot_is_not_duplicated() -> None:
     play = Play()
     code = """
 async def ask(n):
@@ -443,9 +445,7 @@ await asyncio.gather(ask(1), ask(2))
 @pytest.mark.parametrize("modern", [False, True], ids=["2025-11-25", "2026-07-28"])
 @pytest.mark.parametrize("is_parked", [False, True], ids=["kept", "parked"])
 @pytest.mark.parametrize("how", ["killed", "stopped", "stopped with all calls"])
-async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(
-    modern: bool, is_parked: bool, how: str
-) -> None:
+async def test_a_backend_task_continues_with_its_script(modern: bool, is_parked: bool, how: str) -> None:
     backend = TaskBackend(modern=modern)
     play = Play(backend)
     async with play.machine.process(dies=how == "killed", backend=backend) as place:
@@ -476,7 +476,7 @@ async def test_a_call_that_its_server_runs_as_a_task_goes_on_with_the_script(
     assert backend.counted("tools/call") == 1
 
 
-async def test_an_answer_that_comes_in_the_moment_of_the_stop_is_not_lost() -> None:
+async def test_an_answer_that_arrives_during_the_shutdown_is_not_lost() -> None:
     play = Play()
     async with play.machine.process(dies=False, backend=play.backend) as place:
         (asked,) = await play.begin(place, f"{ONE_CALL}x")
@@ -491,7 +491,7 @@ async def test_an_answer_that_comes_in_the_moment_of_the_stop_is_not_lost() -> N
         assert (await play.value(place))["result"] == "just in time"
 
 
-async def test_a_script_that_sleeps_wakes_in_the_next_process_at_its_time() -> None:
+async def test_a_sleeping_script_wakes_in_the_next_process_on_time() -> None:
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
         await play.begin(place, "import math\nawait mcp.sleep(100)\nmath.floor(2.5)", asked=0)
@@ -521,7 +521,7 @@ async def test_typed_functions_still_work_in_the_next_process() -> None:
         assert (await taking)["result"] == ["slow", "echo"]
 
 
-async def test_a_snapshot_of_another_version_of_the_sandbox_fails_its_task_clearly(
+async def test_a_snapshot_of_another_sandbox_version_fails_its_task_clearly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     play = Play()
@@ -534,7 +534,7 @@ async def test_a_snapshot_of_another_version_of_the_sandbox_fails_its_task_clear
     assert "and this is 9.9" in error["message"]
 
 
-async def test_a_snapshot_that_nobody_here_sealed_is_not_loaded() -> None:
+async def test_a_snapshot_without_a_valid_seal_is_not_loaded() -> None:
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
         await play.begin(place, ONE_CALL)
@@ -553,7 +553,7 @@ async def test_a_snapshot_that_nobody_here_sealed_is_not_loaded() -> None:
     assert "restarted" in result["content"][0]["text"]
 
 
-async def test_a_script_after_a_restart_cannot_add_servers() -> None:
+async def test_a_script_cannot_add_servers_after_a_restart() -> None:
     play = Play()
     code = "await mcp.sleep(5)\nawait mcp.tool('add_server', {'name': 'two', 'url': 'http://two.test/mcp'})"
     async with play.machine.process(backend=play.backend) as place:

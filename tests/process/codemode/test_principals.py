@@ -13,7 +13,7 @@ LONGEST = SECONDS / 2  # with room for a busy machine: a second script of the sa
 TOKENS = {"ann": "token-of-ann", "bob": "token-of-bob"}
 
 
-async def test_endless_scripts_of_one_principal_keep_no_other_waiting() -> None:
+async def test_endless_scripts_of_one_principal_do_not_block_another() -> None:
     options = [word for name, token in TOKENS.items() for word in ("--token", f"{name}={token}")]
     limits = {"EMCEEPEE_CONFIG": f'{{"limits": {{"script_compute_seconds": {SECONDS}}}}}'}
     async with http_process(*options, env=limits) as endpoint:

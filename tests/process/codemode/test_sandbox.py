@@ -87,13 +87,13 @@ WALKS = [
 
 @pytest.mark.parametrize("code", [*FILES, *NETWORK, *ENVIRONMENT, *PROCESSES, *IMPORTS, *WALKS])
 @pytest.mark.parametrize("is_checked", [True, False])
-async def test_an_escape_leads_nowhere(scene: Scene, code: str, is_checked: bool) -> None:
+async def test_sandbox_escapes_fail(scene: Scene, code: str, is_checked: bool) -> None:
     error = await failure_of(scene, code if is_checked else unchecked(code))
     assert error["message"]
     assert "root:" not in str(error)
 
 
-async def test_what_a_script_defines_is_not_what_the_host_runs(scene: Scene) -> None:
+async def test_definitions_in_a_script_do_not_affect_the_host(scene: Scene) -> None:
     code = "class Evil:\n    def __repr__(self): return mcp.log('ran') or 'x'\n    attributes = 3\n[Evil(), Evil]"
     value = await run(scene, code)
     assert value["success"]
@@ -113,7 +113,7 @@ async def test_what_a_script_defines_is_not_what_the_host_runs(scene: Scene) -> 
         "while True: print('x' * 1000)",
     ],
 )
-async def test_a_loop_without_end_is_ended(scene: Scene, code: str) -> None:
+async def test_an_endless_loop_in_a_script_is_stopped(scene: Scene, code: str) -> None:
     began = asyncio.get_running_loop().time()
     error = await failure_of(scene, code)
     took = asyncio.get_running_loop().time() - began
@@ -133,31 +133,31 @@ async def test_a_loop_without_end_is_ended(scene: Scene, code: str) -> None:
         "x = 'a'\nwhile True: x += x",
     ],
 )
-async def test_a_script_that_takes_too_much_memory_is_ended(scene: Scene, code: str) -> None:
+async def test_a_script_over_its_memory_limit_is_stopped(scene: Scene, code: str) -> None:
     assert (await failure_of(scene, code))["name"] in ("MemoryError", "SandboxCrashed")
 
 
-async def test_recursion_is_ended(scene: Scene) -> None:
+async def test_endless_recursion_in_a_script_is_stopped(scene: Scene) -> None:
     assert (await failure_of(scene, "def f(): return f()\nf()"))["name"] == "RecursionError"
 
 
-async def test_nesting_in_the_source_is_refused(scene: Scene) -> None:
+async def test_deeply_nested_source_code_is_rejected(scene: Scene) -> None:
     assert (await failure_of(scene, "(" * 50_000))["name"] == "SyntaxError"
     assert (await failure_of(scene, unchecked("-" * 20_000 + "1")))["message"]
 
 
-async def test_a_longer_script_than_allowed_is_not_taken(scene: Scene) -> None:
+async def test_a_script_over_the_length_limit_is_rejected(scene: Scene) -> None:
     error = await scene.error("codemode_execute", code="x" * 100_001)
     assert (error["code"], "at most 100000" in error["message"]) == ("ERR_INVALID_ARGUMENTS", True)
 
 
-async def test_a_flood_of_output_is_cut(scene: Scene) -> None:
+async def test_a_flood_of_script_output_is_truncated(scene: Scene) -> None:
     value = await run(scene, "for _ in range(1000): print('x' * 1000)\n1")
     assert (value["success"], sum(map(len, value["logs"])) < 1100) == (True, True)
     assert value["logs"][-1] == "… 1000000 more bytes were not kept"
 
 
-async def test_a_result_beyond_the_limit_is_refused(scene: Scene) -> None:
+async def test_a_script_result_over_the_size_limit_is_rejected(scene: Scene) -> None:
     error = await failure_of(scene, "'x' * 20_000")
     assert (error["name"], "takes more than 10000 bytes" in error["message"]) == ("ResultTooLarge", True)
     error = await failure_of(scene, r"'\n' * 9_000")
@@ -172,11 +172,11 @@ async def test_a_result_beyond_the_limit_is_refused(scene: Scene) -> None:
         "10 ** 5000",
     ],
 )
-async def test_a_value_that_cannot_be_taken_over_the_border_is_an_error(scene: Scene, code: str) -> None:
+async def test_a_value_that_cannot_leave_the_sandbox_is_an_error(scene: Scene, code: str) -> None:
     assert (await failure_of(scene, code))["name"] in ("ValueError", "TypeError")
 
 
-async def test_a_cycle_is_cut(scene: Scene) -> None:
+async def test_a_cyclic_result_is_cut(scene: Scene) -> None:
     assert await result_of(scene, "x = []\nx.append(x)\nx") == ["[...]"]
 
 
@@ -191,7 +191,7 @@ async def test_a_cycle_is_cut(scene: Scene) -> None:
         (unchecked("for _ in range(11): mcp.list_servers()"), None),
     ],
 )
-async def test_a_flood_of_calls_ends_with_the_script_and_its_error_has_the_line(
+async def test_a_flood_of_calls_ends_the_script_with_the_line_in_the_error(
     scene: Scene, code: str, line: int | None
 ) -> None:
     value = await run(scene, code)
@@ -199,14 +199,14 @@ async def test_a_flood_of_calls_ends_with_the_script_and_its_error_has_the_line(
     assert value["error"].get("line") == line
 
 
-async def test_a_flood_of_sleeps_and_logs_ends_too(scene: Scene) -> None:
+async def test_a_flood_of_sleeps_and_log_lines_ends_the_script(scene: Scene) -> None:
     value = await run(scene, "while True: mcp.log('x')")
     assert value["error"]["name"] in ("RuntimeError", "TimeoutError")
     value = await run(scene, "while True: await asyncio.sleep(0)")
     assert value["error"]["name"] in ("RuntimeError", "TimeoutError", "CallLimit")
 
 
-async def test_a_script_is_not_one_too_many_in_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scripts_over_the_limit_per_session_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SCRIPTS_PER_SESSION", 2)
     backend = ScriptedBackend()
     async with a_scene(slow=backend) as scene:
@@ -220,7 +220,7 @@ async def test_a_script_is_not_one_too_many_in_its_session(monkeypatch: pytest.M
         assert await result_of(scene, "1") == 1
 
 
-async def test_a_script_is_not_one_too_many_of_its_principal(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scripts_over_the_limit_per_principal_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "SCRIPTS_PER_PRINCIPAL", 1)
     backend = ScriptedBackend()
     async with a_scene(slow=backend) as scene:
@@ -244,7 +244,7 @@ def worker_of(scene: Scene) -> int:
     return pid
 
 
-async def test_a_worker_that_is_killed_ends_its_script_and_no_other() -> None:
+async def test_a_killed_sandbox_worker_ends_its_own_script_and_no_other() -> None:
     one, other = ScriptedBackend(), ScriptedBackend()
     async with a_scene(slow=one) as victim, a_scene(slow=other) as bystander:
         code = "x = await mcp.call_tool('slow', 'echo')\nx"
@@ -258,7 +258,7 @@ async def test_a_worker_that_is_killed_ends_its_script_and_no_other() -> None:
         assert await result_of(victim, "1 + 1") == 2
 
 
-async def test_a_worker_has_no_environment_no_files_and_no_right_to_open_any() -> None:
+async def test_a_sandbox_worker_has_no_environment_no_files_and_no_permission_to_open_any() -> None:
     backend = ScriptedBackend()
     async with a_scene(slow=backend) as scene:
         call = scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')")
@@ -275,7 +275,7 @@ async def test_a_worker_has_no_environment_no_files_and_no_right_to_open_any() -
     await eventually(lambda: not is_alive(pid), what="the worker has ended")
 
 
-async def test_an_endless_loop_delays_nobody_elses_script(scene: Scene) -> None:
+async def test_an_endless_loop_does_not_delay_scripts_of_other_callers(scene: Scene) -> None:
     async with a_scene(tracker=issue_tracker()) as other:
         looping = scene.start("codemode_execute", code="while True: pass")
         began = asyncio.get_running_loop().time()

@@ -27,7 +27,7 @@ async def scene() -> AsyncIterator[Scene]:
 # What comes back.
 
 
-async def test_the_last_expression_is_the_result_and_what_was_printed_is_in_the_logs(scene: Scene) -> None:
+async def test_the_last_expression_is_the_result_of_a_script_and_its_printed_text_is_in_the_logs(scene: Scene) -> None:
     value = await run(scene, "print('one')\nmcp.log('two', 2)\n[n * n for n in range(4)]")
     assert value == {
         "success": True,
@@ -37,23 +37,23 @@ async def test_the_last_expression_is_the_result_and_what_was_printed_is_in_the_
     }
 
 
-async def test_a_return_outside_of_a_function_is_the_result_too(scene: Scene) -> None:
+async def test_a_return_statement_outside_of_a_function_gives_the_result_of_a_script(scene: Scene) -> None:
     assert await result_of(scene, "if True:\n    return 5\nreturn 6") == 5
 
 
-async def test_values_that_json_does_not_have_are_written_in_its_words(scene: Scene) -> None:
+async def test_values_that_json_does_not_support_are_returned_as_text(scene: Scene) -> None:
     code = "import datetime\n({1}, b'ab', datetime.date(2026, 1, 2), float('inf'), {1: (2, None)})"
     assert await result_of(scene, code) == [[1], "YWI=", "2026-01-02", None, {"1": [2, None]}]
 
 
-async def test_a_call_returns_structured_content_or_text_and_never_its_wrapper(scene: Scene) -> None:
+async def test_a_call_in_a_script_returns_structured_content_or_text_without_its_wrapper(scene: Scene) -> None:
     code = (
         "[await mcp.call_tool('tracker', 'create-issue', {'title': 'x'}), await mcp.call_tool('tracker', 'read_text')]"
     )
     assert await result_of(scene, code) == [{"tool": "create-issue", "arguments": {"title": "x"}}, "plain words"]
 
 
-async def test_what_is_no_text_comes_beside_the_text() -> None:
+async def test_content_other_than_text_is_returned_beside_the_text() -> None:
     image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     backend = ScriptedBackend()
     backend.answers["tools/call"] = lambda _: {"content": [{"type": "text", "text": "see"}, image]}
@@ -61,7 +61,7 @@ async def test_what_is_no_text_comes_beside_the_text() -> None:
         assert await result_of(scene, "await mcp.call_tool('painter', 'paint')") == ["see", image]
 
 
-async def test_resources_and_prompts_are_read_as_their_text() -> None:
+async def test_scripts_read_resources_and_prompts_as_text() -> None:
     backend = ScriptedBackend()
     backend.answers["resources/list"] = lambda _: {"resources": [{"uri": "a:b", "name": "b"}]}
     backend.answers["resources/read"] = lambda _: {"contents": [{"uri": "a:b", "text": "words"}]}
@@ -86,12 +86,12 @@ said = await mcp.get_prompt("library", prompts[0], {})
         ]
 
 
-async def test_every_method_has_its_name_in_camel_case_too(scene: Scene) -> None:
+async def test_every_script_method_has_a_camel_case_alias(scene: Scene) -> None:
     code = "[len(await mcp.listServers()), len(await mcp.listTools()), await mcp.callTool('tracker', 'read_text')]"
     assert await result_of(scene, code) == [1, 3, "plain words"]
 
 
-async def test_emceepees_other_tools_can_be_called_but_not_codemode_execute(scene: Scene) -> None:
+async def test_scripts_can_call_the_other_tools_of_emceepee_but_not_codemode_execute(scene: Scene) -> None:
     assert await result_of(scene, 'await mcp.tool("set_timer", {"duration_ms": 5000, "message": "tea"})')
     assert len(scene.session.timers.all(include_inactive=False)) == 1
     error = await failure_of(scene, 'await mcp.tool("codemode_execute", {"code": "1"})')
@@ -100,7 +100,7 @@ async def test_emceepees_other_tools_can_be_called_but_not_codemode_execute(scen
     assert "Did you mean set_timer" in error["message"]
 
 
-async def test_emceepees_tools_are_also_reached_as_tools_of_a_server(scene: Scene) -> None:
+async def test_scripts_can_call_the_tools_of_emceepee_like_tools_of_a_server(scene: Scene) -> None:
     code = 'await mcp.call_tool("emceepee", "set_timer", {"duration_ms": 5000, "message": "tea"})'
     assert (await result_of(scene, code))["message"] == "tea"
     error = await failure_of(scene, 'await mcp.call_tool("emceepee", "codemode_execute", {"code": "1"})')
@@ -110,7 +110,7 @@ async def test_emceepees_tools_are_also_reached_as_tools_of_a_server(scene: Scen
 # Side by side.
 
 
-async def test_gathered_calls_are_at_the_server_at_the_same_time() -> None:
+async def test_gathered_calls_reach_the_server_concurrently() -> None:
     backend = ScriptedBackend()
     async with a_scene(slow=backend) as scene:
         code = "await asyncio.gather(*[mcp.call_tool('slow', 'echo', {'n': n}) for n in range(5)])"
@@ -122,7 +122,7 @@ async def test_gathered_calls_are_at_the_server_at_the_same_time() -> None:
     assert (value["result"], value["stats"]["mcpCalls"]) == (["0", "1", "2", "3", "4"], 5)
 
 
-async def test_a_failure_among_gathered_calls_can_be_caught(scene: Scene) -> None:
+async def test_a_script_can_catch_a_failure_among_gathered_calls(scene: Scene) -> None:
     code = """
 async def close(number):
     try:
@@ -155,7 +155,7 @@ async def test_a_server_is_a_module_whose_functions_are_its_tools(scene: Scene) 
         ("tracker.delete_all()", "delete_all"),
     ],
 )
-async def test_a_mistake_in_a_typed_call_is_reported_with_its_line_before_anything_ran(
+async def test_an_invalid_typed_call_is_reported_with_its_line_before_anything_runs(
     scene: Scene, call: str, words: str
 ) -> None:
     code = f"from servers import tracker\nawait tracker.read_text()\nawait {call}"
@@ -165,21 +165,21 @@ async def test_a_mistake_in_a_typed_call_is_reported_with_its_line_before_anythi
     assert [method for method, _ in backend.seen if method == "tools/call"] == []
 
 
-async def test_a_forgotten_await_is_put_in(scene: Scene) -> None:
+async def test_a_forgotten_await_is_added(scene: Scene) -> None:
     code = "from servers import tracker\ntracker.read_text()\nx = tracker.read_text()\nx"
     assert await result_of(scene, code) == "plain words"
     calls = [method for method, _ in scene.backends["tracker"].seen if method == "tools/call"]
     assert len(calls) == 2
 
 
-async def test_a_result_that_is_used_without_await_says_so(scene: Scene) -> None:
+async def test_the_error_for_an_unawaited_result_names_the_missing_await(scene: Scene) -> None:
     error = await failure_of(scene, "x = mcp.call_tool('tracker', 'read_text')\nx['a']")
     assert (error["name"], error["line"]) == ("TypeError", 2)
     assert "write await before each" in error["message"]
 
 
 @pytest.mark.parametrize("name", ["time", "json", "re", "os", "sys", "class", "list", "mcp", "math"])
-async def test_a_server_with_a_name_of_pythons_own_is_a_module_with_an_underscore(name: str) -> None:
+async def test_a_server_named_like_a_python_module_is_a_module_with_an_underscore(name: str) -> None:
     module = f"{name}_"
     named: dict[str, Any] = {name: issue_tracker()}
     async with a_scene(tracker=issue_tracker(), **named) as scene:
@@ -189,7 +189,7 @@ async def test_a_server_with_a_name_of_pythons_own_is_a_module_with_an_underscor
         assert (found["signature"], found["server"], found["module"]) == (f"{module}.read_text()", name, module)
 
 
-async def test_the_plain_name_stays_that_of_the_module_and_an_import_of_it_says_how_the_server_is_called() -> None:
+async def test_the_plain_name_stays_that_of_the_python_module_and_importing_it_explains_the_server_name() -> None:
     async with a_scene(math=issue_tracker(), tracker=issue_tracker()) as scene:
         code = "import math\nfrom servers import tracker\n(math.floor(2.5), await tracker.read_text())"
         assert await result_of(scene, code) == [2, "plain words"]
@@ -198,12 +198,12 @@ async def test_the_plain_name_stays_that_of_the_module_and_an_import_of_it_says_
     assert error["message"].endswith("The module of the server math is math_: from servers import math_")
 
 
-async def test_an_unknown_server_cannot_be_imported(scene: Scene) -> None:
+async def test_importing_an_unknown_server_fails(scene: Scene) -> None:
     error = await failure_of(scene, "from servers import trackr\n1")
     assert (error["line"], "trackr" in error["message"]) == (1, True)
 
 
-async def test_the_import_of_a_disabled_server_names_the_remedy(scene: Scene) -> None:
+async def test_importing_a_disabled_server_names_the_remedy(scene: Scene) -> None:
     scene.session.servers._registry.set_disabled([scripted_spec("off-line")])
     error = await failure_of(scene, "from servers import off_line\n1")
     assert error["line"] == 1
@@ -211,7 +211,7 @@ async def test_the_import_of_a_disabled_server_names_the_remedy(scene: Scene) ->
     assert "disabled" not in (await failure_of(scene, "from servers import other\noff_line = 1"))["message"]
 
 
-async def test_a_server_whose_tools_cannot_be_listed_is_named() -> None:
+async def test_importing_a_server_whose_tools_cannot_be_listed_names_the_server() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.CLOSED, "nobody is there")
     async with a_scene(tracker=backend) as scene:
@@ -222,17 +222,17 @@ async def test_a_server_whose_tools_cannot_be_listed_is_named() -> None:
 # Errors.
 
 
-async def test_an_exception_has_its_name_its_message_and_its_line(scene: Scene) -> None:
+async def test_a_script_error_shows_the_exception_its_message_and_its_line(scene: Scene) -> None:
     error = await failure_of(scene, "def half(n):\n    return 1 / n\n\nhalf(0)")
     assert error == {"name": "ZeroDivisionError", "message": "division by zero", "line": 2}
 
 
-async def test_a_script_that_cannot_be_read_has_a_line_too(scene: Scene) -> None:
+async def test_a_syntax_error_in_a_script_shows_its_line(scene: Scene) -> None:
     error = await failure_of(scene, "x = 1\ny = (")
     assert (error["name"], error["line"]) == ("SyntaxError", 2)
 
 
-async def test_a_tool_that_fails_raises_with_the_parameters_that_it_takes(scene: Scene) -> None:
+async def test_a_failing_tool_raises_an_exception_that_lists_its_parameters(scene: Scene) -> None:
     error = await failure_of(scene, "await mcp.call_tool('tracker', 'close-issue', {'number': 7})")
     assert error == {
         "name": "RuntimeError",
@@ -241,14 +241,14 @@ async def test_a_tool_that_fails_raises_with_the_parameters_that_it_takes(scene:
     }
 
 
-async def test_a_wrong_server_or_argument_raises_what_the_tool_would_say(scene: Scene) -> None:
+async def test_a_wrong_server_or_argument_in_a_script_raises_the_error_of_the_tool(scene: Scene) -> None:
     error = await failure_of(scene, "await mcp.call_tool('trackr', 'read_text')")
     assert (error["name"], "Did you mean tracker?" in error["message"]) == ("LookupError", True)
     error = await failure_of(scene, "await mcp.tool('set_timer', {'duration_ms': 0, 'message': 'x'})")
     assert (error["name"], "Parameters: duration_ms: int" in error["message"]) == ("ValueError", True)
 
 
-async def test_code_or_the_task_of_a_script_is_needed_and_not_both(scene: Scene) -> None:
+async def test_codemode_execute_requires_either_code_or_a_task_and_rejects_both(scene: Scene) -> None:
     for arguments in ({}, {"code": "1", "task_id": "2"}, {"code": ""}, {"code": "1", "timeout": 301}):
         error = await scene.error("codemode_execute", **arguments)
         assert error["code"] == "ERR_INVALID_ARGUMENTS", arguments
@@ -257,7 +257,7 @@ async def test_code_or_the_task_of_a_script_is_needed_and_not_both(scene: Scene)
 # Through the same session.
 
 
-async def test_a_tool_that_is_not_allowed_is_not_allowed_to_scripts_either() -> None:
+async def test_scripts_cannot_call_forbidden_tools() -> None:
     spec = replace(scripted_spec("tracker"), tools=ToolFilter(denied=("read_*",)))
     async with a_scene(specs=[spec], tracker=issue_tracker()) as scene:
         error = await failure_of(scene, "await mcp.call_tool('tracker', 'read_text')")
@@ -276,7 +276,7 @@ async def test_calls_of_a_script_are_nested_in_its_row_of_the_waterfall(scene: S
     assert [str(span.status) for span in (outer, *inner)] == ["success"] * 3
 
 
-async def test_a_script_that_is_cancelled_takes_its_calls_with_it() -> None:
+async def test_canceling_a_script_cancels_its_calls() -> None:
     backend = ScriptedBackend()
     async with a_scene(slow=backend) as scene:
         call = scene.start("codemode_execute", code="await mcp.call_tool('slow', 'echo')")
@@ -288,7 +288,7 @@ async def test_a_script_that_is_cancelled_takes_its_calls_with_it() -> None:
         assert len(scene.session.calls) == 0
 
 
-async def test_a_session_sees_nothing_of_another_ones_scripts() -> None:
+async def test_scripts_are_private_to_their_session() -> None:
     async with a_scene(tracker=issue_tracker()) as one, a_scene(tracker=issue_tracker()) as other:
         assert await result_of(one, "hidden = 'secret'\nhidden") == "secret"
         assert "hidden" in (await failure_of(other, "hidden"))["message"]
@@ -329,7 +329,7 @@ async def test_a_list_in_a_script_has_all_entries(listing: str) -> None:
 
 
 @pytest.mark.parametrize("listing", LISTS)
-async def test_a_list_that_a_script_could_not_hold_is_cut_and_its_log_says_so(listing: str) -> None:
+async def test_a_list_that_is_too_large_for_a_script_is_truncated_with_a_log_line(listing: str) -> None:
     method, key, name, start = LISTS[listing]
     async with a_scene(many=long_list(method, key, name, start, count=5000, pad=1000)) as scene:
         value = await run(scene, f"len(await mcp.{listing}())")
@@ -339,7 +339,7 @@ async def test_a_list_that_a_script_could_not_hold_is_cut_and_its_log_says_so(li
     assert "as much as a script is given" in note
 
 
-async def test_a_server_that_is_missing_in_a_list_is_in_the_log() -> None:
+async def test_a_server_that_is_missing_in_a_list_is_named_in_the_script_log() -> None:
     backend = ScriptedBackend()
     backend.refuses = LinkError(LinkFailure.CLOSED, "nobody is there")
     async with a_scene(gone=backend, tracker=issue_tracker()) as scene:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 TOKEN = "a-token-that-is-long-enough"
 
 
-async def test_every_call_also_a_refused_one_is_in_it_when_the_server_has_stopped(tmp_path: Path) -> None:
+async def test_the_audit_log_contains_every_call_including_rejected_ones_after_a_stop(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with http_process("--audit-log", str(path), "--token", f"ann={TOKEN}") as endpoint:
         caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")

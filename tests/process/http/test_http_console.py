@@ -28,7 +28,7 @@ async def logged_in(endpoint: HttpProcess) -> Browser:
     return browser
 
 
-async def test_the_link_at_the_start_works_once_and_another_is_printed_for_the_next_browser() -> None:
+async def test_the_first_console_link_works_once_and_a_new_one_is_printed_for_the_next_browser() -> None:
     async with http_process() as endpoint:
         link = await the_link(endpoint.log)
         assert link.startswith(f"{endpoint.origin}/console/login?code=")
@@ -47,7 +47,7 @@ async def test_the_link_at_the_start_works_once_and_another_is_printed_for_the_n
         assert [(await browser.open("/")).status for browser in (first, second)] == [303, 200]
 
 
-async def test_all_that_the_pages_refer_to_is_served_and_kept(endpoint: HttpProcess) -> None:
+async def test_all_assets_of_the_console_pages_are_served_with_cache_headers(endpoint: HttpProcess) -> None:
     browser = await logged_in(endpoint)
     referred = re.findall(r'(?:src|href)="(/[^"]+)"', (await browser.open("/")).text)
     assert referred
@@ -60,7 +60,7 @@ async def test_all_that_the_pages_refer_to_is_served_and_kept(endpoint: HttpProc
     assert (await browser.fetch("GET", "/console/assets/0123456789abcdef/app.js")).status == 404
 
 
-async def test_the_page_is_a_caller_at_mcp_by_its_cookie(endpoint: HttpProcess) -> None:
+async def test_the_console_cookie_authenticates_calls_to_the_mcp_endpoint(endpoint: HttpProcess) -> None:
     browser = await logged_in(endpoint)
     seen = await browser.initialize()
     assert seen.status == 200
@@ -68,7 +68,7 @@ async def test_the_page_is_a_caller_at_mcp_by_its_cookie(endpoint: HttpProcess) 
     stream.cut()
 
 
-async def test_a_cookie_made_to_travel_by_another_page_opens_nothing(endpoint: HttpProcess) -> None:
+async def test_a_cookie_sent_from_another_site_grants_no_access(endpoint: HttpProcess) -> None:
     browser = await logged_in(endpoint)
     foreign: list[dict[str, str]] = [
         {"origin": "http://evil.example", "sec-fetch-site": "cross-site"},
@@ -84,20 +84,20 @@ async def test_a_cookie_made_to_travel_by_another_page_opens_nothing(endpoint: H
     assert (await browser.open("/")).status == 200
 
 
-async def test_a_name_that_is_not_ours_reaches_no_page(endpoint: HttpProcess) -> None:
+async def test_a_foreign_host_name_reaches_no_console_page(endpoint: HttpProcess) -> None:
     browser = await logged_in(endpoint)
     for path in ("/", "/console/login", "/waterfall/json", "/console/nothing"):
         assert (await browser.send("GET", path, headers=OPENING | {"host": "evil.example"})).status == 421
 
 
-async def test_a_header_that_says_who_it_is_must_not_be_there_twice(endpoint: HttpProcess) -> None:
+async def test_a_duplicated_cookie_header_is_rejected(endpoint: HttpProcess) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", int(endpoint.origin.rpartition(":")[2]))
     writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\ncookie: a=1\r\ncookie: b=2\r\nconnection: close\r\n\r\n")
     assert b" 400 " in await asyncio.wait_for(reader.readline(), 30)
     writer.close()
 
 
-async def test_without_a_console_there_is_nothing_but_mcp() -> None:
+async def test_without_the_console_only_the_mcp_endpoint_is_served() -> None:
     async with http_process("--no-console") as endpoint:
         for path in ("/", "/waterfall", "/console/login", "/waterfall/json", "/console/feed"):
             async with endpoint.http.get(endpoint.origin + path) as response:
@@ -106,7 +106,7 @@ async def test_without_a_console_there_is_nothing_but_mcp() -> None:
     assert "console" not in "".join(endpoint.log)
 
 
-async def test_a_single_token_has_a_link_of_its_own_and_logs_in_too() -> None:
+async def test_a_single_token_has_its_own_console_link_and_works_at_the_login_page() -> None:
     async with http_process(env={"EMCEEPEE_TOKEN": "sesame"}) as endpoint:
         browser = await logged_in(endpoint)
         assert (await browser.initialize()).status == 200
@@ -118,7 +118,7 @@ async def test_a_single_token_has_a_link_of_its_own_and_logs_in_too() -> None:
     assert "sesame" not in "".join(endpoint.log)
 
 
-async def test_several_principals_log_in_with_their_tokens_and_are_kept_apart() -> None:
+async def test_several_principals_log_in_with_their_tokens_and_are_isolated() -> None:
     async with http_process("--token", "ada=one", "--token", "bob=two") as endpoint:
         assert await the_link(endpoint.log) == f"{endpoint.origin}/console/login"
         assert "(log in with a token)" in "".join(endpoint.log)
@@ -133,7 +133,7 @@ async def test_several_principals_log_in_with_their_tokens_and_are_kept_apart() 
         assert (await bob.fetch("POST", "/mcp", json=ping, headers=headers)).status == 404
 
 
-async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> None:
+async def test_a_token_of_an_authorization_server_is_valid_at_the_console_for_an_hour() -> None:
     async with an_issuer() as issuer:
         resource = "https://mcp.example/mcp"
         async with http_process("--oauth-issuer", issuer.url, "--oauth-resource", resource) as endpoint:
@@ -144,7 +144,7 @@ async def test_the_token_of_an_authorization_server_logs_in_for_an_hour() -> Non
             assert (await browser.initialize()).status == 200
 
 
-async def test_the_link_is_in_no_log_file_but_in_a_file_of_its_own(tmp_path: Path) -> None:
+async def test_the_console_link_is_in_its_own_file_and_not_in_the_log_file(tmp_path: Path) -> None:
     log, link_file = tmp_path / "log", tmp_path / "link"
     async with http_process("--log-file", str(log), "--log-format", "json", "--link-file", str(link_file)) as endpoint:
         link = await the_link(endpoint.log)
@@ -153,7 +153,7 @@ async def test_the_link_is_in_no_log_file_but_in_a_file_of_its_own(tmp_path: Pat
         assert link.partition("code=")[2] not in log.read_text("utf-8")
 
 
-async def test_an_open_page_does_not_delay_the_end() -> None:
+async def test_an_open_console_page_does_not_delay_the_shutdown() -> None:
     async with http_process() as endpoint:
         browser = await logged_in(endpoint)
         session = (await browser.initialize()).headers["mcp-session-id"]
@@ -165,7 +165,7 @@ async def test_an_open_page_does_not_delay_the_end() -> None:
         assert time.monotonic() - began < 5
 
 
-async def test_a_session_of_the_page_connects_nothing_by_itself(endpoint: HttpProcess) -> None:
+async def test_a_session_of_the_console_page_connects_no_servers_by_itself(endpoint: HttpProcess) -> None:
     """Pages from elsewhere may also send the header, if the operator allows them."""
     asked = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
     async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
@@ -180,7 +180,7 @@ def data_routes() -> list[Route]:
     return list(ConsoleApi(SessionSource(), FakeClock(), Limits()).routes())
 
 
-async def test_no_route_with_data_answers_without_a_login(endpoint: HttpProcess) -> None:
+async def test_no_console_route_returns_data_without_a_login(endpoint: HttpProcess) -> None:
     stranger = Browser(endpoint.http, endpoint.origin)
     routes = data_routes()
     assert len(routes) > 10
@@ -191,7 +191,7 @@ async def test_no_route_with_data_answers_without_a_login(endpoint: HttpProcess)
             assert (seen.status, json.loads(seen.text)["error"]["code"]) == (401, "ERR_NOT_LOGGED_IN"), route.path
 
 
-async def test_a_page_elsewhere_cannot_make_the_browser_answer(endpoint: HttpProcess) -> None:
+async def test_a_page_of_another_site_cannot_make_the_browser_answer_a_question(endpoint: HttpProcess) -> None:
     browser = await logged_in(endpoint)
     for route in data_routes():
         for site in ("same-site", "cross-site"):
@@ -200,7 +200,7 @@ async def test_a_page_elsewhere_cannot_make_the_browser_answer(endpoint: HttpPro
             assert seen.status == 401, (route.path, site)
 
 
-async def test_nobody_sees_the_requests_of_another_principal() -> None:
+async def test_the_console_hides_requests_of_other_principals() -> None:
     async with http_process("--token", "ada=one", "--token", "bob=two") as endpoint:
         caller = await endpoint.caller(authorization="Bearer one")
         await caller.call("list_servers")
@@ -213,7 +213,7 @@ async def test_nobody_sees_the_requests_of_another_principal() -> None:
         assert seen["bob"] == 0
 
 
-async def test_an_open_feed_does_not_delay_the_end() -> None:
+async def test_an_open_console_feed_does_not_delay_the_shutdown() -> None:
     async with http_process() as endpoint:
         browser = await logged_in(endpoint)
         headers = OWN | {"cookie": browser.cookie or ""}

@@ -57,7 +57,7 @@ async def test_200_sessions_with_three_backends_each_are_open_at_once() -> None:
             assert [len(backend.sessions) for backend in (one, two, three)] == [0, 0, 0]
 
 
-async def test_a_reader_that_stopped_reading_delays_nobody(
+async def test_a_stalled_reader_delays_no_other_caller_or_request(
     endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
     """Neither the other callers nor the other requests of its own session."""
@@ -99,7 +99,7 @@ async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None
 
 
 @pytest.mark.matrix  # thousands of sessions; test_ended_sessions.py has a few
-async def test_sessions_that_ended_leave_nothing_behind(quiet: HttpProcess) -> None:
+async def test_ended_sessions_leave_no_memory_or_tasks_behind(quiet: HttpProcess) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)
         assert set(await asyncio.gather(*(caller.end() for caller in callers))) == {200}

@@ -37,7 +37,7 @@ async def types_of_events(caller: HttpCaller, *wanted: str, **arguments: Any) ->
     return heard
 
 
-async def test_after_a_refresh_progress_goes_to_the_new_page_and_the_result_is_kept(
+async def test_after_a_page_refresh_progress_reaches_the_new_page_and_the_result_is_kept(
     caller: HttpCaller, backend: WebBackend
 ) -> None:
     backend.steps_at_once = 1
@@ -67,7 +67,7 @@ async def test_after_a_refresh_progress_goes_to_the_new_page_and_the_result_is_k
     assert last["result"]["content"][0]["text"] == "kept"
 
 
-async def test_an_answer_that_reached_nobody_is_a_finished_task_and_waits_on_its_stream(
+async def test_an_undelivered_answer_is_a_finished_task_and_waits_on_its_stream(
     caller: HttpCaller, backend: WebBackend
 ) -> None:
     call, event_id = await drop_a_call(caller, backend)
@@ -94,7 +94,7 @@ async def _is_unread(caller: HttpCaller, call: WebCall) -> bool:
             return False
 
 
-async def test_a_call_whose_caller_came_back_is_no_task(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_call_whose_caller_reconnected_is_no_task(caller: HttpCaller, backend: WebBackend) -> None:
     call, event_id = await drop_a_call(caller, backend)
     async with caller.get(event_id) as resumed:
         call.progress(2, 2)
@@ -104,7 +104,7 @@ async def test_a_call_whose_caller_came_back_is_no_task(caller: HttpCaller, back
     assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
 
-async def test_a_dropped_call_of_2026_becomes_a_task_and_its_backend_is_not_told(
+async def test_a_dropped_call_of_2026_07_28_becomes_a_task_without_a_cancellation_at_its_backend(
     endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
     modern = endpoint.modern(emceepee_session="dropped")
@@ -119,7 +119,7 @@ async def test_a_dropped_call_of_2026_becomes_a_task_and_its_backend_is_not_told
     assert not call.was_dropped.is_set()
 
 
-async def test_hanging_up_on_another_request_of_2026_cancels_it(endpoint: HttpProcess) -> None:
+async def test_disconnecting_any_other_request_of_2026_07_28_cancels_it(endpoint: HttpProcess) -> None:
     modern = endpoint.modern(emceepee_session="listener")
     listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}
     async with modern.post("subscriptions/listen", listen) as response:
@@ -133,7 +133,7 @@ async def test_hanging_up_on_another_request_of_2026_cancels_it(endpoint: HttpPr
 
 
 @pytest.mark.parametrize("key", [7, "7"])
-async def test_a_cancelled_request_cancels_the_backends(caller: HttpCaller, backend: WebBackend, key: Any) -> None:
+async def test_a_canceled_request_cancels_the_backend_call(caller: HttpCaller, backend: WebBackend, key: Any) -> None:
     backend.steps_at_once = 1
     async with caller.stream("execute_tool", server="web", tool="wait", key=key) as stream:
         call = await backend.next_call()
@@ -150,7 +150,7 @@ async def test_a_cancelled_request_cancels_the_backends(caller: HttpCaller, back
     assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
 
-async def test_requests_with_the_ids_one_and_one_as_text_are_two(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_numeric_and_text_request_ids_are_distinct_over_http(caller: HttpCaller, backend: WebBackend) -> None:
     async with asyncio.timeout(20):
         answers = await asyncio.gather(
             *(

@@ -19,7 +19,7 @@ async def answered(stream: EventReader) -> str | None:
     return str(last["result"]["content"][0]["text"]) if "result" in last else None
 
 
-async def test_a_burst_of_progress_costs_neither_its_own_answer_nor_a_neighbors(
+async def test_a_flood_of_progress_evicts_neither_its_own_answer_nor_that_of_another_call(
     caller: HttpCaller, backend: WebBackend
 ) -> None:
     backend.steps_at_once = 1
@@ -49,7 +49,7 @@ async def test_a_burst_of_progress_costs_neither_its_own_answer_nor_a_neighbors(
     assert (await caller.value("list_tasks", include_completed=True))["tasks"] == []
 
 
-async def test_more_callers_wait_than_the_log_holds_and_each_is_answered(endpoint: HttpProcess) -> None:
+async def test_callers_beyond_the_size_of_the_stream_log_are_each_answered(endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     waiting = {"name": "await_activity", "arguments": {"timeout_ms": 60_000}}
 

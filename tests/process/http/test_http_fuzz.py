@@ -114,7 +114,7 @@ ENVELOPE = {
 @given(
     method=METHODS, params=st.dictionaries(st.text(max_size=8), VALUES, max_size=3), meta=VALUES, is_bare=st.booleans()
 )
-async def test_any_request_of_2026_gets_a_well_formed_answer(
+async def test_any_request_of_2026_07_28_gets_a_well_formed_answer(
     endpoint: HttpProcess, method: str, params: dict[str, Any], meta: Any, is_bare: bool
 ) -> None:
     whole = {**params, "_meta": meta if is_bare or not isinstance(meta, dict) else meta | ENVELOPE}
@@ -149,12 +149,12 @@ async def test_any_request_of_2026_gets_a_well_formed_answer(
         (b'{"jsonrpc":"2.0","id":1,"method":"' + b"m" * 100_000 + b'"}', 200),
     ],
 )
-async def test_odd_bodies_are_answered_plainly(living: HttpCaller, body: bytes, status: int) -> None:
+async def test_an_invalid_body_gets_a_clear_error(living: HttpCaller, body: bytes, status: int) -> None:
     assert await send(living.endpoint, body, living.headers) == status
 
 
 @pytest.mark.parametrize("number", [123456789012345678901234567890, -1, 0, 2**53 + 1, "", "1", "🫖"])
-async def test_an_id_comes_back_as_it_was_sent(living: HttpCaller, number: Any) -> None:
+async def test_a_request_id_is_returned_unchanged(living: HttpCaller, number: Any) -> None:
     async with living.post("ping", key=number) as response:
         assert json.loads(await response.text())["id"] == number
 
@@ -163,7 +163,7 @@ async def test_an_id_comes_back_as_it_was_sent(living: HttpCaller, number: Any) 
     ("kind", "status"),
     [("text/plain", 415), ("", 415), ("application/jsonp", 415), ("application/json; charset=utf-8", 200)],
 )
-async def test_only_json_is_taken(living: HttpCaller, kind: str, status: int) -> None:
+async def test_only_json_bodies_are_accepted(living: HttpCaller, kind: str, status: int) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
     assert await send(living.endpoint, body, living.headers | {"content-type": kind}) == status
 
@@ -179,7 +179,9 @@ async def test_only_json_is_taken(living: HttpCaller, kind: str, status: int) ->
         ("POST", "application/*;q=0.5, TEXT/EVENT-STREAM", 200),
     ],
 )
-async def test_what_a_caller_accepts_is_respected(living: HttpCaller, method: str, accept: str, status: int) -> None:
+async def test_the_accept_header_of_a_caller_is_respected(
+    living: HttpCaller, method: str, accept: str, status: int
+) -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode() if method == "POST" else b""
     assert await send(living.endpoint, body, living.headers | {"accept": accept}, method=method) == status
 
@@ -199,12 +201,12 @@ async def test_what_a_caller_accepts_is_respected(living: HttpCaller, method: st
         "/%ff",
     ],
 )
-async def test_there_is_nothing_elsewhere(endpoint: HttpProcess, path: str) -> None:
+async def test_unknown_paths_are_not_found(endpoint: HttpProcess, path: str) -> None:
     assert await send(endpoint, b"{}", {}, path=path) == 404
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE"])
-async def test_other_methods_are_not_allowed(endpoint: HttpProcess, method: str) -> None:
+async def test_unsupported_http_methods_are_not_allowed(endpoint: HttpProcess, method: str) -> None:
     async with endpoint.http.request(method, endpoint.url) as response:
         assert response.status == 405
         assert response.headers["allow"] == "GET, POST, DELETE"
@@ -226,7 +228,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("what", RAW)
-async def test_broken_http_is_refused(endpoint: HttpProcess, what: str) -> None:
+async def test_invalid_http_is_rejected(endpoint: HttpProcess, what: str) -> None:
     host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(RAW[what])
@@ -235,7 +237,7 @@ async def test_broken_http_is_refused(endpoint: HttpProcess, what: str) -> None:
     assert status.startswith((b"HTTP/1.1 4", b"HTTP/1.0 4")), status
 
 
-async def test_a_caller_that_leaves_during_its_body_harms_nobody(endpoint: HttpProcess) -> None:
+async def test_a_caller_that_disconnects_during_its_body_does_no_harm(endpoint: HttpProcess) -> None:
     host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     for _ in range(20):
         _, writer = await asyncio.open_connection(host, int(port))

@@ -32,21 +32,21 @@ async def knock(endpoint: HttpProcess, **headers: str) -> ClientResponse:
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:8080", "[::1", "]", "a b", "127.0.0.1.evil.example", "@"]
 )
-async def test_a_name_that_is_not_ours_is_misdirected(endpoint: HttpProcess, host: str) -> None:
+async def test_a_foreign_host_name_gets_misdirected_request(endpoint: HttpProcess, host: str) -> None:
     response = await knock(endpoint, host=host)
     assert response.status in (400, 421)
     assert "mcp-session-id" not in response.headers
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost:1", "127.0.0.1", "[::1]:80"])
-async def test_names_of_this_machine_are_ours(endpoint: HttpProcess, host: str) -> None:
+async def test_host_names_of_this_machine_are_accepted(endpoint: HttpProcess, host: str) -> None:
     assert (await knock(endpoint, host=host)).status == 200
 
 
 @pytest.mark.parametrize(
     "origin", ["http://evil.example", "null", "", "http://[::1", "file://", "http://localhost.evil.example"]
 )
-async def test_pages_from_elsewhere_may_not_call(endpoint: HttpProcess, origin: str) -> None:
+async def test_pages_of_other_sites_may_not_call(endpoint: HttpProcess, origin: str) -> None:
     response = await knock(endpoint, origin=origin)
     assert response.status == 403
 
@@ -56,14 +56,14 @@ async def test_pages_of_this_machine_may_call(endpoint: HttpProcess, origin: str
     assert (await knock(endpoint, origin=origin)).status == 200
 
 
-async def test_further_names_and_pages_can_be_allowed() -> None:
+async def test_additional_host_names_and_origins_can_be_allowed() -> None:
     async with http_process("--allow-host", "mcp.example", "--allow-origin", "https://page.example") as endpoint:
         assert (await knock(endpoint, host="mcp.example:8080", origin="https://page.example")).status == 200
         assert (await knock(endpoint, host="other.example")).status == 421
         assert (await knock(endpoint, origin="https://other.example")).status == 403
 
 
-async def test_a_browser_learns_that_an_allowed_page_may_call_and_read_and_another_may_not() -> None:
+async def test_cors_preflight_accepts_an_allowed_page_and_rejects_others() -> None:
     async with http_process("--allow-origin", "https://page.example", "--token", "secret") as endpoint:
         asked = {"origin": "https://page.example", "access-control-request-method": "POST"}
         async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
@@ -77,7 +77,7 @@ async def test_a_browser_learns_that_an_allowed_page_may_call_and_read_and_anoth
             assert "access-control-allow-origin" not in other.headers
 
 
-async def test_every_answer_has_the_headers_of_a_careful_server(endpoint: HttpProcess) -> None:
+async def test_every_response_has_security_headers(endpoint: HttpProcess) -> None:
     for response in (await knock(endpoint), await knock(endpoint, host="evil.example")):
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["cache-control"] == "no-store"
@@ -85,7 +85,7 @@ async def test_every_answer_has_the_headers_of_a_careful_server(endpoint: HttpPr
         assert "server" not in response.headers
 
 
-async def test_a_body_over_the_limit_is_refused_and_never_parsed() -> None:
+async def test_a_body_over_the_limit_is_rejected_and_never_parsed() -> None:
     async with http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"request_body_bytes": 10000}}'}) as endpoint:
         async with endpoint.http.post(
             endpoint.url, data=b" " * 10_001, headers={"content-type": "application/json"}
@@ -95,13 +95,13 @@ async def test_a_body_over_the_limit_is_refused_and_never_parsed() -> None:
         assert (await knock(endpoint)).status == 200
 
 
-async def test_health_is_public(endpoint: HttpProcess) -> None:
+async def test_the_health_endpoint_is_public(endpoint: HttpProcess) -> None:
     for path in ("/healthz", "/readyz"):
         async with endpoint.http.get(endpoint.origin + path, headers={"host": "balancer"}) as response:
             assert (response.status, await response.json()) == (200, {"status": "ok"})
 
 
-async def test_without_the_token_nothing_is_served() -> None:
+async def test_without_the_token_every_request_is_rejected() -> None:
     async with http_process(
         "--token", "c2VjcmV0LXRva2Vu==", "--log-level", "debug", "--log-format", "json"
     ) as endpoint:
@@ -120,13 +120,13 @@ async def test_without_the_token_nothing_is_served() -> None:
     assert "c2VjcmV0" not in "".join(endpoint.log)
 
 
-async def test_the_token_can_come_from_the_environment() -> None:
+async def test_the_token_can_be_set_in_the_environment() -> None:
     async with http_process(env={"EMCEEPEE_TOKEN": "from-outside"}) as endpoint:
         assert (await knock(endpoint)).status == 401
         assert (await knock(endpoint, authorization="Bearer from-outside")).status == 200
 
 
-async def test_principals_see_nothing_of_each_other() -> None:
+async def test_principals_are_isolated_from_each_other() -> None:
     """Sessions, handles, names, servers and tasks are each one's own; the operator's servers are everyone's."""
     demo = {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": {"PYTHONPATH": ":".join(sys.path)}}
     config = json.dumps({"mcpServers": {"shared": demo}})
@@ -161,7 +161,7 @@ async def test_principals_see_nothing_of_each_other() -> None:
         assert (await ada.value("list_tasks"))["tasks"][0]["taskId"] == task["task_id"]
 
 
-async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_addresses() -> None:
+async def test_remote_callers_may_not_start_programs_or_reach_private_addresses() -> None:
     """A proxy on this machine brings callers from anywhere, and says so."""
     command = {"command": sys.executable, "args": ["-m", "emceepee.demo"]}
     async with http_process("--token", "one") as endpoint:
@@ -182,7 +182,7 @@ async def test_callers_from_elsewhere_may_not_start_programs_or_reach_private_ad
         ] == "TOOL_ERR_EXECUTION_FAILED"
 
 
-async def test_once_tokens_are_asked_for_nobody_starts_programs_but_the_operators_are_started() -> None:
+async def test_with_tokens_configured_callers_may_not_start_programs_but_servers_of_the_operator_start() -> None:
     config = {"mcpServers": {"demo": stdio_server()}}
     async with http_process("--token", "one", env={"EMCEEPEE_CONFIG": json.dumps(config)}) as endpoint:
         here = await endpoint.caller(authorization="Bearer one")
@@ -192,7 +192,7 @@ async def test_once_tokens_are_asked_for_nobody_starts_programs_but_the_operator
         assert len((await here.value("list_tools", server="demo"))["tools"]) > 0
 
 
-async def test_a_page_of_another_port_may_call_but_neither_start_programs_nor_remove_the_operators_servers() -> None:
+async def test_a_page_of_another_port_may_call_but_neither_start_programs_nor_remove_servers_of_the_operator() -> None:
     config = {"mcpServers": {"demo": stdio_server()}}
     allowed = "http://localhost:6274"
     async with http_process("--allow-origin", allowed, env={"EMCEEPEE_CONFIG": json.dumps(config)}) as endpoint:
@@ -207,7 +207,7 @@ async def test_a_page_of_another_port_may_call_but_neither_start_programs_nor_re
 
 
 @pytest.mark.parametrize("host", ["x@127.0.0.1", "127.0.0.1/x", "127.0.0.1#", "127.0.0.1:abc"])
-async def test_a_host_that_programs_read_in_two_ways_is_not_ours(endpoint: HttpProcess, host: str) -> None:
+async def test_an_ambiguous_host_header_is_rejected(endpoint: HttpProcess, host: str) -> None:
     assert (await knock(endpoint, host=host)).status == 421
 
 
@@ -228,7 +228,7 @@ async def test_the_operator_can_allow_programs_and_addresses() -> None:
 
 
 @pytest.mark.parametrize("kind", ["loopback", "socket"])
-async def test_a_listed_server_leads_no_login_to_addresses_that_are_not_listed(kind: str, tmp_path: Path) -> None:
+async def test_a_listed_server_leads_no_login_to_unlisted_addresses(kind: str, tmp_path: Path) -> None:
     """A remote caller chooses the identity provider: neither a connection nor a status tells what is there."""
     connections = 0
 
@@ -254,7 +254,7 @@ async def test_a_listed_server_leads_no_login_to_addresses_that_are_not_listed(k
     assert connections == 0
 
 
-async def test_logins_of_another_server_are_checked_against_its_keys() -> None:
+async def test_tokens_of_an_authorization_server_are_verified_with_its_keys() -> None:
     async with an_issuer() as issuer:
         resource = "https://mcp.example/mcp"
         options = ["--oauth-issuer", issuer.url, "--oauth-resource", resource, "--oauth-scope", "mcp"]
@@ -298,7 +298,7 @@ async def test_logins_of_another_server_are_checked_against_its_keys() -> None:
         assert good not in "".join(endpoint.log)
 
 
-async def test_new_keys_are_fetched_and_a_dead_issuer_is_no_verdict() -> None:
+async def test_new_signing_keys_are_fetched_and_an_unreachable_issuer_causes_a_503() -> None:
     async with an_issuer() as issuer:
         options = ["--oauth-issuer", issuer.url, "--oauth-resource", "https://mcp.example/mcp"]
         issuer.is_down = True
@@ -327,9 +327,7 @@ async def test_new_keys_are_fetched_and_a_dead_issuer_is_no_verdict() -> None:
         (["--token", "name="], None),
     ],
 )
-async def test_an_endpoint_that_would_be_open_to_strangers_does_not_start(
-    arguments: list[str], words: str | None
-) -> None:
+async def test_an_endpoint_open_to_strangers_does_not_start(arguments: list[str], words: str | None) -> None:
     if words is None:
         async with http_process(*arguments) as endpoint:
             assert (await knock(endpoint, authorization="Bearer name=")).status == 200
@@ -342,7 +340,7 @@ async def test_an_endpoint_that_would_be_open_to_strangers_does_not_start(
     assert words in said.decode()
 
 
-async def test_beyond_this_machine_names_are_answered_only_with_proof() -> None:
+async def test_on_a_public_address_host_names_are_accepted_only_with_a_token() -> None:
     async with http_process("--host", "0.0.0.0", "--token", "one") as endpoint:
         assert (await knock(endpoint, host="mcp.lan", authorization="Bearer one")).status == 200
     async with http_process("--host", "0.0.0.0", "--insecure") as endpoint:
@@ -350,7 +348,7 @@ async def test_beyond_this_machine_names_are_answered_only_with_proof() -> None:
         assert (await knock(endpoint, host="mcp.lan", origin="http://mcp.lan")).status == 421
 
 
-async def test_a_port_that_is_taken_is_said_plainly() -> None:
+async def test_a_port_in_use_is_reported_clearly() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

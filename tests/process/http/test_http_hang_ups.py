@@ -28,7 +28,9 @@ async def tasks_of(caller: HttpCaller) -> list[dict[str, Any]]:
     return list((await caller.value("list_tasks", include_completed=True))["tasks"])
 
 
-async def test_the_answer_of_a_quick_call_whose_caller_left_is_kept(quick: HttpCaller, backend: WebBackend) -> None:
+async def test_the_answer_of_a_quick_call_is_kept_when_its_caller_disconnected(
+    quick: HttpCaller, backend: WebBackend
+) -> None:
     await quick.value("list_tools", server="web")
     for number in range(20):
         line = RawConnection(quick.endpoint.origin)
@@ -61,7 +63,7 @@ async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller
 
 
 @pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
-async def test_an_answer_that_ends_the_connection_is_not_stored_if_it_was_read(
+async def test_an_answer_that_ends_the_connection_is_not_kept_if_it_was_read(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
     """A system acknowledges the first answers of a connection at once, and later ones after 40 ms."""
@@ -82,7 +84,7 @@ async def test_an_answer_that_ends_the_connection_is_not_stored_if_it_was_read(
 
 
 @pytest.mark.parametrize("token", [None, "t"], ids=["plain", "streams"])
-async def test_no_event_is_lost_with_callers_that_leave_at_random(
+async def test_no_event_is_lost_with_callers_that_disconnect_at_random(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
     """Before the answer, with it, after it but unread. A caller that stays receives the missed events."""

@@ -39,7 +39,7 @@ async def status_of(caller: HttpCaller) -> int:
         return response.status
 
 
-async def test_a_client_with_a_connection_for_each_call_keeps_its_servers_tasks_and_questions(
+async def test_a_client_with_one_connection_per_call_keeps_its_servers_tasks_and_questions(
     endpoint: HttpProcess,
 ) -> None:
     await once(endpoint, "anew", "add_server", name="demo", **DEMO)
@@ -57,7 +57,7 @@ async def test_a_client_with_a_connection_for_each_call_keeps_its_servers_tasks_
     await caller.value("close_session", session="anew")
 
 
-async def test_the_python_sdk_of_the_handshake_era_joins_by_the_address(endpoint: HttpProcess) -> None:
+async def test_the_python_sdk_joins_a_session_of_the_handshake_era_by_its_address(endpoint: HttpProcess) -> None:
     for found in (1, 2):
         async with asyncio.timeout(BOUND), Client(f"{endpoint.url}?session=sdk", mode="legacy") as client:
             await client.call_tool("set_timer", {"duration_ms": 60_000, "message": "x"})
@@ -66,7 +66,7 @@ async def test_the_python_sdk_of_the_handshake_era_joins_by_the_address(endpoint
         assert len(listed.structured_content["timers"]) == found
 
 
-async def test_both_eras_meet_under_one_name(endpoint: HttpProcess, backend: WebBackend) -> None:
+async def test_both_eras_share_a_session_under_one_name(endpoint: HttpProcess, backend: WebBackend) -> None:
     handshake, modern = await endpoint.caller(emceepee_session="met"), endpoint.modern(emceepee_session="met")
     await handshake.value("add_server", name="web", url=backend.url)
     started = await modern.value("execute_tool", server="web", tool="wait", timeout_ms=0)
@@ -79,7 +79,7 @@ async def test_both_eras_meet_under_one_name(endpoint: HttpProcess, backend: Web
     await cleaner.value("remove_server", name="web")
 
 
-async def test_each_event_is_delivered_to_one_of_the_connections_once(endpoint: HttpProcess) -> None:
+async def test_each_event_is_delivered_once_to_one_of_the_connections(endpoint: HttpProcess) -> None:
     callers = [await endpoint.caller(emceepee_session="race") for _ in range(3)]
     heard: Counter[str] = Counter()
 
@@ -102,7 +102,7 @@ async def test_each_event_is_delivered_to_one_of_the_connections_once(endpoint: 
     assert heard == {str(number): 1 for number in range(30)}
 
 
-async def test_a_connection_that_ends_leaves_the_servers_and_timers_to_the_others(endpoint: HttpProcess) -> None:
+async def test_a_closed_connection_leaves_servers_and_timers_to_the_others(endpoint: HttpProcess) -> None:
     first, second = await endpoint.caller(emceepee_session="left"), await endpoint.caller(emceepee_session="left")
     assert first.headers["mcp-session-id"] != second.headers["mcp-session-id"]
     await first.value("add_server", name="demo", **DEMO)
@@ -115,7 +115,7 @@ async def test_a_connection_that_ends_leaves_the_servers_and_timers_to_the_other
     await second.value("remove_server", name="demo")
 
 
-async def test_closing_the_session_one_is_on_is_answered_when_its_processes_are_gone(endpoint: HttpProcess) -> None:
+async def test_closing_the_current_session_is_answered_after_its_processes_ended(endpoint: HttpProcess) -> None:
     asking, other = await endpoint.caller(emceepee_session="over"), await endpoint.caller(emceepee_session="over")
     await asking.value("add_server", name="demo", **DEMO)
     pid = (await asking.value("get_server_status", server="demo"))["process"]["pid"]
@@ -129,9 +129,7 @@ async def test_closing_the_session_one_is_on_is_answered_when_its_processes_are_
     await cleaner.value("remove_server", name="demo")
 
 
-async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(
-    endpoint: HttpProcess, backend: WebBackend
-) -> None:
+async def test_an_undelivered_answer_is_found_by_a_later_connection(endpoint: HttpProcess, backend: WebBackend) -> None:
     first = await endpoint.caller(emceepee_session="cut")
     await first.value("add_server", name="web", url=backend.url)
     backend.steps_at_once = 1
@@ -149,7 +147,7 @@ async def test_an_answer_that_reached_nobody_is_found_by_who_joins_later(
     await second.value("remove_server", name="web")
 
 
-async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(
+async def test_a_call_continues_when_its_client_times_out_and_closes_the_connection(
     endpoint: HttpProcess, backend: WebBackend
 ) -> None:
     first = await endpoint.caller(emceepee_session="gave up")
@@ -169,7 +167,7 @@ async def test_a_call_goes_on_when_its_client_gives_up_and_ends_the_connection(
     await second.value("remove_server", name="web")
 
 
-async def test_another_principal_with_the_same_name_sees_nothing_and_closes_nothing() -> None:
+async def test_another_principal_cannot_see_or_close_a_session_of_the_same_name() -> None:
     async with http_process("--token", "ada=one", "--token", "ben=two") as endpoint:
         ada = await endpoint.caller(emceepee_session="desk", authorization="Bearer one")
         ben = await endpoint.caller(emceepee_session="desk", authorization="Bearer two")
@@ -183,7 +181,7 @@ async def test_another_principal_with_the_same_name_sees_nothing_and_closes_noth
         assert (await status_of(ben), await ben.end(), await status_of(ada)) == (404, 404, 200)
 
 
-async def test_many_connections_abandoned_in_one_session_do_not_pile_up() -> None:
+async def test_many_abandoned_connections_in_one_session_do_not_pile_up() -> None:
     async with http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"connections_per_session": 5}}'}) as endpoint:
         callers = [await endpoint.caller(emceepee_session="crowd") for _ in range(12)]
         await callers[-1].value("set_timer", duration_ms=60_000, message="mine")

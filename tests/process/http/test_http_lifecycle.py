@@ -29,7 +29,7 @@ async def pid_of(caller: HttpCaller, server: str) -> int:
     return int((await caller.value("get_server_status", server=server))["process"]["pid"])
 
 
-async def test_ending_a_session_ends_its_processes_before_it_is_answered(endpoint: HttpProcess) -> None:
+async def test_ending_a_session_is_answered_after_its_processes_ended(endpoint: HttpProcess) -> None:
     caller, other = await endpoint.caller(), await endpoint.caller()
     await caller.value("add_server", name="demo", **DEMO)
     await other.value("list_tools")
@@ -66,7 +66,7 @@ async def test_ending_a_session_answers_its_requests_and_ends_its_streams(
     assert await own.end() == 404
 
 
-async def test_an_unknown_session_is_not_found_and_a_missing_one_is_asked_for(endpoint: HttpProcess) -> None:
+async def test_an_unknown_session_is_not_found_and_a_missing_session_id_is_requested(endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     caller.headers["mcp-session-id"] = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     async with caller.post("ping") as response:
@@ -79,7 +79,7 @@ async def test_an_unknown_session_is_not_found_and_a_missing_one_is_asked_for(en
     assert await caller.end() == 400
 
 
-async def test_initializing_again_in_a_living_session_is_answered(endpoint: HttpProcess) -> None:
+async def test_initializing_again_in_an_active_session_is_answered(endpoint: HttpProcess) -> None:
     caller = await endpoint.caller()
     await caller.value("set_timer", duration_ms=60_000, message="still here")
     answer = await caller.request("initialize", HELLO)
@@ -88,14 +88,16 @@ async def test_initializing_again_in_a_living_session_is_answered(endpoint: Http
 
 
 @pytest.mark.parametrize("params", [None, {}, {"protocolVersion": 7}, {"capabilities": []}])
-async def test_an_initialize_that_fails_leaves_no_session(endpoint: HttpProcess, params: Any) -> None:
+async def test_a_failed_initialize_leaves_no_session(endpoint: HttpProcess, params: Any) -> None:
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", **({} if params is None else {"params": params})}
     async with endpoint.http.post(endpoint.url, json=message) as response:
         assert "error" in await response.json()
         assert "mcp-session-id" not in response.headers
 
 
-async def test_the_first_requests_may_come_all_at_once(endpoint: HttpProcess, caller: HttpCaller) -> None:
+async def test_the_first_requests_of_a_session_may_arrive_concurrently(
+    endpoint: HttpProcess, caller: HttpCaller
+) -> None:
     """A session is usable at once; what needs a server waits for that one only."""
     callers = await asyncio.gather(*(endpoint.caller() for _ in range(10)))
     echoes = await asyncio.gather(
@@ -108,7 +110,7 @@ async def test_the_first_requests_may_come_all_at_once(endpoint: HttpProcess, ca
     assert [echo["content"][0]["text"] for echo in echoes] == [f'{{"n": {n}}}' for n in range(10) for _ in range(5)]
 
 
-async def test_two_callers_racing_in_one_session_get_each_event_once(endpoint: HttpProcess) -> None:
+async def test_two_concurrent_callers_in_one_session_get_each_event_once(endpoint: HttpProcess) -> None:
     first = await endpoint.caller()
     second = HttpCaller(endpoint, {})
     second.headers |= first.headers
@@ -137,7 +139,7 @@ async def test_two_callers_racing_in_one_session_get_each_event_once(endpoint: H
     assert sorted(heard, key=int) == [str(number) for number in range(20)]
 
 
-async def test_batches_are_for_2025_03_26_only(endpoint: HttpProcess) -> None:
+async def test_batches_are_accepted_only_in_2025_03_26(endpoint: HttpProcess) -> None:
     old, newer = await endpoint.caller("2025-03-26"), await endpoint.caller()
     batch = [{"jsonrpc": "2.0", "id": key, "method": "ping"} for key in (1, "1")]
     async with endpoint.http.post(
@@ -154,7 +156,7 @@ async def test_batches_are_for_2025_03_26_only(endpoint: HttpProcess) -> None:
 # Explicit sessions.
 
 
-async def test_a_handle_is_a_session_until_it_is_closed(endpoint: HttpProcess) -> None:
+async def test_a_session_handle_is_valid_until_it_is_closed(endpoint: HttpProcess) -> None:
     modern = endpoint.modern()
     opened = await modern.value("open_session", label="mine")
     handle = opened["session"]
@@ -175,7 +177,7 @@ async def test_a_handle_is_a_session_until_it_is_closed(endpoint: HttpProcess) -
         assert handle not in error["message"]
 
 
-async def test_closing_a_handle_ends_its_processes_before_it_is_answered(endpoint: HttpProcess) -> None:
+async def test_closing_a_handle_is_answered_after_its_processes_ended(endpoint: HttpProcess) -> None:
     modern = endpoint.modern()
     handle = (await modern.value("open_session"))["session"]
     await modern.value("add_server", name="demo", session=handle, **DEMO)
@@ -186,7 +188,7 @@ async def test_closing_a_handle_ends_its_processes_before_it_is_answered(endpoin
     await cleaner.value("remove_server", name="demo")
 
 
-async def test_a_name_in_the_header_or_the_address_is_a_session(endpoint: HttpProcess) -> None:
+async def test_a_name_in_the_header_or_the_address_selects_a_session(endpoint: HttpProcess) -> None:
     named = endpoint.modern(emceepee_session="my desk")
     await named.value("set_timer", duration_ms=60_000, message="x")
     by_address = ModernCaller(HttpProcess(endpoint.process, endpoint.url + "?session=my%20desk", endpoint.http), {})
@@ -195,14 +197,14 @@ async def test_a_name_in_the_header_or_the_address_is_a_session(endpoint: HttpPr
     assert (await endpoint.modern(emceepee_session="x" * 201).error("list_timers"))["code"] == "ERR_INVALID_ARGUMENTS"
 
 
-async def test_the_argument_comes_before_the_header(endpoint: HttpProcess) -> None:
+async def test_the_session_argument_takes_precedence_over_the_header(endpoint: HttpProcess) -> None:
     named = endpoint.modern(emceepee_session="header")
     handle = (await named.value("open_session"))["session"]
     await named.value("set_timer", duration_ms=60_000, message="x", session=handle)
     assert (await named.value("list_timers"))["timers"] == []
 
 
-async def test_the_session_argument_is_shown_to_callers_of_2026_only(endpoint: HttpProcess) -> None:
+async def test_the_session_argument_is_listed_for_callers_of_2026_07_28_only(endpoint: HttpProcess) -> None:
     handshake = (await (await endpoint.caller()).request("tools/list"))["result"]["tools"]
     modern = (await endpoint.modern().request("tools/list"))["result"]["tools"]
     assert [tool["name"] for tool in handshake] == [tool["name"] for tool in modern]
@@ -215,7 +217,7 @@ async def test_the_session_argument_is_shown_to_callers_of_2026_only(endpoint: H
 # Limits, time, the end.
 
 
-async def test_too_many_sessions_in_use_are_refused_with_a_reason() -> None:
+async def test_a_session_over_the_limit_of_active_sessions_is_refused_with_the_reason() -> None:
     async with (
         http_process(env={"EMCEEPEE_CONFIG": '{"limits": {"sessions_per_principal": 2}}'}) as endpoint,
         (await endpoint.caller()).get(),
@@ -250,7 +252,7 @@ async def until_read(caller: HttpCaller) -> "asyncio.Task[None]":
     return task
 
 
-async def test_stopping_answers_a_long_call_with_the_reason_and_leaves_no_process() -> None:
+async def test_shutdown_answers_a_long_call_with_the_reason_and_leaves_no_process() -> None:
     async with http_process() as endpoint:
         caller = await endpoint.caller()
         await caller.value("add_server", name="demo", **DEMO)
@@ -275,7 +277,7 @@ async def test_stopping_answers_a_long_call_with_the_reason_and_leaves_no_proces
         await until(lambda: not is_alive(pid), "the backend's process ends")
 
 
-async def test_a_second_interrupt_does_not_wait() -> None:
+async def test_a_second_interrupt_ends_serve_at_once() -> None:
     async with http_process() as endpoint:
         caller = await endpoint.caller()
         async with caller.post("tools/call", {"name": "await_activity", "arguments": {"timeout_ms": 60_000}}):
@@ -294,7 +296,7 @@ async def _is_draining(endpoint: HttpProcess) -> bool:
         return True
 
 
-async def test_the_port_can_come_from_the_environment_and_the_alias_serves_too() -> None:
+async def test_serve_reads_its_port_from_the_environment_and_works_under_its_alias() -> None:
     async with http_process(env={"PORT": "0"}) as endpoint:
         assert (await endpoint.caller()).headers["mcp-session-id"]
     alias = "import sys; from emceepee.cli.main import main_http; sys.exit(main_http())"
@@ -310,7 +312,7 @@ async def test_the_port_can_come_from_the_environment_and_the_alias_serves_too()
 
 
 @pytest.mark.parametrize("port", ["http", "70000", "-1"])
-async def test_a_port_that_is_none_is_said_plainly(port: str) -> None:
+async def test_an_invalid_port_is_reported_clearly(port: str) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee", "serve"), stderr=asyncio.subprocess.PIPE, env={**os.environ, "PORT": port}
     )

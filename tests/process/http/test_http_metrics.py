@@ -18,7 +18,7 @@ async def scrape(endpoint: HttpProcess, url: str = "", **headers: str) -> tuple[
         return response.status, await response.text()
 
 
-async def test_figures_are_served_to_programs_on_this_machine_and_to_no_page() -> None:
+async def test_metrics_are_served_to_programs_on_this_machine_and_to_no_page() -> None:
     async with http_process("--metrics") as endpoint:
         caller = await endpoint.caller()
         await caller.value("list_servers")
@@ -37,18 +37,18 @@ async def test_figures_are_served_to_programs_on_this_machine_and_to_no_page() -
             assert response.status == 405
 
 
-async def test_where_a_token_is_asked_for_figures_need_it_too() -> None:
+async def test_metrics_require_the_token_if_one_is_configured() -> None:
     async with http_process("--metrics", "--token", TOKEN) as endpoint:
         assert (await scrape(endpoint))[0] == 401
         assert (await scrape(endpoint, authorization=f"Bearer {TOKEN}"))[0] == 200
 
 
-async def test_without_the_flag_there_is_nothing() -> None:
+async def test_without_the_flag_the_metrics_path_is_not_found() -> None:
     async with http_process() as endpoint:
         assert (await scrape(endpoint))[0] == 404
 
 
-async def test_figures_can_have_a_port_of_their_own() -> None:
+async def test_metrics_can_be_served_on_a_port_of_their_own() -> None:
     async with http_process("--metrics-listen", "127.0.0.1:0") as endpoint:
         found = re.search(r"metrics_listen url=(\S+)", "".join(endpoint.log))
         assert found, endpoint.log
@@ -58,7 +58,7 @@ async def test_figures_can_have_a_port_of_their_own() -> None:
         assert (await scrape(endpoint, found[1].replace("/metrics", "/mcp")))[0] == 404
 
 
-async def test_each_worker_has_a_port_of_its_own() -> None:
+async def test_each_worker_has_a_metrics_port_of_its_own() -> None:
     first = free_port()
     async with http_process("--workers", "2", "--metrics-listen", f"127.0.0.1:{first}") as endpoint:
         replicas = set()

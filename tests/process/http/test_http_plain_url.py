@@ -28,7 +28,7 @@ async def is_told_to_name_one(caller: ModernCaller) -> bool:
     return said and error["code"] == "TOOL_ERR_SESSION_NOT_FOUND"
 
 
-async def test_what_one_request_did_is_there_in_the_next(endpoint: HttpProcess, backend: WebBackend) -> None:
+async def test_changes_of_one_request_are_visible_in_the_next(endpoint: HttpProcess, backend: WebBackend) -> None:
     caller = endpoint.modern(client="one after another")
     await caller.value("add_server", name="web", url=backend.url)
     assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["web"]
@@ -38,7 +38,7 @@ async def test_what_one_request_did_is_there_in_the_next(endpoint: HttpProcess, 
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
-async def test_the_python_sdk_needs_nothing_but_the_address(
+async def test_the_python_sdk_needs_only_the_plain_address(
     endpoint: HttpProcess, backend: WebBackend, mode: str
 ) -> None:
     async with asyncio.timeout(BOUND), Client(endpoint.url, mode=mode) as client:
@@ -60,7 +60,7 @@ async def test_two_windows_of_a_client_share_a_session_and_two_clients_do_not(en
     assert await timers(first) == ["mine"]
 
 
-async def test_the_sdks_of_two_programs_are_apart(endpoint: HttpProcess) -> None:
+async def test_two_programs_with_the_same_sdk_have_separate_sessions(endpoint: HttpProcess) -> None:
     for name, found in (("first program", 1), ("second program", 1), ("first program", 2)):
         async with Client(endpoint.url, client_info=Implementation(name=name, version="1")) as client:
             await client.call_tool("set_timer", {"duration_ms": 60_000, "message": "x"})
@@ -69,7 +69,7 @@ async def test_the_sdks_of_two_programs_are_apart(endpoint: HttpProcess) -> None
         assert len(listed.structured_content["timers"]) == found
 
 
-async def test_a_name_or_a_handle_parts_what_would_be_shared(endpoint: HttpProcess) -> None:
+async def test_a_name_or_a_handle_separates_sessions_that_would_be_shared(endpoint: HttpProcess) -> None:
     plain, named = endpoint.modern(client="parted"), endpoint.modern(client="parted", emceepee_session="parted")
     handle = (await plain.value("open_session"))["session"]
     await note(plain, "usual")
@@ -77,7 +77,7 @@ async def test_a_name_or_a_handle_parts_what_would_be_shared(endpoint: HttpProce
     assert (await plain.value("list_timers", session=handle))["timers"] == []
 
 
-async def test_opening_a_session_opens_no_other() -> None:
+async def test_opening_a_session_by_handle_opens_no_default_session() -> None:
     limits = json.dumps({"limits": {"sessions_per_principal": 1}})
     async with http_process(env={"EMCEEPEE_CONFIG": limits}) as endpoint:
         caller = endpoint.modern()
@@ -89,7 +89,7 @@ async def test_opening_a_session_opens_no_other() -> None:
         assert gone["code"] == "TOOL_ERR_SESSION_NOT_FOUND", "there was room for one only, so it had none beside it"
 
 
-async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(endpoint: HttpProcess) -> None:
+async def test_a_listener_receives_events_of_the_session_that_unnamed_calls_use(endpoint: HttpProcess) -> None:
     caller = endpoint.modern(client="listener")
     async with caller.post("subscriptions/listen", EVENTS) as response:
         await response.content.readuntil(b"\n\n")
@@ -110,7 +110,7 @@ async def test_a_listener_hears_of_the_session_that_calls_without_a_name_use(end
         {"x_client_ip": "127.0.0.1"},
     ],
 )
-async def test_an_unknown_caller_has_to_name_a_session(endpoint: HttpProcess, headers: dict[str, str]) -> None:
+async def test_an_unknown_client_has_to_name_a_session(endpoint: HttpProcess, headers: dict[str, str]) -> None:
     assert await is_told_to_name_one(endpoint.modern(**headers))
     named = endpoint.modern(emceepee_session="somebody's", **headers)
     assert await timers(named) == []
@@ -122,7 +122,7 @@ async def test_a_caller_with_another_host_name_has_to_name_a_session() -> None:
         assert await is_told_to_name_one(endpoint.modern(host="192.0.2.7:8080"))
 
 
-async def test_the_operator_can_require_a_session_of_everyone() -> None:
+async def test_the_operator_can_require_a_session_name_of_every_caller() -> None:
     async with http_process("--require-session", "--token", "one") as endpoint:
         assert await is_told_to_name_one(endpoint.modern(authorization="Bearer one"))
         assert await timers(endpoint.modern(authorization="Bearer one", emceepee_session="mine")) == []
@@ -130,7 +130,7 @@ async def test_the_operator_can_require_a_session_of_everyone() -> None:
         assert await is_told_to_name_one(endpoint.modern())
 
 
-async def test_a_proven_caller_has_its_own_session_also_behind_a_proxy() -> None:
+async def test_an_authenticated_caller_has_its_own_session_even_behind_a_proxy() -> None:
     async with http_process("--token", "ada=one", "--token", "ben=two") as endpoint:
         ada, ben = [{"authorization": f"Bearer {token}", "x_forwarded_for": "203.0.113.9"} for token in ("one", "two")]
         await note(endpoint.modern(**ada), "ada's")
@@ -139,7 +139,7 @@ async def test_a_proven_caller_has_its_own_session_also_behind_a_proxy() -> None
         assert await timers(endpoint.modern(client="another", **ada)) == []
 
 
-async def test_a_session_named_twice_in_one_request_is_refused(endpoint: HttpProcess) -> None:
+async def test_a_request_that_names_two_sessions_is_rejected(endpoint: HttpProcess) -> None:
     caller = endpoint.modern()
     message = caller.message("tools/call", {"name": "list_timers"})
     pairs = [*caller.sent_headers(message).items(), ("emceepee-session", "a"), ("emceepee-session", "b")]

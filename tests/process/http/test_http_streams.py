@@ -44,7 +44,7 @@ async def cut_and_resume(caller: HttpCaller, backend: WebBackend, boundary: int)
         return heard + await resumed.rest()
 
 
-async def test_a_stream_cut_behind_any_event_is_taken_up_whole(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_stream_cut_after_any_event_is_resumed_without_loss(caller: HttpCaller, backend: WebBackend) -> None:
     backend.steps_at_once = STEPS
     for boundary in range(1, STEPS + 3):
         heard = await cut_and_resume(caller, backend, boundary)
@@ -52,7 +52,7 @@ async def test_a_stream_cut_behind_any_event_is_taken_up_whole(caller: HttpCalle
         assert results(heard) == ["done"], boundary
 
 
-async def test_eight_callers_cut_at_once_hear_each_their_own(
+async def test_eight_concurrently_cut_callers_resume_their_own_streams(
     endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
     backend.steps_at_once = STEPS
@@ -67,7 +67,7 @@ async def test_eight_callers_cut_at_once_hear_each_their_own(
     await asyncio.gather(*(cut_often(number, caller) for number, caller in enumerate(callers)))
 
 
-async def test_what_is_said_while_nobody_listens_waits_on_the_stream(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_messages_without_a_reader_wait_on_the_stream(caller: HttpCaller, backend: WebBackend) -> None:
     backend.steps_at_once = 3
     async with caller.stream("execute_tool", server="web", tool="wait") as stream:
         call = await backend.next_call()
@@ -83,7 +83,7 @@ async def test_what_is_said_while_nobody_listens_waits_on_the_stream(caller: Htt
     assert results(heard) == ["done"]
 
 
-async def test_a_stream_may_be_cut_again_and_again(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_stream_may_be_cut_repeatedly(caller: HttpCaller, backend: WebBackend) -> None:
     backend.steps_at_once = STEPS
     async with caller.stream("execute_tool", server="web", tool="wait") as stream:
         call = await backend.next_call()
@@ -110,7 +110,7 @@ async def test_a_finished_stream_can_be_read_again_and_ends(caller: HttpCaller, 
         assert await over.rest() == []
 
 
-async def test_who_comes_back_for_a_stream_takes_it_over(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_resumed_stream_replaces_the_old_connection(caller: HttpCaller, backend: WebBackend) -> None:
     """The old line may be dead without the server knowing: it ends, and the newest hears the rest, alone."""
     backend.steps_at_once = 1
     async with caller.stream("execute_tool", server="web", tool="wait") as first:
@@ -124,7 +124,7 @@ async def test_who_comes_back_for_a_stream_takes_it_over(caller: HttpCaller, bac
                 assert results(await third.rest()) == ["done"]
 
 
-async def test_an_unknown_event_id_is_refused_and_a_fresh_stream_opens(caller: HttpCaller) -> None:
+async def test_an_unknown_event_id_is_rejected_and_a_new_stream_opens(caller: HttpCaller) -> None:
     headers = caller.headers | {"last-event-id": "01UNKNOWN0000000000000000"}
     async with caller.endpoint.http.get(caller.endpoint.url, headers=headers) as response:
         assert response.status == 400
@@ -145,7 +145,7 @@ async def test_event_ids_of_another_session_are_unknown(
         assert response.status == 400
 
 
-async def test_the_newest_reader_of_pushes_wins(caller: HttpCaller) -> None:
+async def test_the_newest_push_stream_receives_the_messages(caller: HttpCaller) -> None:
     await caller.request("resources/subscribe", {"uri": "emceepee://events"})
     async with caller.get() as older, caller.get() as newer:
         assert await older.rest() == []
@@ -156,7 +156,7 @@ async def test_the_newest_reader_of_pushes_wins(caller: HttpCaller) -> None:
         assert event.message["method"] == "notifications/resources/updated"
 
 
-async def test_a_caller_that_knows_only_tools_can_subscribe_to_the_events(caller: HttpCaller) -> None:
+async def test_a_caller_that_only_supports_tools_can_subscribe_to_events(caller: HttpCaller) -> None:
     subscription = {"server": "emceepee", "uri": "emceepee://events"}
     assert await caller.value("subscribe_resource", **subscription) == {"subscribed": "emceepee://events"}
     async with caller.get() as stream:
@@ -167,7 +167,7 @@ async def test_a_caller_that_knows_only_tools_can_subscribe_to_the_events(caller
         assert event.message["params"] == {"uri": "emceepee://events"}
 
 
-async def test_pushes_that_nobody_read_wait_for_the_next_reader(caller: HttpCaller) -> None:
+async def test_unread_pushed_messages_wait_for_the_next_stream(caller: HttpCaller) -> None:
     await caller.request("resources/subscribe", {"uri": "emceepee://events"})
     await caller.value("set_timer", duration_ms=1, message="tea")
     await caller.value("await_activity")
@@ -187,7 +187,9 @@ async def test_a_quick_answer_is_plain_json_and_a_slow_one_a_stream(caller: Http
         assert response.headers["cache-control"] == "no-cache, no-transform"
 
 
-async def test_a_caller_that_takes_no_streams_gets_one_plain_answer(caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_caller_that_accepts_no_streams_gets_one_plain_json_answer(
+    caller: HttpCaller, backend: WebBackend
+) -> None:
     caller.headers["accept"] = "application/json"
     call = {"name": "execute_tool", "arguments": {"server": "web", "tool": "wait"}, "_meta": {"progressToken": 1}}
     asking = asyncio.create_task(caller.request("tools/call", call))

@@ -94,7 +94,7 @@ async def world() -> AsyncIterator[TracedWorld]:
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 @pytest.mark.parametrize("server", ["http-legacy", "http-2026-07-28", "pipe-legacy", "pipe-2026-07-28"])
-async def test_a_trace_joins_from_the_caller_to_the_server(world: TracedWorld, era: str, server: str) -> None:
+async def test_a_trace_connects_caller_and_server(world: TracedWorld, era: str, server: str) -> None:
     span, said = world.begin("ask")
     result = await world.call(
         world.callers[era], said, "execute_tool", server=server, tool="context", args={"key": SECRET}
@@ -131,7 +131,7 @@ async def test_a_trace_joins_from_the_caller_to_the_server(world: TracedWorld, e
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-async def test_a_call_that_fails_is_an_error_all_the_way(world: TracedWorld, era: str) -> None:
+async def test_a_failing_call_is_an_error_in_every_span_of_its_trace(world: TracedWorld, era: str) -> None:
     span, said = world.begin("fail")
     await world.call(world.callers[era], said, "execute_tool", server="http-2026-07-28", tool="fail")
     span.end()
@@ -147,7 +147,7 @@ async def test_a_call_that_fails_is_an_error_all_the_way(world: TracedWorld, era
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
 @pytest.mark.parametrize("tool", ["context", "fail"])
-async def test_a_call_that_became_a_task_ends_in_the_trace_it_began_in(world: TracedWorld, era: str, tool: str) -> None:
+async def test_a_call_that_became_a_task_ends_in_its_original_trace(world: TracedWorld, era: str, tool: str) -> None:
     span, said = world.begin("begin")
     caller = world.callers[era]
     arguments = {"server": "pipe-2026-07-28", "tool": tool, "timeout_ms": 0}
@@ -164,7 +164,7 @@ async def test_a_call_that_became_a_task_ends_in_the_trace_it_began_in(world: Tr
     assert sent.is_error == (tool == "fail")
 
 
-async def test_a_header_tells_of_the_trace_where_the_message_does_not(world: TracedWorld) -> None:
+async def test_a_trace_header_applies_if_the_message_has_no_trace_context(world: TracedWorld) -> None:
     _, said = world.begin("header")
     caller = world.endpoint.modern(traceparent=said["traceparent"])
     await caller.value("list_servers")
@@ -172,13 +172,13 @@ async def test_a_header_tells_of_the_trace_where_the_message_does_not(world: Tra
     assert served.parent_id == said["traceparent"].split("-")[2]
 
 
-async def test_what_is_no_context_begins_a_trace_of_its_own(world: TracedWorld) -> None:
+async def test_an_invalid_trace_context_starts_a_new_trace(world: TracedWorld) -> None:
     caller = await world.endpoint.caller()
     await world.call(caller, {"traceparent": "00-zz-1-01", "tracestate": 5}, "list_timers")
     assert (await world.collector.span("emceepee", "tools/call list_timers")).parent_id == ""
 
 
-async def test_a_server_that_cannot_be_reached_is_an_error_of_its_kind(world: TracedWorld) -> None:
+async def test_an_unreachable_server_is_reported_with_its_error_type(world: TracedWorld) -> None:
     _, said = world.begin("nowhere")
     await world.call(world.callers["handshake"], said, "execute_tool", server="nowhere", tool="x")
     served = await world.collector.span("emceepee", "tools/call execute_tool", said["traceparent"].split("-")[1])
@@ -186,7 +186,9 @@ async def test_a_server_that_cannot_be_reached_is_an_error_of_its_kind(world: Tr
 
 
 @pytest.mark.parametrize("era", ["handshake", "modern"])
-async def test_a_call_that_is_refused_is_an_error_with_its_code_and_no_name(world: TracedWorld, era: str) -> None:
+async def test_a_rejected_call_is_an_error_with_its_code_and_without_the_tool_name(
+    world: TracedWorld, era: str
+) -> None:
     _, said = world.begin("refused")
     params = {"name": SECRET, "arguments": {"key": SECRET}, "_meta": said}
     await world.callers[era].request("tools/call", params)
@@ -200,7 +202,7 @@ async def test_a_call_that_is_refused_is_an_error_with_its_code_and_no_name(worl
     assert SECRET not in repr(world.collector.spans)
 
 
-async def test_durations_are_measured_under_the_names_of_the_conventions(world: TracedWorld) -> None:
+async def test_durations_are_measured_under_the_names_of_the_semantic_conventions(world: TracedWorld) -> None:
     caller = await world.endpoint.caller()
     await caller.call("execute_tool", server="http-legacy", tool="context")
     await caller.end()
@@ -220,7 +222,7 @@ async def test_durations_are_measured_under_the_names_of_the_conventions(world: 
     assert "jsonrpc.request.id" not in served.attributes
 
 
-async def test_a_collector_that_says_nothing_holds_nobody_up() -> None:
+async def test_a_silent_collector_delays_no_call() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         async with http_process("--otel", env={"OTEL_EXPORTER_OTLP_ENDPOINT": url}) as endpoint:

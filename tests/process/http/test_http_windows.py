@@ -44,7 +44,7 @@ async def test_a_window_sees_its_own_question_in_full_and_only_the_number_of_the
             assert [entry["requestId"] for entry in own["elicitations"]] == [question["requestId"]]
 
 
-async def test_a_window_whose_connection_was_closed_still_sees_its_own_question() -> None:
+async def test_a_window_with_a_closed_connection_still_sees_its_own_question() -> None:
     async with windows() as (first, second):
         asking = await first.call("execute_tool", **BOOK)
         [question] = asking["structuredContent"]["pending_on_server"]["elicitations_for_server"]

@@ -18,7 +18,9 @@ pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 
 @pytest.mark.parametrize("seconds", matrix([SHORT_SECONDS, LONG_SECONDS], representatives=[SHORT_SECONDS]))
-async def test_faults_lose_nothing_run_nothing_twice_and_leave_nobody_waiting(seconds: int, tmp_path: Path) -> None:
+async def test_faults_in_replicas_lose_nothing_run_nothing_twice_and_leave_no_caller_waiting(
+    seconds: int, tmp_path: Path
+) -> None:
     seed = chaos_seed()
     schedule = random_schedule(seed, seconds=seconds, replicas=3)
     outcome = await run_chaos(tmp_path, Chaos(schedule=schedule, seed=seed))

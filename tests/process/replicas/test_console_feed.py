@@ -64,7 +64,7 @@ def ask(caller: HttpCaller) -> "asyncio.Task[dict[str, Any]]":
     return asyncio.create_task(caller.call("execute_tool", **arguments))
 
 
-async def test_the_feed_of_one_shows_the_sessions_of_both(replicas: TwoReplicas) -> None:
+async def test_the_console_feed_of_one_replica_shows_the_sessions_of_both(replicas: TwoReplicas) -> None:
     await replicas.here.caller(client="near")
     far = await replicas.there.caller(client="far")
     async with replicas.feed() as page:
@@ -80,7 +80,7 @@ async def test_the_feed_of_one_shows_the_sessions_of_both(replicas: TwoReplicas)
     assert "set_timer" in [row["name"] for rows in document["sessions"].values() for row in rows]
 
 
-async def test_a_question_at_the_other_replica_is_answered_here(replicas: TwoReplicas) -> None:
+async def test_the_console_answers_a_question_at_the_other_replica(replicas: TwoReplicas) -> None:
     far = await replicas.there.caller(client="far")
     async with replicas.feed() as page:
         await page.shows("far")
@@ -101,7 +101,7 @@ async def test_a_question_at_the_other_replica_is_answered_here(replicas: TwoRep
         assert (status, refusal["error"]["code"]) == (404, "ERR_REQUEST_NOT_FOUND")
 
 
-async def test_everything_else_a_person_does_works_at_the_other_replica_too(replicas: TwoReplicas) -> None:
+async def test_every_other_console_action_works_at_the_other_replica(replicas: TwoReplicas) -> None:
     """Without an open page nobody has told where the session is: all others are asked."""
     far = await replicas.there.caller(client="far")
     timer = await far.value("set_timer", duration_ms=60_000, message="tea")
@@ -127,7 +127,7 @@ async def test_everything_else_a_person_does_works_at_the_other_replica_too(repl
     assert (status, refusal["error"]["code"]) == (404, "TOOL_ERR_SESSION_NOT_FOUND")
 
 
-async def test_a_replica_that_comes_later_is_shown(replicas: TwoReplicas) -> None:
+async def test_a_replica_that_joins_later_appears_in_the_console(replicas: TwoReplicas) -> None:
     await replicas.there.stop()
     async with replicas.feed() as page:
         await replicas.there.start()
@@ -135,7 +135,7 @@ async def test_a_replica_that_comes_later_is_shown(replicas: TwoReplicas) -> Non
         await page.shows("far")
 
 
-async def test_the_sessions_of_a_killed_replica_go_and_come_back_with_their_next_holder(
+async def test_the_sessions_of_a_killed_replica_disappear_and_return_with_their_next_holder(
     replicas: TwoReplicas,
 ) -> None:
     far = await replicas.there.caller(client="far")
@@ -156,7 +156,7 @@ async def test_the_sessions_of_a_killed_replica_go_and_come_back_with_their_next
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
-async def test_a_session_that_moves_at_once_does_not_flicker(replicas: TwoReplicas, how: str) -> None:
+async def test_a_session_that_moves_at_once_does_not_flicker_in_the_console(replicas: TwoReplicas, how: str) -> None:
     far = await replicas.there.caller(client="far")
     await replicas.there.caller(client="idle")
     async with replicas.feed() as page:
@@ -170,7 +170,7 @@ async def test_a_session_that_moves_at_once_does_not_flicker(replicas: TwoReplic
         assert page.gone == [idle]
 
 
-async def test_a_replica_that_is_paused_does_not_stop_the_page(replicas: TwoReplicas) -> None:
+async def test_a_paused_replica_does_not_block_the_console_page(replicas: TwoReplicas) -> None:
     await replicas.here.caller(client="near")
     await replicas.there.caller(client="far")
     async with replicas.feed() as page:

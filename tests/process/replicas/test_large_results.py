@@ -34,7 +34,7 @@ async def read_from(caller: HttpCaller, handle: str, offset: int) -> str:
         following = part["nextOffset"]
 
 
-async def test_what_one_replica_began_to_read_another_reads_to_its_end_after_a_kill(
+async def test_a_large_result_of_a_killed_replica_can_be_read_to_its_end_at_another(
     backend: CountingBackend, redis: RedisServer, tmp_path: Path
 ) -> None:
     whole = LINES.encode()

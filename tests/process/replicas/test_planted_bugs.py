@@ -29,18 +29,18 @@ async def broken_rules(
     return set(outcome.findings.rules)
 
 
-async def test_without_fencing_a_paused_replica_changes_what_another_has_taken_over(tmp_path: Path) -> None:
+async def test_without_fencing_a_paused_replica_changes_sessions_that_another_has_taken_over(tmp_path: Path) -> None:
     assert Rule.NO_STALE_COMMITS in await broken_rules(tmp_path, unfenced_emceepee.__name__, PAUSES)
 
 
 @pytest.mark.matrix
-async def test_a_replica_that_is_sure_for_too_long_tells_what_nobody_keeps(tmp_path: Path) -> None:
+async def test_a_replica_that_trusts_its_lease_too_long_reports_events_that_are_not_stored(tmp_path: Path) -> None:
     """When it wakes up, the store is away that would tell it so."""
     broken = await broken_rules(tmp_path, overconfident_emceepee.__name__, PAUSE_AND_STORE, is_short=False)
     assert broken & {Rule.EVENTS_KEPT, Rule.TIMERS_ONCE, Rule.TASKS_ONCE, Rule.PROMISES_KEPT}
 
 
 @pytest.mark.matrix
-async def test_a_replica_that_stops_and_hands_nothing_over_makes_callers_wait(tmp_path: Path) -> None:
+async def test_a_stopping_replica_that_hands_nothing_over_makes_callers_wait(tmp_path: Path) -> None:
     """Nobody may take its sessions before its lease has lapsed."""
     assert Rule.SMOOTH_STOPS in await broken_rules(tmp_path, hoarding_emceepee.__name__, STOPS, lease=6)

@@ -77,7 +77,9 @@ async def timers_of(caller: HttpCaller) -> list[str]:
 # They serve.
 
 
-async def test_one_line_says_where_they_serve_and_one_link_opens_the_console_at_each(endpoint: HttpProcess) -> None:
+async def test_workers_print_one_address_line_and_one_link_opens_the_console_at_each_worker(
+    endpoint: HttpProcess,
+) -> None:
     assert sorted(workers_of(endpoint)) == list(range(COUNT))
     assert {os.getpgid(pid) for pid in workers_of(endpoint).values()}.isdisjoint({os.getpgid(endpoint.process.pid)})
     seen: set[str] = set()
@@ -94,7 +96,7 @@ async def test_one_line_says_where_they_serve_and_one_link_opens_the_console_at_
     assert not [line for line in endpoint.log if "serves MCP" in line]  # but for the first, which was read already
 
 
-async def test_what_one_worker_adds_the_others_have(endpoint: HttpProcess) -> None:
+async def test_servers_added_at_one_worker_are_available_at_the_others(endpoint: HttpProcess) -> None:
     modern = endpoint.modern()
     await modern.value("add_server", name="small", **stdio_server())
 
@@ -108,7 +110,7 @@ async def test_what_one_worker_adds_the_others_have(endpoint: HttpProcess) -> No
 # They die.
 
 
-async def test_a_killed_worker_is_started_again_and_its_sessions_go_on(endpoint: HttpProcess) -> None:
+async def test_a_killed_worker_is_restarted_and_its_sessions_continue(endpoint: HttpProcess) -> None:
     """With eight sessions the chance that it had none is small, and then nothing is shown."""
     callers = []
     for number in range(8):
@@ -141,7 +143,7 @@ async def _has(caller: HttpCaller, message: str) -> bool:
     return await timers_of(caller) == [message]
 
 
-async def test_the_link_of_a_killed_worker_is_followed_by_another(endpoint: HttpProcess) -> None:
+async def test_a_killed_worker_gets_a_new_console_link(endpoint: HttpProcess) -> None:
     first = await the_link(endpoint.log)
     os.kill(workers_of(endpoint)[0], signal.SIGKILL)
     second = await the_link(endpoint.log, 2)
@@ -149,7 +151,7 @@ async def test_the_link_of_a_killed_worker_is_followed_by_another(endpoint: Http
     await Browser(endpoint.http, endpoint.origin).log_in(second)
 
 
-async def test_a_worker_that_was_asked_to_stop_is_started_again(endpoint: HttpProcess) -> None:
+async def test_a_worker_that_received_sigterm_is_restarted(endpoint: HttpProcess) -> None:
     before = workers_of(endpoint)[0]
     os.kill(before, signal.SIGTERM)
     await eventually(lambda: workers_of(endpoint).get(0, before) != before, what="there is another")
@@ -159,7 +161,7 @@ async def test_a_worker_that_was_asked_to_stop_is_started_again(endpoint: HttpPr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_to_the_parent_ends_all_in_order_and_leaves_no_process(number: signal.Signals) -> None:
+async def test_a_signal_to_the_parent_stops_all_workers_in_order_and_leaves_no_process(number: signal.Signals) -> None:
     async with serving_with() as endpoint:
         await endpoint.modern().value("add_server", name="small", **stdio_server())
         started = below(endpoint.process.pid)
@@ -169,7 +171,7 @@ async def test_a_signal_to_the_parent_ends_all_in_order_and_leaves_no_process(nu
         assert [pid for pid in started if is_alive(pid)] == []
 
 
-async def test_a_second_interrupt_does_not_wait() -> None:
+async def test_a_second_interrupt_ends_the_workers_at_once() -> None:
     async with serving_with() as endpoint:
         caller = await _caller_with_timer(endpoint, "x")
         waiting = {"name": "await_activity", "arguments": {"timeout_ms": 60_000}}
@@ -193,7 +195,7 @@ async def _stops(endpoint: HttpProcess) -> bool:
     return not await answers(endpoint)
 
 
-async def test_while_they_start_a_signal_ends_them_too(tmp_path: Path) -> None:
+async def test_a_signal_ends_workers_that_are_still_starting(tmp_path: Path) -> None:
     process = await launch("--workers", "2", state=tmp_path)
     await eventually(lambda: len(children_of(process.pid)) == COUNT, what="the workers are being started")
     started = below(process.pid)
@@ -204,7 +206,7 @@ async def test_while_they_start_a_signal_ends_them_too(tmp_path: Path) -> None:
     assert [pid for pid in started if is_alive(pid)] == []
 
 
-async def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+async def test_workers_end_with_a_killed_parent(tmp_path: Path) -> None:
     process = await launch("--workers", "2", state=tmp_path)
     await address_of(process, [])
     started = below(process.pid)
@@ -224,7 +226,7 @@ async def refused(tmp_path: Path, *arguments: str) -> str:
     return said.decode()
 
 
-async def test_a_port_of_other_workers_is_refused_in_one_line(endpoint: HttpProcess, tmp_path: Path) -> None:
+async def test_a_port_in_use_by_other_workers_is_refused_in_one_line(endpoint: HttpProcess, tmp_path: Path) -> None:
     """The system would let processes of the same user share it."""
     port = endpoint.origin.rpartition(":")[2]
     said = await refused(tmp_path, "--port", port)
@@ -232,7 +234,7 @@ async def test_a_port_of_other_workers_is_refused_in_one_line(endpoint: HttpProc
     assert said.count("\n") == 1
 
 
-async def test_an_unusable_state_file_is_reported_once(tmp_path: Path) -> None:
+async def test_an_unusable_state_file_is_reported_once_for_all_workers(tmp_path: Path) -> None:
     file = tmp_path / "state.db"
     file.write_text("no database at all, but long enough to be taken for one" * 100)
     said = await refused(tmp_path, "--state", f"sqlite:{file}")
@@ -240,7 +242,7 @@ async def test_an_unusable_state_file_is_reported_once(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
-async def test_the_command_under_its_other_name_has_workers_too(tmp_path: Path) -> None:
+async def test_the_alias_of_the_serve_command_supports_workers(tmp_path: Path) -> None:
     alias = "import sys; from emceepee.cli.main import main_http; sys.exit(main_http())"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", alias, "--port", "0", "--no-console", "--workers", "2"),

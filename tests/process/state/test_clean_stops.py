@@ -22,7 +22,7 @@ async def is_draining(endpoint: RestartableProcess) -> bool:
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
-async def test_a_call_whose_time_is_over_while_it_stops_is_no_task_and_says_what_became_of_it(
+async def test_a_call_whose_timeout_ends_during_shutdown_becomes_no_task_and_reports_its_outcome(
     endpoint: RestartableProcess, backend: CountingBackend, era: str
 ) -> None:
     """One ends in the time that is left, and is answered; the other is given up, and says so."""
@@ -47,7 +47,7 @@ async def test_a_call_whose_time_is_over_while_it_stops_is_no_task_and_says_what
 
 
 @pytest.mark.parametrize("era", ["handshake", "2026-07-28"])
-async def test_a_caller_that_waits_for_activity_hears_that_nothing_happened(
+async def test_await_activity_during_shutdown_reports_that_nothing_happened(
     endpoint: RestartableProcess, era: str
 ) -> None:
     caller = await endpoint.caller() if era == "handshake" else endpoint.modern(emceepee_session="x")
@@ -63,7 +63,7 @@ async def test_a_caller_that_waits_for_activity_hears_that_nothing_happened(
     assert len((await caller.value("list_timers"))["timers"]) == 1
 
 
-async def test_a_waiting_caller_hears_of_the_tasks_that_fail_now(
+async def test_a_caller_that_waits_during_shutdown_learns_which_tasks_fail(
     endpoint: RestartableProcess, backend: CountingBackend
 ) -> None:
     caller = await endpoint.caller()

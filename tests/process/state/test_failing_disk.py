@@ -64,7 +64,7 @@ async def until_it_says(endpoint: RestartableProcess, caller: HttpCaller, words:
 
 
 @pytest.mark.parametrize("fault", [full_disk, directory_away])
-async def test_sessions_go_on_and_are_written_when_they_can_be(
+async def test_sessions_continue_on_a_failing_disk_and_are_written_later(
     endpoint: RestartableProcess, fault: Callable[[RestartableProcess], AbstractContextManager[None]]
 ) -> None:
     caller, modern = await endpoint.caller(), endpoint.modern(emceepee_session="mine")
@@ -83,7 +83,7 @@ async def test_sessions_go_on_and_are_written_when_they_can_be(
     assert (await opened.value("list_timers"))["timers"] == []
 
 
-async def test_a_reply_that_promises_what_cannot_be_saved_says_so(endpoint: RestartableProcess) -> None:
+async def test_a_reply_with_a_promise_that_cannot_be_saved_contains_a_notice(endpoint: RestartableProcess) -> None:
     """One notice per reply that promises something durable; none on other replies, and none once it can be saved."""
     caller, modern = await endpoint.caller(), endpoint.modern(emceepee_session="mine")
     program = {"command": sys.executable, "args": ["-S", hostile.__file__]}
@@ -119,7 +119,7 @@ def notices_of_unsaved(result: JsonObject) -> int:
     return len(found)
 
 
-async def test_a_directory_that_was_deleted_is_said_and_nothing_else_fails(endpoint: RestartableProcess) -> None:
+async def test_a_deleted_state_directory_is_reported_and_calls_continue(endpoint: RestartableProcess) -> None:
     caller = await endpoint.caller()
     shutil.rmtree(endpoint.database.parent)
     timers = await until_it_says(endpoint, caller, NOT_SAVED)

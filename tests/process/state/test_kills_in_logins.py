@@ -90,7 +90,7 @@ async def token_request(caller: HttpCaller, server: AuthorizationServer, *, is_d
 # Of a login.
 
 
-async def test_a_link_that_was_shown_before_is_good_after(
+async def test_a_login_link_from_before_a_kill_remains_valid(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     """The browser even comes back before anyone has used the new process."""
@@ -103,7 +103,7 @@ async def test_a_link_that_was_shown_before_is_good_after(
     assert (len(server.registrations), server.asked) == (1, 1)
 
 
-async def test_the_same_link_is_shown_after_and_what_the_browser_ended_at_can_be_pasted(
+async def test_the_same_login_link_is_shown_after_a_kill_and_the_final_browser_address_can_be_pasted(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -121,7 +121,7 @@ async def test_the_same_link_is_shown_after_and_what_the_browser_ended_at_can_be
     assert (len(server.registrations), server.asked) == (1, 1)
 
 
-async def test_a_code_that_is_entered_elsewhere_is_good_after(
+async def test_a_device_code_from_before_a_kill_remains_valid(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -133,7 +133,7 @@ async def test_a_code_that_is_entered_elsewhere_is_good_after(
     assert len({form.fields["device_code"] for form in server.forms}) == 1
 
 
-async def test_a_call_that_waits_is_sent_once_however_often_emceepee_is_killed_before_the_login(
+async def test_a_waiting_call_is_sent_once_despite_repeated_kills_before_the_login(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -169,7 +169,7 @@ async def test_a_call_that_was_sent_after_a_login_is_not_sent_again(
 # Of a code's exchange.
 
 
-async def test_a_code_that_was_not_redeemed_is_redeemed_after(
+async def test_an_unredeemed_code_is_redeemed_after_a_kill(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -191,7 +191,7 @@ async def test_a_code_that_was_not_redeemed_is_redeemed_after(
     assert (len(server.registrations), server.asked) == (1, 1)
 
 
-async def test_a_code_that_was_redeemed_for_nobody_costs_one_more_login(
+async def test_a_code_whose_redemption_a_kill_interrupted_requires_one_more_login(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -218,7 +218,7 @@ async def test_a_code_that_was_redeemed_for_nobody_costs_one_more_login(
 # Of a refresh.
 
 
-async def test_nobody_logs_in_again_after_a_restart(server: AuthorizationServer, endpoint: RestartableProcess) -> None:
+async def test_a_login_survives_a_restart(server: AuthorizationServer, endpoint: RestartableProcess) -> None:
     caller = await endpoint.caller()
     await log_in(caller, server)
     await endpoint.restart("kill")
@@ -227,7 +227,7 @@ async def test_nobody_logs_in_again_after_a_restart(server: AuthorizationServer,
     assert len({token for token, _ in server.calls}) == 1
 
 
-async def test_a_refresh_that_was_not_heard_is_made_after(
+async def test_a_token_refresh_that_was_never_received_is_repeated_after_a_kill(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()
@@ -243,7 +243,7 @@ async def test_a_refresh_that_was_not_heard_is_made_after(
     assert (server.asked, server.replayed) == (1, 0)
 
 
-async def test_a_refresh_whose_answer_was_lost_costs_one_login(
+async def test_a_token_refresh_whose_answer_a_kill_lost_requires_one_login(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
     """The authorization server has taken the old token, and nobody knows the new one."""
@@ -264,7 +264,7 @@ async def test_a_refresh_whose_answer_was_lost_costs_one_login(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])
-async def test_a_process_that_dies_in_a_refresh_delays_the_others_for_no_minute(
+async def test_a_process_that_dies_in_a_token_refresh_delays_the_others_by_less_than_a_minute(
     kind: str, server: AuthorizationServer, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     redis: RedisServer | None = request.getfixturevalue("redis") if kind == "redis" else None

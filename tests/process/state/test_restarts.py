@@ -155,7 +155,9 @@ async def restarted(
     assert max(backend.ran.values()) == 1, "a call ran twice"
 
 
-async def test_id_handle_name_and_default_session_go_on_without_a_new_handshake(restarted: Restarted) -> None:
+async def test_session_id_handle_name_and_default_session_remain_valid_after_a_restart_without_a_handshake(
+    restarted: Restarted,
+) -> None:
     for number, (caller, session) in enumerate(restarted.identities):
         (timer,) = (await caller.value("list_timers", **session))["timers"]
         assert timer["message"] == str(number)
@@ -163,12 +165,12 @@ async def test_id_handle_name_and_default_session_go_on_without_a_new_handshake(
     assert (await by_name.value("list_timers"))["timers"][0]["message"] == "1"
 
 
-async def test_finished_results_are_there(restarted: Restarted) -> None:
+async def test_finished_results_are_available_after_a_restart(restarted: Restarted) -> None:
     result = await restarted.callers["tasks"].call("get_task_result", task_id=restarted.ids["finished"])
     assert result["content"][0]["text"] == "finished"
 
 
-async def test_a_working_task_has_failed_with_the_reason(restarted: Restarted) -> None:
+async def test_a_working_task_has_failed_with_the_reason_after_a_restart(restarted: Restarted) -> None:
     caller, task_id = restarted.callers["tasks"], restarted.ids["working"]
     failed = (await caller.value("get_task", task_id=task_id))["task"]
     assert failed["status"] == "failed"
@@ -180,7 +182,7 @@ async def test_a_working_task_has_failed_with_the_reason(restarted: Restarted) -
     assert [(event["data"]["taskId"], restarted.words in event["data"]["error"]) for event in ends] == [(task_id, True)]
 
 
-async def test_a_late_timer_fires_once(restarted: Restarted) -> None:
+async def test_an_overdue_timer_fires_once_after_a_restart(restarted: Restarted) -> None:
     caller, timer_id = restarted.callers["timers"], restarted.ids["late"]
     assert (await hear(caller, "timer_expired"))["timerId"] == timer_id
     assert (await caller.value("get_timer", timer_id=timer_id))["fireCount"] == 1
@@ -188,7 +190,7 @@ async def test_a_late_timer_fires_once(restarted: Restarted) -> None:
     assert [event["type"] for group in kept["events"] for event in group["events"]] == ["timer_expired"]
 
 
-async def test_a_question_that_was_open_has_expired_because_its_server_was_lost(restarted: Restarted) -> None:
+async def test_an_open_question_has_expired_after_a_restart_because_its_server_was_lost(restarted: Restarted) -> None:
     caller, question = restarted.callers["question"], restarted.ids["question"]
     expired = await hear(caller, "elicitation_expired")
     assert (expired["requestId"], expired["reason"]) == (question, "disconnected")
@@ -197,14 +199,14 @@ async def test_a_question_that_was_open_has_expired_because_its_server_was_lost(
     assert gone["code"] == "ERR_REQUEST_NOT_FOUND"
 
 
-async def test_a_server_is_asked_again_for_what_it_was_asked(restarted: Restarted) -> None:
+async def test_subscriptions_and_log_levels_are_requested_again_after_a_restart(restarted: Restarted) -> None:
     backend = restarted.backend
     await restarted.callers["settings"].call("execute_tool", server="one", tool="echo", args={"id": "settings"})
     await eventually(lambda: backend.subscribed == ["note://1"], what="the subscription is restored")
     await eventually(lambda: backend.seen["logging/setLevel"] == restarted.levels_set + 1, what="the level is restored")
 
 
-async def test_added_servers_are_there_in_order_with_their_secrets_and_a_removed_one_is_not(
+async def test_added_servers_are_restored_in_order_with_their_secrets_and_a_removed_one_is_not(
     restarted: Restarted,
 ) -> None:
     caller, backend = restarted.callers["servers"], restarted.backend
@@ -215,7 +217,7 @@ async def test_added_servers_are_there_in_order_with_their_secrets_and_a_removed
     assert (await caller.error("execute_tool", server="gone", tool="echo"))["code"] == "TOOL_ERR_SERVER_NOT_FOUND"
 
 
-async def test_no_secret_lies_in_the_file(restarted: Restarted) -> None:
+async def test_the_state_file_contains_no_secret_in_plain_text(restarted: Restarted) -> None:
     assert b"hush" not in _bytes_of_files(restarted.endpoint.database.parent)
 
 
@@ -223,7 +225,7 @@ def _bytes_of_files(folder: Path) -> bytes:
     return b"".join(file.read_bytes() for file in folder.glob("state.db*") if file.is_file())
 
 
-async def test_what_was_ended_is_forgotten_for_good(restarted: Restarted) -> None:
+async def test_ended_sessions_and_removed_servers_stay_deleted(restarted: Restarted) -> None:
     (caller, _), (modern, handle), (named, _) = restarted.ended
     async with caller.post("tools/list") as response:
         assert response.status == 404
@@ -231,7 +233,7 @@ async def test_what_was_ended_is_forgotten_for_good(restarted: Restarted) -> Non
     assert (await named.value("list_timers"))["timers"] == []
 
 
-async def test_an_answer_from_before_is_replayed_by_its_last_event_id(restarted: Restarted) -> None:
+async def test_an_answer_from_before_a_restart_is_replayed_by_its_last_event_id(restarted: Restarted) -> None:
     before = restarted.streams["answered"]
     async with restarted.callers["streams"].get(before[0].event_id) as resumed:
         replayed = await resumed.rest()
@@ -240,7 +242,9 @@ async def test_an_answer_from_before_is_replayed_by_its_last_event_id(restarted:
     assert replayed[-1].message["result"]["content"][0]["text"] == "answered"
 
 
-async def test_the_stream_of_a_request_that_ran_ends_with_an_error_that_says_so(restarted: Restarted) -> None:
+async def test_the_stream_of_a_request_that_a_restart_interrupted_ends_with_an_error_that_gives_the_reason(
+    restarted: Restarted,
+) -> None:
     async with restarted.callers["streams"].get(restarted.streams["cut"][-1].event_id) as resumed:
         last = (await resumed.rest())[-1].message
     assert last is not None
@@ -249,7 +253,7 @@ async def test_the_stream_of_a_request_that_ran_ends_with_an_error_that_says_so(
     assert restarted.words in error["message"]
 
 
-async def test_servers_know_every_caller_by_the_id_from_before(restarted: Restarted) -> None:
+async def test_servers_receive_the_same_caller_id_as_before_the_restart(restarted: Restarted) -> None:
     """The last one: it checks all requests to servers of the others."""
     await restarted.callers["question"].call("execute_tool", server="one", tool="echo", args={"id": "identity"})
     seen = {headers["emceepee-session-id"] for headers in restarted.backend.headers}

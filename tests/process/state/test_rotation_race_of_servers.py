@@ -51,7 +51,7 @@ async def race(callers: list[HttpCaller], server: AuthorizationServer, goal: int
 
 
 @pytest.mark.parametrize("kind", matrix(["sqlite", "redis"], representatives=["sqlite"]))
-async def test_calls_at_eight_servers_refresh_one_login_and_nobody_is_asked_again(
+async def test_calls_at_eight_servers_refresh_one_login_without_another_login_question(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """First each token is said to be over at once, then it is refused after some calls though it should be good."""

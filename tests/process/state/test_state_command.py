@@ -66,7 +66,7 @@ async def fill(state: StateCommand, *names: str) -> None:
             assert await caller.end() == 0
 
 
-async def test_it_shows_what_is_there_while_serve_runs_and_afterwards(state: StateCommand) -> None:
+async def test_the_state_command_shows_the_state_while_serve_runs_and_afterwards(state: StateCommand) -> None:
     async with http_process(*state.flags) as endpoint:
         caller = await endpoint.caller()
         await caller.value("add_server", name="kept", **stdio_server())
@@ -93,7 +93,7 @@ async def test_it_shows_what_is_there_while_serve_runs_and_afterwards(state: Sta
         assert "In use:         no\n" in (await state.run())[1]
 
 
-async def test_it_shows_who_shares_state_in_redis_and_no_password(state: StateCommand) -> None:
+async def test_the_state_command_lists_the_users_of_a_redis_store_without_its_password(state: StateCommand) -> None:
     with redis_server(password=SECRET) as redis:
         address = parse_address(redis.url())
         store = await RedisStore.open(address, SystemClock(), address="http://127.0.0.1:1234", lease_seconds=60)
@@ -123,7 +123,7 @@ async def test_it_shows_who_shares_state_in_redis_and_no_password(state: StateCo
     assert SECRET not in err
 
 
-async def test_a_sound_file_is_said_to_be_and_a_damaged_one_is_not(state: StateCommand) -> None:
+async def test_the_state_check_accepts_a_sound_file_and_rejects_a_damaged_one(state: StateCommand) -> None:
     await fill(state, "anna")
     assert await state.run("check") == (0, f"{state.path}: nothing is wrong.\n", "")
     with sqlite3.connect(state.path) as connection:
@@ -140,7 +140,7 @@ async def test_a_sound_file_is_said_to_be_and_a_damaged_one_is_not(state: StateC
     assert (code, len(json.loads(out)["problems"])) == (1, 2)
 
 
-async def test_what_is_no_state_file_is_unusable_in_one_line_and_left_as_it_is(state: StateCommand) -> None:
+async def test_a_file_that_is_not_a_state_file_is_reported_in_one_line_and_left_unchanged(state: StateCommand) -> None:
     state.path.parent.mkdir()
     state.path.write_bytes(b"not a database" * 100)
     for words in ((), ("check",), ("compact",), ("forget", "x"), ("export", "-")):
@@ -151,7 +151,7 @@ async def test_what_is_no_state_file_is_unusable_in_one_line_and_left_as_it_is(s
     assert state.path.read_bytes() == b"not a database" * 100
 
 
-async def test_sessions_are_forgotten_by_id_and_by_age_and_the_others_stay(state: StateCommand) -> None:
+async def test_sessions_are_deleted_by_id_and_by_age_and_the_others_stay(state: StateCommand) -> None:
     await fill(state, "anna", "ben")
     anna, ben = await state.session_ids()
     assert await state.run("forget", "--older-than", "1h") == (0, "Forgotten: 0\n", "")
@@ -166,7 +166,7 @@ async def test_sessions_are_forgotten_by_id_and_by_age_and_the_others_stay(state
         assert (await caller.value("list_timers"))["timers"] == []
 
 
-async def test_a_session_that_a_running_process_holds_is_not_forgotten(state: StateCommand) -> None:
+async def test_a_session_that_a_running_process_holds_is_not_deleted(state: StateCommand) -> None:
     async with emceepee(*state.flags, "--session", "anna") as caller:
         await caller.initialize()
         await caller.value("set_timer", duration_ms=3_600_000, message="tea")
@@ -182,7 +182,7 @@ async def test_a_session_that_a_running_process_holds_is_not_forgotten(state: St
         assert (await state.facts("forget", anna))["forgotten"] == [anna]
 
 
-async def test_compacting_gives_space_back_also_while_serve_runs(state: StateCommand) -> None:
+async def test_compacting_the_state_frees_disk_space_while_serve_runs(state: StateCommand) -> None:
     async with http_process(*state.flags) as endpoint:
         caller = await endpoint.caller()
         for _ in range(50):
@@ -196,7 +196,7 @@ async def test_compacting_gives_space_back_also_while_serve_runs(state: StateCom
     assert out.startswith(f"{state.path}: ")
 
 
-async def test_an_export_is_private_and_has_no_secret(state: StateCommand, tmp_path: Path) -> None:
+async def test_a_state_export_is_private_and_contains_no_secret(state: StateCommand, tmp_path: Path) -> None:
     async with http_process(*state.flags) as endpoint:
         caller = await endpoint.caller()
         await caller.value("add_server", name="kept", **stdio_server(), env={"TOKEN": SECRET})
@@ -217,7 +217,7 @@ async def test_an_export_is_private_and_has_no_secret(state: StateCommand, tmp_p
             assert json.loads((await state.run("export", "-", *flags))[1])["format"] == document["format"]
 
 
-async def test_an_export_replaces_nothing_of_the_state(state: StateCommand) -> None:
+async def test_a_state_export_does_not_overwrite_the_state(state: StateCommand) -> None:
     await fill(state, "anna")
     for name in ("state.db", "state.db-wal", "state.db.key"):
         code, _, err = await state.run("export", str(state.path.parent / name))
@@ -226,7 +226,9 @@ async def test_an_export_replaces_nothing_of_the_state(state: StateCommand) -> N
     assert (await state.facts())["sessions"] == 1
 
 
-async def test_an_export_goes_to_a_plain_file_or_says_why_not(state: StateCommand, tmp_path: Path) -> None:
+async def test_a_state_export_writes_a_plain_file_or_reports_the_reason_for_its_failure(
+    state: StateCommand, tmp_path: Path
+) -> None:
     await fill(state, "anna")
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -29,7 +29,7 @@ def state(tmp_path: Path) -> tuple[str, str]:
     return "--state", f"sqlite:{tmp_path / 'own' / 'state.db'}"
 
 
-async def test_an_added_server_is_there_at_the_next_start(state: tuple[str, str]) -> None:
+async def test_an_added_server_is_available_at_the_next_start(state: tuple[str, str]) -> None:
     async with emceepee(*state) as first:
         await first.initialize()
         await first.value("add_server", name="kept", **SERVER)
@@ -44,7 +44,7 @@ async def test_an_added_server_is_there_at_the_next_start(state: tuple[str, str]
         assert await servers_of(third) == []
 
 
-async def test_without_the_flag_nothing_is_kept_and_no_file_is_made(tmp_path: Path) -> None:
+async def test_without_the_state_flag_nothing_is_stored(tmp_path: Path) -> None:
     env = {"XDG_STATE_HOME": str(tmp_path)}
     async with emceepee(env=env) as first:
         await first.initialize()
@@ -56,7 +56,7 @@ async def test_without_the_flag_nothing_is_kept_and_no_file_is_made(tmp_path: Pa
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_start_that_was_killed_has_kept_its_servers(state: tuple[str, str]) -> None:
+async def test_servers_added_before_a_kill_are_available_at_the_next_start(state: tuple[str, str]) -> None:
     async with emceepee(*state) as first:
         await first.initialize()
         await first.value("add_server", name="kept", **SERVER)
@@ -86,7 +86,7 @@ async def test_servers_are_shared_with_serve_in_both_directions(state: tuple[str
         await eventually(is_gone, what="it is removed here too")
 
 
-async def test_a_named_session_is_taken_up_after_a_kill(state: tuple[str, str]) -> None:
+async def test_a_named_session_is_resumed_after_a_kill(state: tuple[str, str]) -> None:
     named = (*state, "--session", "mine")
     async with emceepee(*named) as first:
         await first.initialize()
@@ -98,7 +98,7 @@ async def test_a_named_session_is_taken_up_after_a_kill(state: tuple[str, str]) 
         assert (kept["message"], kept["expiresAt"]) == ("Tea.", timer["expiresAt"])
 
 
-async def test_a_timer_that_fell_due_while_nobody_ran_fires_once(state: tuple[str, str]) -> None:
+async def test_a_timer_due_during_the_downtime_fires_once(state: tuple[str, str]) -> None:
     named = (*state, "--session", "mine")
     async with emceepee(*named) as first:
         await first.initialize()
@@ -116,7 +116,7 @@ async def test_a_timer_that_fell_due_while_nobody_ran_fires_once(state: tuple[st
     assert fired == [timer["timerId"]]
 
 
-async def test_another_name_is_another_session_and_no_name_a_new_one(state: tuple[str, str]) -> None:
+async def test_another_session_name_opens_another_session_and_no_name_a_new_one(state: tuple[str, str]) -> None:
     async with emceepee(*state, "--session", "mine") as first:
         await first.initialize()
         await first.value("set_timer", duration_ms=3_600_000, message="Tea.")
@@ -127,7 +127,7 @@ async def test_another_name_is_another_session_and_no_name_a_new_one(state: tupl
             assert (await another.value("list_timers"))["timers"] == []
 
 
-async def test_the_session_of_that_name_is_the_same_in_serve(state: tuple[str, str]) -> None:
+async def test_a_session_name_opens_the_same_session_in_serve(state: tuple[str, str]) -> None:
     async with emceepee(*state, "--session", "mine") as first:
         await first.initialize()
         timer = await first.value("set_timer", duration_ms=3_600_000, message="Tea.")
@@ -137,7 +137,7 @@ async def test_the_session_of_that_name_is_the_same_in_serve(state: tuple[str, s
         assert kept["timerId"] == timer["timerId"]
 
 
-async def test_processes_that_a_client_starts_at_once_take_turns_in_the_named_session(state: tuple[str, str]) -> None:
+async def test_concurrent_processes_of_a_client_take_turns_in_the_named_session(state: tuple[str, str]) -> None:
     """Some clients start emceepee for each call, and make several calls at the same time."""
 
     async def set_a_timer(number: int) -> str:
@@ -154,7 +154,7 @@ async def test_processes_that_a_client_starts_at_once_take_turns_in_the_named_se
     assert sorted(kept) == sorted(made)
 
 
-async def test_a_named_session_that_another_process_has_is_refused_in_one_line(state: tuple[str, str]) -> None:
+async def test_a_named_session_that_another_process_holds_is_refused_in_one_line(state: tuple[str, str]) -> None:
     named = (*state, "--session", "mine")
     async with emceepee(*named) as first:
         await first.initialize()

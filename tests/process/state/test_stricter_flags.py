@@ -8,7 +8,7 @@ from support.server_programs.stdio_entries import stdio_server
 TOKEN = "a-token-that-is-long-enough"
 
 
-async def test_a_program_that_was_added_stays_when_programs_are_no_longer_allowed(tmp_path: Path) -> None:
+async def test_an_added_program_stays_after_programs_are_forbidden(tmp_path: Path) -> None:
     flags = ("--state", f"sqlite:{tmp_path / 'state.db'}", "--token", f"anna={TOKEN}")
     async with http_process(*flags, "--allow-commands") as endpoint:
         caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")
@@ -20,7 +20,7 @@ async def test_a_program_that_was_added_stays_when_programs_are_no_longer_allowe
         assert refused["code"] == "ERR_NOT_ALLOWED"
 
 
-async def test_a_caller_with_the_name_of_a_principal_has_its_stored_data(tmp_path: Path) -> None:
+async def test_a_caller_with_the_name_of_a_principal_gets_the_stored_data_of_that_principal(tmp_path: Path) -> None:
     state = ("--state", f"sqlite:{tmp_path / 'state.db'}", "--allow-commands")
     async with http_process(*state, "--token", f"anna={TOKEN}") as endpoint:
         caller = await endpoint.caller(authorization=f"Bearer {TOKEN}")

@@ -28,7 +28,7 @@ async def names(caller: HttpCaller) -> list[str]:
     return [server["name"] for server in (await caller.value("list_servers"))["servers"]]
 
 
-async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
+async def test_servers_added_or_removed_in_one_process_change_in_the_other(
     endpoint: RestartableProcess, other: RestartableProcess, backend: CountingBackend
 ) -> None:
     here, there = await endpoint.caller(), await other.caller()
@@ -57,7 +57,7 @@ async def test_what_one_adds_or_removes_comes_and_goes_at_the_other(
     await eventually(is_told, what="its caller has the answer")
 
 
-async def test_the_session_of_one_is_served_at_the_other_too_also_when_the_one_is_killed(
+async def test_the_session_of_one_process_is_served_by_the_other_even_after_a_kill(
     endpoint: RestartableProcess, other: RestartableProcess
 ) -> None:
     caller, modern = await endpoint.caller(), endpoint.modern()
@@ -74,7 +74,7 @@ async def test_the_session_of_one_is_served_at_the_other_too_also_when_the_one_i
         assert timer["message"] == "by handle"
 
 
-async def test_a_timer_of_a_killed_server_fires_at_the_other(
+async def test_a_timer_of_a_killed_server_fires_in_the_other_process(
     endpoint: RestartableProcess, other: RestartableProcess
 ) -> None:
     caller = await endpoint.caller()

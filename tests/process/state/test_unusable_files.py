@@ -48,7 +48,7 @@ async def written(state: Path) -> Path:
     return endpoint.database
 
 
-async def test_a_damaged_file(tmp_path: Path) -> None:
+async def test_a_damaged_state_file_is_reported_in_one_line_and_left_unchanged(tmp_path: Path) -> None:
     file = await written(tmp_path)
     file.write_bytes(b"\0" * 100 + file.read_bytes()[100:])
     before = contents(file)
@@ -58,7 +58,7 @@ async def test_a_damaged_file(tmp_path: Path) -> None:
     assert contents(file) == before
 
 
-async def test_a_file_of_a_newer_emceepee(tmp_path: Path) -> None:
+async def test_a_state_file_of_a_newer_version_is_reported_in_one_line_and_left_unchanged(tmp_path: Path) -> None:
     file = await written(tmp_path)
     with sqlite3.connect(file) as connection:
         connection.execute("PRAGMA user_version = 999")
@@ -70,7 +70,7 @@ async def test_a_file_of_a_newer_emceepee(tmp_path: Path) -> None:
     assert contents(file) == before
 
 
-async def test_secrets_under_another_key(
+async def test_state_with_secrets_under_another_key_is_reported_in_one_line_and_left_unchanged(
     endpoint: RestartableProcess, backend: CountingBackend, tmp_path: Path
 ) -> None:
     caller = await endpoint.caller()
@@ -85,13 +85,13 @@ async def test_secrets_under_another_key(
     assert [server["name"] for server in (await caller.value("list_servers"))["servers"]] == ["one"]
 
 
-async def test_a_key_that_is_none(tmp_path: Path) -> None:
+async def test_an_invalid_state_key_is_reported_in_one_line(tmp_path: Path) -> None:
     line = await refusal(tmp_path, EMCEEPEE_STATE_KEY="short")
     assert "32 bytes" in line
 
 
 @needs_root
-async def test_a_directory_that_may_not_be_written(open_folder: Path) -> None:
+async def test_a_state_directory_without_write_permission_is_reported_in_one_line(open_folder: Path) -> None:
     line = await refusal(open_folder, unprivileged_emceepee.__file__)
     assert "Permission denied" in line
     assert "Let this user write it" in line
@@ -99,7 +99,9 @@ async def test_a_directory_that_may_not_be_written(open_folder: Path) -> None:
 
 
 @needs_root
-async def test_a_file_of_ours_in_a_directory_that_may_not_be_written(open_folder: Path) -> None:
+async def test_an_own_state_file_in_a_directory_without_write_permission_is_reported_in_one_line(
+    open_folder: Path,
+) -> None:
     file = await written(open_folder)
     for path in (file.parent, *file.parent.iterdir()):
         os.chown(path, NOBODY, NOBODY)
