@@ -165,7 +165,7 @@ async def test_a_timer_can_be_cancelled_by_another_that_is_due_at_the_same_time(
 
 @pytest.mark.parametrize("delay", [0.0, 60.0])
 async def test_a_finished_timer_keeps_no_reference_to_its_owner(delay: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its owner is often what it would have called: the two must not need the collector."""
+    """Its owner is often the object of its callback: both must be freed without the garbage collector."""
     monkeypatch.setattr("emceepee.clock.SHORTEST_SHARED", 0)
     clock, rung = SystemClock(), asyncio.Event()
 
@@ -187,7 +187,7 @@ async def test_a_finished_timer_keeps_no_reference_to_its_owner(delay: float, mo
 
 
 class Machine:
-    """Its two clocks: one that people set, and one that only goes on."""
+    """The two clocks of a machine: the wall clock, which people set, and the monotonic one."""
 
     def __init__(self) -> None:
         self.wall, self.passed = 1_800_000_000.0, 5000.0

@@ -14,7 +14,7 @@ _NAMED = re.compile(rf"\b({'|'.join(CATALOGUE)})\b")
 
 
 def sentences(path: Path) -> Iterator[str]:
-    """The texts in a file that are more than a word, but for docstrings."""
+    """Return the strings in a file that are longer than a word, without docstrings."""
     tree = ast.parse(path.read_text())
     documented = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
     docstrings = {id(node.value) for node in documented}
@@ -24,7 +24,7 @@ def sentences(path: Path) -> Iterator[str]:
 
 
 def test_messages_name_tools_only_by_the_calls_of_the_current_surface() -> None:
-    """Only the instructions differ by surface; a tool's own description is its brief."""
+    """Only the instructions differ by surface; the description of a tool is always the same."""
     files = [SOURCE / "errors.py"]
     for room in ("backends", "sessions", "server"):
         files += (path for path in (SOURCE / room).rglob("*.py") if path.name != "instructions.py")

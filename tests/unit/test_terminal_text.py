@@ -1,4 +1,4 @@
-"""Text from elsewhere, before a terminal shows it."""
+"""Untrusted text before a terminal shows it."""
 
 import json
 

@@ -26,7 +26,7 @@ JSON = st.recursive(
 
 
 def said(model: type[BaseModel], arguments: Any, private: frozenset[str] = frozenset()) -> dict[str, str]:
-    """The problems by their place; none if it fits."""
+    """Return the problems by their path, or none if the arguments are valid."""
     try:
         model.model_validate(arguments)
     except ValidationError as error:
@@ -110,7 +110,7 @@ def assert_plain(tool: Tool, arguments: Any) -> None:
 
 @EACH
 def test_no_tool_reports_a_validation_problem_in_the_words_of_pydantic(tool: Tool) -> None:
-    """Each argument by itself, with the invalid ones; the rest is missing."""
+    """Each argument is tried alone with invalid values; the others are missing."""
     assert_plain(tool, {})
     for name in tool.params.model_fields:
         for value in ODD:

@@ -1,4 +1,4 @@
-"""Where browsers come back to after logins to servers."""
+"""The callback address for logins to servers."""
 
 import pytest
 

@@ -30,7 +30,7 @@ URL = "http://one.test/mcp"
 
 @dataclass
 class Bench:
-    """A file, and what follows it."""
+    """A configuration file and the reloader that follows it."""
 
     file: Path
     clock: FakeClock
@@ -51,7 +51,7 @@ class Bench:
         return {name: type(spec.target) for name, spec in operator_servers(self.registry).items()}
 
     async def look(self) -> None:
-        """Let it look, and wait as long as it wants to."""
+        """Make the reloader check the file, and advance the clock while it waits."""
         looking = asyncio.ensure_future(self.reloader.look())
         await eventually(lambda: looking.done() or self.clock.is_waited_for)
         if not looking.done():

@@ -1,4 +1,4 @@
-"""The session of a caller on standard input and output, when another process has it."""
+"""A caller on standard input and output waits while another process holds its session."""
 
 import asyncio
 from typing import cast
@@ -15,7 +15,7 @@ KEY = SessionKey(LOCAL, KeyKind.NAME, "mine")
 
 
 class HeldStore:
-    """Another process holds its sessions until that time."""
+    """A store whose sessions are held by another process until a given time."""
 
     def __init__(self, clock: FakeClock, until: float) -> None:
         self._clock, self._until = clock, until

@@ -1,4 +1,4 @@
-"""A backend's task as it is kept, and the session that it belongs to."""
+"""The stored record of a backend task and of its session."""
 
 import pytest
 

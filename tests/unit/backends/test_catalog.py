@@ -31,11 +31,11 @@ class Shelf:
         )
 
     def pages(self, *pages: JsonObject, method: str = "tools/list") -> None:
-        """Answer with these pages: the first without a cursor, page N with the cursor N."""
+        """Answer with these pages: the first without a cursor, and page N with the cursor N."""
         self.backend.answers[method] = lambda params: pages[int(params.get("cursor", 0))]
 
     def by_hand(self, method: str = "tools/list") -> None:
-        """The test answers."""
+        """Leave each request to the test to answer."""
         del self.backend.answers[method]
 
     async def names(self, kind: ListKind = ListKind.TOOLS) -> list[str]:
@@ -145,7 +145,7 @@ async def test_a_cancelled_reader_does_not_cancel_the_list_request_of_others(rep
 
 
 async def test_a_list_requested_after_a_change_is_never_the_old_one(repository: Shelf) -> None:
-    """The answer in flight may be from before the change: a request after the change gets a fresh one."""
+    """The response in flight may be from before the change, so a request after the change fetches a new list."""
     repository.by_hand()
     before = repository.tasks.spawn(repository.names())
     old = await repository.backend.next_asked("tools/list")
@@ -250,7 +250,7 @@ async def test_a_modern_list_without_a_valid_ttl_is_requested_each_time(ttl: Jso
 
 
 async def test_waiting_list_readers_get_an_error_when_the_connection_closes(repository: Shelf) -> None:
-    """Not cancelled: a cancelled asker would look as if its own caller had left, and answer nobody."""
+    """A cancelled reader would look as if its own caller had left, and would answer nobody."""
     repository.by_hand()
     asker = TaskOwner("asker")
     asking = asker.spawn(_closed(repository))

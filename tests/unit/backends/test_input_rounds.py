@@ -22,7 +22,7 @@ def asking(**methods: str) -> JsonObject:
 
 
 class Sender:
-    """Answers each sending with the next of the given results."""
+    """Answers each request with the next of the given results."""
 
     def __init__(self, *results: JsonObject) -> None:
         self.results, self.sent = list(results), list[JsonObject]()

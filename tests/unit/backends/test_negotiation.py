@@ -35,7 +35,7 @@ Outcome = JsonObject | Exception | None
 
 
 class Backend:
-    """Answers each of the two opening questions with a result, an error, or (None) silence."""
+    """Answers each of the two opening requests with a result, an error, or (None) silence."""
 
     def __init__(self, *, discover: Outcome = None, initialize: Outcome = None) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""Arguments are repeated in headers as the SDK does it, and a schema that it refuses is refused."""
+"""Arguments are mirrored in headers as by the SDK, and a schema that the SDK rejects is rejected."""
 
 import tracemalloc
 from typing import Any

@@ -1,4 +1,4 @@
-"""The evaluation of searches counts right, on a set small enough to count by hand."""
+"""The evaluation of searches, on a set small enough to check by hand."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Two checkouts are measured in turns, and each round gives one ratio."""
+"""Two checkouts are measured in turns, and each round yields one ratio."""
 
 from pathlib import Path
 

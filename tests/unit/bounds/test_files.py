@@ -1,4 +1,4 @@
-"""Files that others may have written."""
+"""Reading files that others may have written."""
 
 import os
 import threading

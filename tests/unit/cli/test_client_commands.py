@@ -1,4 +1,4 @@
-"""`import`, `install` and `undo` on files of a home that the test made."""
+"""`import`, `install`, and `undo` in a temporary home directory."""
 
 import io
 import json
@@ -214,7 +214,7 @@ def test_install_cline_writes_the_file_of_each_installed_program(
     home: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The extension of VS Code and the command line program read one each."""
+    """The VS Code extension and the command line program each read their own file."""
     for place in present:
         put(home, place, {})
     before = files_of(home)
@@ -233,7 +233,7 @@ def test_install_cline_writes_the_file_of_each_installed_program(
 
 
 def test_install_claude_code_omits_always_load_and_leaves_the_choice_to_tool_hints(home: Path) -> None:
-    """With `alwaysLoad`, its model gets all tools of emceepee at once, two and a half times as much text."""
+    """With `alwaysLoad`, Claude loads every tool of emceepee at once, which is two and a half times as much text."""
     earlier = {"type": "stdio", "command": COMMAND[0], "args": [], "alwaysLoad": True}
     put(home, ".claude.json", {"mcpServers": {"emceepee": earlier}})
     assert main(["install", "claude-code", "--yes"]) == 0
@@ -262,7 +262,7 @@ def test_undo_lists_changes_and_refuses_files_that_were_modified_since(
 def test_undo_shows_the_entries_that_it_removes_from_a_rewritten_file(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Claude Code writes its file whenever it runs."""
+    """Claude Code rewrites its file whenever it runs."""
     file = put(home, ".claude.json", {"theme": "dark", "mcpServers": {"git": GIT}})
     assert main(["import", "claude-code", "--take", "--yes"]) == 0
     assert main(["install", "claude-code", "--yes"]) == 0

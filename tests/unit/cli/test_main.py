@@ -1,4 +1,4 @@
-"""The command's output before anything is loaded. Process tests cover the rest."""
+"""Errors of the command line before anything is loaded. Process tests cover the rest."""
 
 import json
 from pathlib import Path

@@ -10,7 +10,7 @@ from emceepee.cli.use.tool_caller import ToolCaller
 
 
 class Finds:
-    """Answers each search in the same way."""
+    """Answers every search with the same results."""
 
     def __init__(self, *results: dict[str, Any]) -> None:
         self.results = list(results)

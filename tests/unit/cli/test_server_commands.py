@@ -1,4 +1,4 @@
-"""The commands that use servers, with an emceepee whose answers are written beforehand."""
+"""The commands that use servers, with scripted replies of emceepee."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -24,7 +24,7 @@ def own(**value: Any) -> Json:
 
 
 class Scripted:
-    """Answers each tool with the next that was written for it; the last is said again and again."""
+    """Answers each tool with its next scripted reply, and repeats the last one."""
 
     def __init__(self, **answers: list[Json]) -> None:
         self.answers, self.asked = answers, list[tuple[str, Json]]()

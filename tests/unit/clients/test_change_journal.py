@@ -1,4 +1,4 @@
-"""Files that change together, and come back byte for byte."""
+"""Files that change together, and are restored byte for byte."""
 
 import os
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Changes of files as people see them."""
+"""Changes of files as they are shown to people."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Undoing changes of a file that others have changed since."""
+"""Undoing changes of a file that was modified since."""
 
 import json
 from datetime import UTC, datetime
@@ -41,7 +41,7 @@ def install(journal: ChangeJournal, path: Path) -> JournalEntry:
 
 
 def rewrite(path: Path, **more: Any) -> None:
-    """As a client does that keeps its own things in the file."""
+    """Rewrite the file as a client that stores other settings in it."""
     held = json.loads(path.read_text())
     path.write_text(json.dumps(held | more, indent=2))
 
@@ -185,7 +185,7 @@ def test_undo_keeps_manual_edits_of_our_own_configuration(text: str, journal: Ch
 
 
 def test_a_change_record_without_entries_is_undone_whole_or_not_at_all(journal: ChangeJournal, claude: Path) -> None:
-    """As of an earlier version of emceepee, or of files with too many servers to compare."""
+    """Earlier versions of emceepee wrote such records, and so do files with too many servers to compare."""
     servers = {f"a{number}": 1 for number in range(MOST_VALUES + 1)}
     claude.write_text(json.dumps({"mcpServers": servers}))
     file = file_at(claude)

@@ -1,4 +1,4 @@
-"""Files and diffs as people see them."""
+"""Files and diffs as they are shown to people."""
 
 from time import process_time
 

@@ -119,7 +119,7 @@ def test_a_client_file_that_only_looks_excessive_is_imported(name: str, text: st
 def test_a_file_named_in_a_client_entry_is_not_opened_before_the_user_agrees(
     is_there: bool, home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A named pipe would be waited for."""
+    """Opening a named pipe would block."""
     if is_there:
         os.mkfifo(home / "pipe")
     assert imported(home, "mcp.json", entry(headers={"K": f"${{file:{home}/pipe}}"})) == 0

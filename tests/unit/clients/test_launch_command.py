@@ -1,4 +1,4 @@
-"""The command that a client gets to start emceepee, from how it was started itself."""
+"""The command that a client runs to start emceepee, derived from how emceepee was started."""
 
 import json
 import sys

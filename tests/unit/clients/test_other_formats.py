@@ -1,4 +1,4 @@
-"""Editing TOML and YAML: comments, quotes and order stay."""
+"""Editing TOML and YAML preserves comments, quotes, and order."""
 
 import pytest
 

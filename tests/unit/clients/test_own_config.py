@@ -1,4 +1,4 @@
-"""emceepee's own file, edited in each of the shapes that it may have."""
+"""Editing our own configuration file in each of its formats."""
 
 import json
 from pathlib import Path

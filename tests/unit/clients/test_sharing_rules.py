@@ -1,4 +1,4 @@
-"""Which servers are said to be ones that all sessions could use together."""
+"""Which servers are reported as shareable by all sessions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A script's requests: some are answered at once, and others become calls."""
+"""The requests of a script: some are answered at once, and others become calls."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ LATER = {"future": ...}
 
 @dataclass
 class Asked:
-    """As the sandbox tells of a call."""
+    """A call as the sandbox reports it."""
 
     function_name: str
     args: tuple[Any, ...] = ()
@@ -174,7 +174,7 @@ async def test_the_arguments_of_all_pending_script_calls_count_together(scene: S
 async def test_a_script_may_use_an_answering_tool_only_if_its_source_names_it(
     scene: Scene, log: ScriptLog, tool: str
 ) -> None:
-    """By that its source is known as private before it runs."""
+    """A script is classified as private by its source before it runs."""
     wrapped = {"server": "emceepee", "tool": tool}
     for code, outcome in ((f"mcp.tool('{tool}')", LATER), ("mcp.tool('respond_' + rest)", None)):
         queue = a_queue(scene, log, code=code)

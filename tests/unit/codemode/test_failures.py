@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Place:
-    """As the sandbox tells of one."""
+    """A source position as the sandbox reports it."""
 
     filename: str
     start: int
@@ -76,7 +76,7 @@ def test_a_long_script_failure_message_is_truncated() -> None:
 
 
 class Refusal:
-    """As the check words what it found."""
+    """A type check failure as the sandbox reports it."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""Names of servers and tools as they are in Python."""
+"""Python names of servers and tools."""
 
 import builtins
 import keyword
@@ -62,7 +62,7 @@ def test_the_module_name_of_a_server_is_stable_when_another_one_collides() -> No
 
 
 def test_the_sandbox_accepts_every_generated_module_name() -> None:
-    """It refuses exactly its own modules: new ones have to be added to the list."""
+    """The sandbox rejects exactly its own modules. Add new ones to the list."""
     pydantic_monty = pytest.importorskip("pydantic_monty")
     servers = {*sys.stdlib_module_names, *dir(builtins), *keyword.kwlist, "mcp", "servers", "github"}
 

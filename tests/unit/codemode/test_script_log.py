@@ -1,4 +1,4 @@
-"""The log of a script: its beginning is kept, for any output."""
+"""The log of a script stores the beginning of any output."""
 
 import pytest
 from hypothesis import given

@@ -70,7 +70,7 @@ def test_a_stub_is_one_valid_function_for_any_schema(schema: object, name: str) 
 
 
 def _many(kind: object, depth: int) -> dict[str, object]:
-    """A small schema that means very many types."""
+    """Return a small schema that expands to very many types."""
     items = {"type": "string"} if depth == 0 else _many(kind, depth - 1)
     return {"type": kind, "items": items, **{f"key{number}": 0 for number in range(300)}}
 

@@ -60,14 +60,14 @@ def test_every_converted_script_result_can_be_encoded(value: object) -> None:
 
 
 class Instance:
-    """As the sandbox hands over an object of a class of the script."""
+    """An instance of a script class as the sandbox passes it."""
 
     def __init__(self, **attributes: object) -> None:
         self.attributes = attributes
 
 
 def shared(make: Any, times: int = 60) -> Any:
-    """A value of few parts that is immense where nothing is shared."""
+    """Return a value of few objects that is immense without sharing."""
     value: Any = 1
     for _ in range(times):
         value = make(value)

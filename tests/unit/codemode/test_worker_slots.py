@@ -1,4 +1,4 @@
-"""Who gets a worker next, regardless of the order and number of requests."""
+"""Which principal gets the next worker, for any order and number of requests."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from support.fakes.clock import settle
 
 
 class Line:
-    """Who has got a worker, in that order."""
+    """Records which principals got a worker, in order."""
 
     def __init__(self, slots: WorkerSlots) -> None:
         self.slots, self.got = slots, list[str]()

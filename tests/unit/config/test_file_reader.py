@@ -24,7 +24,7 @@ def parsed(document: Any, **environment: str) -> Config:
 
 
 def refused(document: Any, **environment: str) -> str:
-    """Return the report of the only mistake in it."""
+    """Return the message of the only problem in the document."""
     try:
         (problem,) = parsed(document, **environment).problems
     except ConfigError as error:
@@ -566,7 +566,7 @@ def test_an_error_in_a_harmless_setting_keeps_its_default_and_all_servers(key: s
     ],
 )
 def test_an_error_in_a_protective_setting_is_fatal_and_reported_with_all_others(key: str, value: Any) -> None:
-    """Its default could store or show something elsewhere than the operator wants it."""
+    """The default could store or expose data against the intent of the operator."""
     document = {"mcpClients": {"a": {}}, "notices": "some", key: value}
     with pytest.raises(ConfigError, match=rf"^file\.json: {key}"):
         parsed(document)

@@ -1,4 +1,4 @@
-"""Editing JSON with comments: what is not changed stays as it is."""
+"""Editing JSON with comments preserves everything else."""
 
 import json
 from typing import Any
@@ -112,7 +112,7 @@ NOISE = st.sampled_from([" ", "\n", "  // words, { \n", '/* [ " */', "\t", "\r\n
 
 @st.composite
 def documents(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
-    """A document of servers, and the same with noise where none can matter."""
+    """Return JSON with random whitespace and comments, and the servers in it."""
     servers: dict[str, Any] = draw(st.dictionaries(NAMES, VALUES, max_size=4))
     trailing = [","] if draw(st.booleans()) else []
     pieces = ["{", '"before"', ":", "1", ",", '"mcpServers"', ":", "{"]

@@ -155,7 +155,7 @@ def test_an_unresolvable_reference_is_reported_with_advice(text: str, words: str
 
 
 class _Keyring:
-    """The keyring that the package uses as the platform's."""
+    """The keyring that the package uses as that of the platform."""
 
     priority = 1
 

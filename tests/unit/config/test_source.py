@@ -20,7 +20,7 @@ def test_the_watched_folder_of_a_regular_file_is_its_own(tmp_path: Path) -> None
 
 
 def test_the_folders_of_all_symbolic_links_in_a_path_are_watched(tmp_path: Path) -> None:
-    """As a Kubernetes volume has it: the file leads through a link that is pointed elsewhere at each change."""
+    """A Kubernetes volume is an example: the file leads through a link that is replaced at each change."""
     first, second, home = tmp_path / "..1", tmp_path / "..2", tmp_path / "home"
     for folder in (first, second, home):
         folder.mkdir()

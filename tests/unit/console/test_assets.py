@@ -1,4 +1,4 @@
-"""Files are served whole, typed, packed where that is asked for, and under one address as long as they are the same."""
+"""Files are served whole, typed, compressed on request, and under an address that depends on their content."""
 
 import gzip
 from pathlib import Path
@@ -71,7 +71,7 @@ async def test_a_browser_with_the_current_asset_gets_304(folder: Path) -> None:
 
 
 async def test_an_asset_in_a_folder_keeps_its_path(folder: Path) -> None:
-    """A module names its neighbors relative to itself, so the folders must show in the addresses."""
+    """A module imports its neighbors by relative paths, so the folders must be in the addresses."""
     (folder / "views" / "list").mkdir(parents=True)
     (folder / "views" / "list" / "main.js").write_text("export {};", "utf-8")
     answered = await ask(Assets(folder), "views/list/main.js")

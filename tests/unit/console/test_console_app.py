@@ -1,4 +1,4 @@
-"""The routes of the console: who gets where, and what is answered when something goes wrong."""
+"""The routes of the console: access control and errors."""
 
 import json
 import logging
@@ -98,7 +98,7 @@ def console(tmp_path: Path) -> Console:
 
 
 async def test_every_console_route_except_the_open_ones_requires_a_login(console: Console) -> None:
-    """With nothing, with a wrong cookie, and with a right one that another page made the browser send."""
+    """Tried without a cookie, with a wrong one, and with a valid one that another site made the browser send."""
     right = console.cookie()["cookie"]
     strangers = [{}, {"cookie": "emceepee_8080=x", **OURS}, {"cookie": right, "sec_fetch_site": "same-site"}]
     closed = [route for route in console.endpoint.routes if not route.is_open]
@@ -133,7 +133,7 @@ async def test_the_console_page_redirects_to_the_login(console: Console) -> None
 
 
 async def test_a_link_from_another_site_opens_the_console_page(console: Console) -> None:
-    """Their browser keeps the cookie back for such a request, though they may be logged in."""
+    """The browser withholds the cookie for such a request, even if the person is logged in."""
     answered = await console.ask("GET", "/", sec_fetch_site="cross-site", sec_fetch_mode="navigate")
     assert answered.status == 200
 
@@ -294,7 +294,7 @@ def raising(error: Exception) -> Callable[[], None]:
 
 
 async def serve_peer(console: Console, method: str, path: str, body: bytes = b"") -> Answered | None:
-    """None if nothing was done."""
+    """Return the response to another replica, or None if the request was not served."""
     answered, scope = Answered(), asked(method, path, "a=1")
     if await console.endpoint.serve_peer(scope, body, hung_up, answered.send, principal="ada"):
         assert answered.is_whole

@@ -1,4 +1,4 @@
-"""Coming in by a link or a token, and leaving."""
+"""Logging in with a link or a token, and logging out."""
 
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class Lobby:
         return answered
 
     def who(self, answered: Answered) -> str | None:
-        """Whom the cookie that was set stands for."""
+        """Return the principal of the cookie in this response."""
         secret = answered.headers["set-cookie"].partition(";")[0].partition("=")[2]
         return self.logins.principal_of(secret)
 

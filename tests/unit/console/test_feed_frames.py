@@ -1,4 +1,4 @@
-"""A feed is cut into the frames that it was made of, wherever the network has cut it."""
+"""A feed is split into its frames for any chunks of the network."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""A person's view of a server's settings."""
+"""The settings of a server as they are shown to a person."""
 
 from emceepee.backends.spec import BackendSpec, HttpTarget, StdioTarget
 from emceepee.console.server_actions import masked_entry

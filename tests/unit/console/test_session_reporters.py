@@ -1,4 +1,4 @@
-"""Which replica's report counts for a session while it moves from one replica to another, and when it is gone."""
+"""Which replica reports a session while it moves between replicas, and when it is gone."""
 
 from collections.abc import Iterator
 

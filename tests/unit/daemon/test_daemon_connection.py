@@ -1,4 +1,4 @@
-"""Unanswered requests when a daemon is lost."""
+"""Unanswered requests when the daemon is lost."""
 
 import socket
 import threading
@@ -59,7 +59,7 @@ class FakeOwner:
 
 
 class DyingSocket:
-    """Its other end is gone when something is sent, and the reader knows of it before the sender does."""
+    """A socket whose peer is gone at the time of a write, and whose reader notices it before the sender."""
 
     def __init__(self, owner: FakeOwner, *, takes: bool, was_read: bool) -> None:
         self._owner, self._takes, self._was_read = owner, takes, was_read

@@ -1,4 +1,4 @@
-"""Whom a daemon is for, while its configuration file and what that refers to change."""
+"""Which callers a daemon admits while its configuration file and the secrets in it change."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ class Daemon:
     clock: FakeClock
 
     def hello(self, **flags: str) -> DaemonHello:
-        """Of a caller that sees the disk as it is now."""
+        """Return the greeting of a caller that sees the current files."""
         seen = digest({"config": str(self.file), **flags}, {"HOME": "/nowhere"}, Path("/"))
         return DaemonHello(version="1", configuration=seen, session="s", is_kept=False)
 

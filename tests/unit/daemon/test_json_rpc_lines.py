@@ -1,4 +1,4 @@
-"""A pipe's knowledge of the protocol."""
+"""Knowledge of the protocol in the pipe to a daemon."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who is let in by what: tokens, logins, and the requests of which page a login counts for."""
+"""Who is admitted: tokens, logins, and the pages for which a login counts."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ Given = dict[bytes, bytes]
 
 
 class GateScene:
-    """A gate, and a login of Ada's."""
+    """A gate and a login of the principal ada."""
 
     def __init__(self, *, logins: bool = True, store: Store | None = None, **rules: Any) -> None:
         self.logins = Logins(FakeClock(), store=store)
@@ -145,7 +145,7 @@ async def test_a_wrong_token_is_rejected_even_with_a_valid_login() -> None:
 
 
 async def test_the_console_admits_nobody_without_proof() -> None:
-    """Also where /mcp is open to programs on this machine, and where no token could be sent."""
+    """Even if /mcp is open to local programs, and if no token can be sent."""
     keeper = GateScene()
     for given in ({}, {b"authorization": b"Bearer x"}, keeper.cookie, {b"cookie": b"emceepee_8080=x", **OURS}):
         assert await keeper.at_console(given) == Rejection(401, "Log in at /console/login.")

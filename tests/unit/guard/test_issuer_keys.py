@@ -1,4 +1,4 @@
-"""When keys are fetched, who waits for it, and which keys are taken."""
+"""When keys are fetched, which callers wait, and which keys are accepted."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ from support.fakes.clock import FakeClock, settle
 
 
 class Source:
-    """The keys of an issuer, which can be slow or down."""
+    """The keys of an issuer that can be slow or unavailable."""
 
     def __init__(self, clock: FakeClock, *names: str) -> None:
         self.clock, self.names = clock, names

@@ -1,4 +1,4 @@
-"""A code lets in once: at the process that made it, or at any that shares its store."""
+"""A login code works once, at the process that created it or at any process with the same store."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from support.fakes.clock import FakeClock
 
 
 class Process:
-    """One that has a console, and the codes that it told its operator."""
+    """A process with a console, and the codes that it printed for its operator."""
 
     def __init__(self, store: Store | None = None) -> None:
         self.clock = FakeClock()
@@ -29,7 +29,7 @@ class Process:
 
 
 class FailingStore(MemoryStore):
-    """Others get their turn between a question and its answer. Nothing can be written while `is_away`."""
+    """A store that yields to other tasks after each read, and rejects writes while `is_away`."""
 
     is_away = False
 

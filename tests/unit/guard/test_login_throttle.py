@@ -1,4 +1,4 @@
-"""Wrong secrets are answered the later the more of them come from one place; right ones wait once, and only there."""
+"""Wrong secrets from one address are rejected with growing delays; right ones wait once, and only there."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ def throttle(clock: FakeClock) -> LoginThrottle:
 
 
 async def fails(throttle: LoginThrottle, clock: FakeClock, peer: str | None = "10.0.0.1") -> float:
-    """How long the answer took."""
+    """Return the delay of the response."""
     return await waited(throttle.delay_failure(peer), clock)
 
 

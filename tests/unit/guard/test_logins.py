@@ -1,4 +1,4 @@
-"""Cookies let in for a while."""
+"""Login cookies and their lifetime."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from emceepee.guard.policy import AddServerPolicy
 
 
 class Resolver:
-    """Answers from a list, and asks nobody."""
+    """A resolver that answers from a list."""
 
     def __init__(self, **hosts: str) -> None:
         self._hosts = {host.replace("_", "."): address for host, address in hosts.items()}
@@ -48,7 +48,7 @@ async def test_remote_callers_may_not_add_private_urls(host: str) -> None:
 
 
 async def test_logins_are_guarded_for_servers_that_the_policy_restricts() -> None:
-    """The operator's list says where servers may be; their logins are checked against it again, address by address."""
+    """The operator lists allowed servers; each address of their logins is checked against that list."""
     listing = AddServerPolicy(lookup=KNOWN, urls=("http://inner.example",))
     for policy, url, is_remote, expected in (
         (POLICY, "http://public.example/mcp", True, (True, True)),

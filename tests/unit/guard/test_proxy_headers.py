@@ -1,4 +1,4 @@
-"""Which requests show that a proxy passed them on."""
+"""Which requests passed through a proxy."""
 
 import pytest
 

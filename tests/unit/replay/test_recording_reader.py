@@ -1,4 +1,4 @@
-"""A file that anyone may have sent becomes a recording, or says what is wrong with it and where."""
+"""An untrusted file is parsed as a recording, or rejected with the line of the error."""
 
 import json
 from contextlib import suppress
@@ -97,7 +97,7 @@ def test_after_a_cut_an_answer_whose_request_was_lost_is_ignored(kind: str) -> N
 
 
 def test_a_truncated_line_ends_its_recording_with_a_note() -> None:
-    """By a full disk, or because emceepee was killed."""
+    """The cause is a full disk or the death of the process."""
     broken = [line + b"\n" for line in lines(call(1, 0, "a"), result(1, 1, "one"), call(2, 2, "b"))] + [
         b'{"at": 3, "ty'
     ]

@@ -31,7 +31,7 @@ LOGS = {"_meta": {"io.modelcontextprotocol/logLevel": "debug"}}
 
 
 def methods(request: AsgiRequest) -> list[str]:
-    """The messages of a stream, up to the answer."""
+    """Return the methods of the messages on a stream, up to the response."""
     return [event.message.get("method", "answer") for event in request.events if event.message is not None]
 
 

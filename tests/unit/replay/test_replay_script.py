@@ -1,4 +1,4 @@
-"""Which recorded answer a request gets."""
+"""Which recorded response a request gets."""
 
 from difflib import SequenceMatcher
 
@@ -73,7 +73,7 @@ def test_replayed_tasks_match_regardless_of_their_ttl_and_differ_from_plain_call
 
 
 def test_only_a_few_recorded_requests_are_compared_in_detail(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That takes milliseconds for each, in which nobody else is answered."""
+    """Each detailed comparison blocks the event loop for milliseconds."""
     compared: list[str] = []
 
     class Counting(SequenceMatcher[str]):

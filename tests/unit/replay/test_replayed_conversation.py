@@ -1,4 +1,4 @@
-"""The recorded server, spoken to in both eras."""
+"""The replayed server in conversations of both eras."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Headers and messages that cross a hop, and others that do not."""
+"""Which headers and messages are forwarded between replicas."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A holder's responses for another replica, and the reports of their end."""
+"""The responses of a holder to another replica, and the reports of their delivery."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def hop(number: int, *read: int, instance: bytes = ANN, slot: int = 1) -> Hop:
 
 
 class Holder:
-    """Serves hops; an unread response is reported by its number."""
+    """Serves hops and records the numbers of unread responses."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -153,7 +153,7 @@ def test_the_number_of_stored_responses_is_limited(holder: Holder, monkeypatch: 
 
 
 class WatchedConnection(OpenConnection):
-    """Counts how often its response was broken off."""
+    """Counts the aborts of its response."""
 
     aborts = 0
 
@@ -162,7 +162,7 @@ class WatchedConnection(OpenConnection):
 
 
 def test_a_response_for_a_sender_wrongly_presumed_gone_aborts_its_connection(holder: Holder) -> None:
-    """The store was unavailable, and its lease had briefly lapsed: its connection ends instead of a response."""
+    """The store was unavailable, and the lease of the sender had briefly lapsed."""
     below = WatchedConnection()
     holder.hops.join(hop(1))
     exchange = holder.hops.begin(hop(1), below)

@@ -1,4 +1,4 @@
-"""A body in frames: any change, move, omission, or addition on the way is noticed before it is used."""
+"""Any change, reordering, omission, or addition in a framed body is detected before the data is used."""
 
 import pytest
 
@@ -17,13 +17,13 @@ EVENTS = [b"data: 1\n\n", b"data: 2\n\n", b"data: 3\n\n"]
 
 
 def framed(*parts: bytes, key: bytes = KEY) -> list[bytes]:
-    """Each part in a frame of its own, and the last frame."""
+    """Return each part in its own frame, followed by the last frame."""
     writer = FrameWriter(key)
     return [*(writer.write(part) for part in parts), writer.write(b"", is_last=True)]
 
 
 def read(data: bytes, *, piece: int = 1 << 20) -> tuple[bytes, bool]:
-    """The body, and whether it is whole."""
+    """Return the body, and whether it is complete."""
     reader = FrameReader(KEY)
     body = b"".join(reader.feed(data[at : at + piece]) for at in range(0, len(data), piece))
     return body, reader.is_over

@@ -1,4 +1,4 @@
-"""A signature is valid once, for one replica, for a while; and no signed part can be changed."""
+"""A hop signature is valid once, for one replica, for a limited time, and protects every signed part."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A request of 2026-07-28 is refused when the SDK would refuse it, with the same code."""
+"""A request of 2026-07-28 is refused exactly when the SDK refuses it, with the same code."""
 
 from typing import Any
 

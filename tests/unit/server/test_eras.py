@@ -19,7 +19,7 @@ ENVELOPE: JsonObject = {
 
 
 class Ears:
-    """The messages that were sent to the caller."""
+    """Records the messages that were sent to the caller."""
 
     def __init__(self) -> None:
         self.heard: list[Any] = []

@@ -1,4 +1,4 @@
-"""Subscribers of emceepee://events learn of new events at most once per interval, until they leave."""
+"""Subscribers of emceepee://events are notified of new events at most once per interval, until they leave."""
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -20,7 +20,7 @@ NEWS = resource_updated("emceepee://events")
 
 
 def a_feed(activity: Activity) -> EventsFeed:
-    """An event of a session that is otherwise unused."""
+    """Return the feed of an otherwise unused session."""
     return EventsFeed(cast(Session, SimpleNamespace(activity=activity)), NO_CHANNEL.send)
 
 

@@ -13,7 +13,7 @@ def server(name: str, description: str | None = None) -> BackendSpec:
 
 
 def listed(*servers: BackendSpec) -> list[str]:
-    """The lines that name servers."""
+    """Return the lines that name servers."""
     head, *lines = instructions(servers).removeprefix(how_to(Surface.FULL)).lstrip("\n").split("\n")
     assert head == "Configured servers:"
     return lines

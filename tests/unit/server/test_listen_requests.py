@@ -1,4 +1,4 @@
-"""A caller of 2026-07-28 hears of what it named, on the stream that it opened for that, and of nothing else."""
+"""A caller of 2026-07-28 receives the notifications that it subscribed to, on the stream of its subscription."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ STAMP = {"io.modelcontextprotocol/subscriptionId": 7}
 
 
 class Source:
-    """Changes that the test makes."""
+    """A source of changes that the test triggers."""
 
     offered = frozenset({TOOLS_CHANGED, PROMPTS_CHANGED, resource_updated("a://b"), resource_updated("a://c")})
 
@@ -45,7 +45,7 @@ class Source:
 
 
 class Channel:
-    """Return the messages that its caller receives."""
+    """Records the messages that its caller receives."""
 
     is_gone = False
 
@@ -57,7 +57,7 @@ class Channel:
 
 
 def a_listener() -> tuple[RequestContext, list[JsonObject]]:
-    """A request, and the messages to its caller."""
+    """Return a request, and the messages that its caller receives."""
     channel = Channel()
     return RequestContext(Request(7, LISTEN, None), channel=channel), channel.heard
 

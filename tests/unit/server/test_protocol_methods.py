@@ -31,13 +31,13 @@ EACH_ERA = pytest.mark.parametrize("is_modern", [False, True], ids=["handshake",
 
 
 async def hello(protocol: ProtocolMethods) -> tuple[Era, JsonObject]:
-    """A handshake caller, and the instructions that it got."""
+    """Return a handshake caller, and the instructions that it received."""
     peer = HandshakeEra(protocol, EventsFeed(None, NO_CHANNEL.send))
     return peer, await peer.serve(RequestContext(Request(1, "initialize", HELLO)))
 
 
 async def list_result(*, is_modern: bool, takes_handles: bool = True) -> JsonObject:
-    """The whole result of tools/list, as a caller of that era gets it."""
+    """Return the whole result of tools/list in the given era."""
     protocol = ProtocolMethods(takes_handles=takes_handles)
     peer: Era = ModernEra(protocol) if is_modern else (await hello(protocol))[0]
     return await peer.serve(RequestContext(Request(2, "tools/list", {"_meta": ENVELOPE} if is_modern else None)))
@@ -84,7 +84,7 @@ async def test_tools_are_listed_with_title_annotations_and_load_hints(is_modern:
 
 
 async def test_only_a_caller_that_can_name_a_session_sees_the_session_argument() -> None:
-    """The tools for 2026-07-28 over HTTP: for all other callers the connection is the session."""
+    """These are the tools for 2026-07-28 over HTTP. For all other callers the connection is the session."""
     shown = await listed(is_modern=True)
     assert {name for name, tool in shown.items() if "session" not in tool["inputSchema"]["properties"]} == {
         "open_session"
@@ -105,7 +105,7 @@ async def test_the_session_argument_is_described_only_in_tools_that_are_always_l
 @pytest.mark.parametrize(("surface", "most"), [("full", 17_000), ("lite", 4000), ("codemode", 2000)])
 @EACH_ERA
 async def test_the_list_of_tools_costs_little_context(is_modern: bool, surface: str, most: int) -> None:
-    """Names, descriptions and input schemas are what a model pays for; the rest only travels."""
+    """A model pays for names, descriptions, and input schemas; the rest is only transferred."""
     use_surface(Surface(surface))
     result = await list_result(is_modern=is_modern)
     seen = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in result["tools"]]
@@ -173,7 +173,7 @@ ENVELOPES: list[JsonObject] = [
 
 
 def is_refused(method: str, version: str, params: JsonObject | None) -> bool:
-    """By the SDK."""
+    """Return whether the SDK refuses the request."""
     try:
         methods.validate_client_request(method, version, params)
     except (KeyError, PydanticError):

@@ -1,4 +1,4 @@
-"""Which session a request means: a pure decision."""
+"""Which session a request belongs to, as a pure decision."""
 
 from typing import Any
 

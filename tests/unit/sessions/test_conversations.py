@@ -10,7 +10,7 @@ AGENT = ("claude-code 2.1", b"claude-code/2.1 (cli)")
 
 
 class Connection:
-    """One of a client, as far as a line is concerned."""
+    """A connection of a client with the attributes of a client line."""
 
     def __init__(self) -> None:
         self.is_open, self.is_busy = True, False
@@ -35,7 +35,7 @@ class Window:
         return self.connections[-1]
 
     def ask(self, connection: Connection | None = None, meta: JsonObject | None = None) -> object:
-        """The conversation of its next request."""
+        """Return the conversation of the next request."""
         idle = (each for each in self.connections if each.is_idle())
         connection = connection or next(idle, None) or self.open()
         connection.line.note(self.next_id)
@@ -58,7 +58,7 @@ def test_two_client_windows_have_separate_conversations() -> None:
 
 
 def test_a_window_continues_its_conversation_on_a_new_connection_after_its_own_was_closed() -> None:
-    """As after a pause: servers and clients close idle connections."""
+    """Servers and clients close idle connections after a pause."""
     window = Window(Conversations())
     first = window.ask()
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_a_window_continues_its_conversation_on_a_second_connection_while_the_fi
 
 
 def test_a_new_window_does_not_continue_the_conversation_of_a_closed_connection() -> None:
-    """It counts from its own beginning."""
+    """A new window starts counting its requests from its own beginning."""
     conversations = Conversations()
     first = Window(conversations)
     known = {first.ask() for _ in range(5)}.pop()
@@ -85,7 +85,7 @@ def test_a_new_window_does_not_continue_the_conversation_of_a_closed_connection(
 
 
 def test_a_new_connection_beside_an_idle_one_belongs_to_another_window() -> None:
-    """Even if its number comes next: the client would have used the idle one."""
+    """Even if its request id is the next one: the client would have used the idle connection."""
     conversations = Conversations()
     known = Window(conversations).ask()
     assert Window(conversations, first=1).ask() is not known

@@ -1,4 +1,4 @@
-"""Ids that another session has."""
+"""Ids that belong to another session."""
 
 from datetime import UTC, datetime, timedelta
 

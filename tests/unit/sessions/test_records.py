@@ -1,4 +1,4 @@
-"""How records are written and read again."""
+"""Encoding and decoding of session records."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The key for secrets in sessions' records is asked of the store once, when it is needed."""
+"""The key for secrets in session records is loaded from the store once, on demand."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Whether a person reads what a client is asked."""
+"""Whether a person attends a client and reads its questions."""
 
 import pytest
 

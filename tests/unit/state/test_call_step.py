@@ -1,4 +1,4 @@
-"""The meaning of each event for a call in each state: any combination of events has exactly one outcome."""
+"""Each event in each state of a call: any combination has exactly one outcome."""
 
 from itertools import product
 
@@ -52,7 +52,7 @@ def after(*events: CallEvent, begin: CallState = WAITING) -> CallState:
 
 
 def reachable() -> list[CallState]:
-    """Every state that some events lead to."""
+    """Return every state that some events lead to."""
     found, new = list[CallState](), [WAITING, WAITING_FOR_ANSWERS]
     while new:
         found += new
@@ -65,7 +65,7 @@ STATES = reachable()
 
 
 class Account:
-    """Plays events, and checks at each step that it is allowed and that nothing is done twice."""
+    """Plays events, and checks that each step is allowed and nothing is done twice."""
 
     def __init__(self, state: CallState) -> None:
         self.state = state

@@ -1,4 +1,4 @@
-"""A connection as another replica hears of it."""
+"""A client connection as it is described to another replica."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every diagram is drawn from the table that guards the code."""
+"""Every diagram is generated from the table that the code enforces."""
 
 from enum import StrEnum
 from typing import Any

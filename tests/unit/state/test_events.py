@@ -1,4 +1,4 @@
-"""Events are kept for a while, delivered once each, and never skipped while they are kept."""
+"""Events are stored for a limited time, delivered once each, and never skipped while they are stored."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -205,7 +205,7 @@ def test_a_small_reply_takes_the_oldest_redelivered_events_and_the_rest_waits() 
 
 
 def test_a_request_for_events_after_a_known_one_includes_redelivered_events() -> None:
-    """It lost that reply, and saw a later one."""
+    """The caller lost that reply and received a later one."""
     box = a_box(1)
     lost = box.deliver(box.undelivered(), 1)
     box.append(an_event(1))
@@ -260,7 +260,7 @@ class Kept:
 
 
 class OutboxAgainstAModel(RuleBasedStateMachine):
-    """For any operations in any order, the box behaves as a plain list with flags."""
+    """For any operations in any order, the outbox behaves like a plain list with flags."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         self.owed_drops += sum(not item.is_delivered for item in gone)
 
     def delivered(self, delivery: Delivery, expected: list[Kept], *, seen: int = 0) -> None:
-        """The caller says that it has seen the first `seen` of those kept, unless it is known that it has not."""
+        """The caller confirms the first `seen` stored events, except those known to be unseen."""
         assert delivery.events == [item.event for item in expected]
         assert delivery.dropped == self.owed_drops
         self.told_drops += delivery.dropped
@@ -315,7 +315,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
 
     @rule(most=st.integers(0, 5))
     def lose_a_reply(self, most: int) -> None:
-        """It comes to nothing: all is as before, but what it carried is known not to be seen."""
+        """Mark the events of the lost reply as unseen, and leave everything else unchanged."""
         found = self.box.undelivered()
         self.box.redeliver(self.box.deliver(found, min(most, len(found.events))))
         for item in [item for item in self.kept if not item.is_delivered][:most]:

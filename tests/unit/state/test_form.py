@@ -1,4 +1,4 @@
-"""An answer to a form: every kind of field, defaults, and backends whose schemas mean no good."""
+"""Answers to a form: every kind of field, defaults, and malicious schemas."""
 
 import time
 from typing import Any
@@ -181,7 +181,7 @@ def test_all_invalid_form_fields_are_reported_at_once() -> None:
     ],
 )
 def test_a_form_problem_has_a_code_for_the_broken_rule(rule: dict[str, Any], value: Any, code: str) -> None:
-    """A program that shows the form need not parse a sentence, for any name of the field."""
+    """A program that shows the form need not parse a sentence, for any field name."""
     name = "a: strange; name"
     [problem] = fill_in({name: value}, {"properties": {name: rule}})[1]
     assert (problem.field, problem.code) == (name, code)

@@ -1,4 +1,4 @@
-"""A box of events that is written after every step and filled again from what was written."""
+"""An outbox that is stored after every step and restored from the store."""
 
 import random
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The life of a question: which moves there are for an elicitation and for a sampling request."""
+"""The states of an elicitation and of a sampling request."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

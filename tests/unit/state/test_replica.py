@@ -1,4 +1,4 @@
-"""A process's knowledge of its own lease, by the time alone."""
+"""Knowledge of a process about its own lease, from the time alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The life of a task: which moves there are, and what each of them leaves behind."""
+"""The states of a task, and the data that each transition stores."""
 
 from collections.abc import Callable
 from dataclasses import replace

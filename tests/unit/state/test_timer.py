@@ -1,4 +1,4 @@
-"""The life of a timer, and what it does after the machine slept."""
+"""The states of a timer, and its behavior after the machine was suspended."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

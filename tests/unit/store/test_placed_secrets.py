@@ -1,4 +1,4 @@
-"""Secrets in the platform's keyring: what the state says of them, and what is left where."""
+"""Secrets in the keyring of the platform: references in the state, and the entries that remain."""
 
 import asyncio
 import threading
@@ -95,7 +95,7 @@ async def test_keyring_and_state_can_each_read_secrets_that_the_other_stored(
 async def test_a_secret_missing_from_the_keyring_is_empty_and_can_be_replaced(
     place: PlacedSecrets, texts: MemoryKeyring
 ) -> None:
-    """It may be another keyring for the moment: nothing is thrown away because of that."""
+    """Another keyring may be active temporarily, so the reference is not deleted."""
     revision = await place.put_secret(WHO, NAME, DATA, revision=0)
     texts.texts.clear()
     found = await place.secret(WHO, NAME)

@@ -1,4 +1,4 @@
-"""One process's changes reach the others: at once with a notification, within a second without."""
+"""Changes of one process reach the others at once with a notification, and within a second without one."""
 
 import asyncio
 from datetime import UTC, datetime

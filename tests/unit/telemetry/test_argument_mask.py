@@ -1,4 +1,4 @@
-"""The visible parts of a program's arguments, wherever they are shown."""
+"""Which arguments of a program are visible, wherever they are shown."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each request leaves a line that says who asked for what, and nothing that is secret."""
+"""Each request writes one line with its caller and its name, and without secrets."""
 
 import json
 import os
@@ -22,7 +22,7 @@ ARGUMENTS = {"to": "ann", "body": {"password": "hunter2", "text": "hi"}}
 
 
 class Audited:
-    """A session whose requests are written down."""
+    """A session whose requests are audited."""
 
     def __init__(self, path: Path, *, with_arguments: bool = False) -> None:
         self.path, self.clock = path, FakeClock()

@@ -1,4 +1,4 @@
-"""The newest requests are kept, a session and in all, and one can ask for what is different."""
+"""The newest requests are stored per session and in total, and changes can be queried."""
 
 import random
 
@@ -107,7 +107,7 @@ def test_a_long_span_name_is_shortened_without_revealing_a_secret() -> None:
 
 
 class Witness(SpanObserver):
-    """Keeps whom each request was of, and its name."""
+    """Records the principal and the name of each request."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, str]] = []
@@ -139,7 +139,7 @@ def test_a_url_with_an_endless_password_leaves_nothing_in_a_span_name() -> None:
 
 
 class Noting(SpanObserver, SpanWatch):
-    """Records its notifications, and fails on an unexpected one."""
+    """Records its notifications, and raises in the one named by `fails_at`."""
 
     def __init__(self, fails_at: str = "") -> None:
         self.notes: list[str] = []

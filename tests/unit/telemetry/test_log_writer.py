@@ -1,4 +1,4 @@
-"""Lines are written in order by a thread; what does not fit is dropped and counted, and nobody waits."""
+"""A thread writes lines in order; lines that do not fit are dropped and counted without blocking."""
 
 import errno
 import fcntl
@@ -19,7 +19,7 @@ LINE = "x" * 99  # a hundred bytes with its end
 
 
 class Pipe:
-    """A pipe of one page, so that it is full soon."""
+    """A pipe of one page, which is full quickly."""
 
     def __init__(self) -> None:
         self.read_end, self.write_end = os.pipe()
@@ -47,7 +47,7 @@ def dropped(count: int) -> str:
 
 
 def in_a_thread(writer: LogWriter, count: int) -> None:
-    """Fails if putting waits."""
+    """Put lines from a thread, and fail if that blocks."""
 
     def put() -> None:
         for _ in range(count):
@@ -86,7 +86,7 @@ def test_log_lines_are_written_again_once_there_is_room(pipe: Pipe) -> None:
 
 
 def read_all(pipe: Pipe, count: int) -> tuple[int, int]:
-    """How many of `count` lines came, and how many were said to be missing."""
+    """Return how many of `count` lines arrived, and how many were reported as dropped."""
     text = ""
     while (kept := text.count(LINE)) + (counted := sum(map(int, COUNTED.findall(text)))) < count:
         text += os.read(pipe.read_end, 4096).decode()
@@ -163,7 +163,7 @@ def test_a_log_line_truncated_by_a_full_disk_does_not_run_into_the_next_one(
 
 
 def test_the_log_writer_waits_for_a_non_blocking_pipe(pipe: Pipe) -> None:
-    """Others that share standard error may have made it so."""
+    """Programs that share standard error may have set it to non-blocking."""
     os.set_blocking(pipe.write_end, False)
     writer = LogWriter(pipe.write_end, dropped_line=dropped)
     in_a_thread(writer, 200)

@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def written(file: Path) -> bytes:
-    """All of it: lines are written by a thread, which is waited for here."""
+    """Wait for the writer thread, and return everything that it wrote."""
     for handler in logging.getLogger().handlers:
         handler.flush()
     return file.read_bytes()
@@ -87,7 +87,7 @@ def test_server_output_cannot_break_or_color_a_text_log_line(file: Path, nasty: 
 
 @pytest.mark.parametrize("nasty", ["a\nb", "\x1b[31mred", "a\rb", "\u2028", "\x9b31m", "\u202eback"])
 def test_library_messages_and_exceptions_cannot_break_or_color_a_text_log_line(file: Path, nasty: str) -> None:
-    """Libraries put what others said into whole messages, and into the errors that they raise."""
+    """Libraries put text from others into their log messages and exceptions."""
     configure(style="text", file=file)
     logging.getLogger("somelibrary").warning("said: %s", nasty)
     try:

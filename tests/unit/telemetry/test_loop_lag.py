@@ -1,4 +1,4 @@
-"""The worst delay of the event loop is reported for a while, and then forgotten."""
+"""The worst delay of the event loop is reported for a limited time."""
 
 from emceepee.telemetry.loop_lag import PERIOD_SECONDS, WINDOW_SECONDS, LoopLag
 from support.fakes.clock import FakeClock

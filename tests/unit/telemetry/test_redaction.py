@@ -139,7 +139,7 @@ def test_secrets_in_truncated_json_are_masked(text: str, shown: str) -> None:
     ],
 )
 def test_the_start_of_a_long_url_contains_no_secrets(text: str, shown: str) -> None:
-    """Even if the mark of its password comes after the scanned part."""
+    """Even if the end of its password lies behind the scanned part."""
     assert public_start(text, 20) == shown
 
 

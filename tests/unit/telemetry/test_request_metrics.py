@@ -1,4 +1,4 @@
-"""Requests are counted by kind, server, name and status, however many names there are."""
+"""Requests are counted by kind, server, name, and status, with a limited number of series."""
 
 from emceepee.ids import Ulids
 from emceepee.telemetry.journal import Journal, SpanBudget

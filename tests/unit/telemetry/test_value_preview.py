@@ -1,4 +1,4 @@
-"""Small values are kept as they are, large ones to their beginning."""
+"""Small values are stored unchanged, and large ones are truncated."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""A resource or prompt as content: JSON that a model can read first, then blocks that a client can show."""
+"""A resource or prompt as content: JSON for the model first, then blocks for the client."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""The ends of a request."""
+"""How a request ends."""
 
 import asyncio
 

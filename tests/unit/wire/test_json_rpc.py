@@ -75,7 +75,7 @@ def test_an_invalid_message_is_answered_with_the_reason(value: Any, key: Any, wo
 
 @pytest.mark.parametrize("key", [None, True, 1.5, []])
 def test_a_response_is_never_answered_even_if_its_id_is_invalid(key: Any) -> None:
-    """Else two sides that both complain about the other's complaint would never come to an end."""
+    """Otherwise two peers that reject each other's errors would never stop."""
     outcomes: list[JsonObject] = [{"error": {"code": -32700, "message": "Parse error"}}, {"result": {}}]
     for outcome in outcomes:
         assert isinstance(classify(message(id=key, **outcome)), Response)

@@ -1,4 +1,4 @@
-"""The facts of the protocol are those of the SDK, which is not loaded for them."""
+"""The protocol constants match those of the SDK, which is not imported at run time."""
 
 import mcp_types
 import pytest
@@ -37,7 +37,7 @@ def test_protocol_versions_and_headers_match_the_sdk() -> None:
 
 
 def test_every_client_method_of_the_sdk_is_known() -> None:
-    """The tasks of 2025-11-25, and of the extension after it, are not in the SDK's list."""
+    """The tasks of 2025-11-25, and of the later extension, are missing in the list of the SDK."""
     beyond = protocol.CLIENT_METHODS - methods.SPEC_CLIENT_METHODS
     assert methods.SPEC_CLIENT_METHODS <= protocol.CLIENT_METHODS
     assert {method.partition("/")[0] for method in beyond} == {"tasks"}

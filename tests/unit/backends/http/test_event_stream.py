@@ -120,7 +120,7 @@ def test_a_long_sse_event_in_many_chunks_is_parsed_whole() -> None:
 
 
 def is_taken(parser: EventParser, chunk: bytes) -> bool:
-    """Whether more may come of an event that is not complete yet."""
+    """Return whether the parser accepts more data of an incomplete event."""
     try:
         assert list(parser.feed(chunk)) == []
     except ResponseTooLarge:

@@ -1,4 +1,4 @@
-"""A server that says much at once does not hold up anybody else."""
+"""A server that sends a lot at once does not delay other work on the event loop."""
 
 import asyncio
 from contextlib import aclosing
@@ -14,7 +14,7 @@ CHUNK_BYTES = 512 << 10  # what arrives at most between two turns of the loop
 
 
 class Arrived:
-    """A response of which all is there already."""
+    """A response whose body has arrived completely."""
 
     def __init__(self, chunk: bytes) -> None:
         self._chunks = [chunk]
@@ -28,7 +28,7 @@ class Arrived:
 
 
 class NoHttp:
-    """Nothing is sent."""
+    """An HTTP client that sends nothing."""
 
     url = "http://localhost/mcp"
 
@@ -36,7 +36,7 @@ class NoHttp:
 
 
 async def most_in_a_turn(chunk: bytes) -> tuple[int, int]:
-    """How many messages there are in all, and at most between two turns of the loop."""
+    """Return the number of messages in total, and the maximum in one turn of the loop."""
     wire = HttpWire(NoHttp(), clock=FakeClock(), largest=1 << 20)  # type: ignore[arg-type]  # nothing is sent
     loop = asyncio.get_running_loop()
     told = [0]

@@ -1,4 +1,4 @@
-"""Answers that count as a lost session."""
+"""Responses that count as a lost session."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Everything here runs on the loop that emceepee uses and on the one it falls back to."""
+"""Run every test here on uvloop and on the event loop of asyncio."""
 
 from support.system.event_loops import pytest_asyncio_loop_factories
 

@@ -1,4 +1,4 @@
-"""Every way in which a response may be framed, cut into every two pieces, and broken off at every byte."""
+"""Every framing of a response, split at every byte and cut off at every byte."""
 
 import asyncio
 import contextlib
@@ -135,7 +135,7 @@ async def test_a_malformed_response_fails_and_closes_its_connection_however_its_
 @pytest.mark.parametrize("beyond", [b"x", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", b"\0"])
 @pytest.mark.parametrize("name", ["with a length", "in chunks", "and closing", "without content"])
 async def test_bytes_after_the_end_of_a_response_never_reach_the_next_request(name: str, beyond: bytes) -> None:
-    """In one piece with the response they are its fault; later they are only the connection's."""
+    """Surplus bytes in the same chunk fail the response; later ones close only the connection."""
     data = WHOLE[name][0]
     line = FakeConnection()
     response = line.ask()

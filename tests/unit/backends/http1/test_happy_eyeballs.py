@@ -1,4 +1,4 @@
-"""Several addresses, of which some refuse, some are silent, and one answers."""
+"""Several addresses: some refuse, some are silent, and one accepts."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ V4, V6 = socket.AF_INET, socket.AF_INET6
 
 
 class Hosts:
-    """Addresses that answer, refuse or stay silent, by their name; it notes who was tried, and what is still open."""
+    """Addresses that accept, refuse, or stay silent, by name. Records the attempts and the open sockets."""
 
     def __init__(self) -> None:
         self.tried: list[str] = []

@@ -11,7 +11,7 @@ HERE: list[SocketAddress] = [(socket.AF_INET, ("127.0.0.1", 80))]
 
 
 class ScriptedResolver:
-    """Answers when the test lets it."""
+    """A resolver that answers when the test allows it."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""Reading a body: whole or as it comes, in the reader's own time, or not at all."""
+"""Reading a body: whole or as a stream, at the pace of the reader, or not at all."""
 
 import asyncio
 import zlib
@@ -114,7 +114,7 @@ async def test_reading_a_whole_body_never_pauses_the_server() -> None:
 
 
 async def test_a_finished_connection_resumes_reading_before_it_becomes_idle() -> None:
-    """The end came in the piece after which the server had to wait; as an idle one, it must hear of its own end."""
+    """The body ended in the chunk that paused reading; an idle connection must read to notice its end."""
     line = FakeConnection()
     response = await begun(line)
     line.hear(chunk(b"x" * UNREAD_BYTES + b"x"))

@@ -1,4 +1,4 @@
-"""The messages that every link sends, and how it reads what answers them."""
+"""The messages that every link sends, and the parsing of their responses."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ from support.fakes.clock import settle
 
 
 class Line(DuplexLink):
-    """A link whose other end is the test."""
+    """A link whose remote end is the test."""
 
     def __init__(self) -> None:
         self.sent: list[JsonObject] = []
@@ -53,7 +53,7 @@ class Line(DuplexLink):
 
 
 class BrokenLine(Line):
-    """Ends when something is sent."""
+    """A link that ends when a message is sent."""
 
     async def _send(self, message: JsonObject) -> None:
         self.exit("gone")

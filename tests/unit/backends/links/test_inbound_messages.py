@@ -15,7 +15,7 @@ MOST = 3
 
 
 class Line:
-    """An inbound end with a listener, and what it replied."""
+    """The inbound end of a link with a listener, and its replies."""
 
     def __init__(self, **answers: JsonObject | Exception) -> None:
         self.replies: list[JsonObject] = []

@@ -1,4 +1,4 @@
-"""A link that is observed does what it would do anyway."""
+"""An observed link behaves like any other link."""
 
 import asyncio
 from collections.abc import Mapping
@@ -92,7 +92,7 @@ async def test_the_observer_gets_a_failure_as_a_short_code_and_the_caller_gets_t
 
 
 class Failing(Noted):
-    """Fails at one moment, as a defect of ours might have it do."""
+    """An observer that raises in one of its methods."""
 
     def __init__(self, moment: str) -> None:
         super().__init__({"traceparent": "00-1-2-01"})

@@ -20,7 +20,7 @@ SPEC = BackendSpec(name="one", target=StdioTarget(command="one"), is_shared=True
 
 
 class Hearing:
-    """A session's end of its view."""
+    """A session at its end of the view."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []

@@ -1,4 +1,4 @@
-"""Logins from a demand to a token, and all the reasons not to go on."""
+"""Logins from a token demand to a token, and every reason for failure."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -372,7 +372,7 @@ def test_without_registration_the_error_explains_how_to_register_a_client(login:
 
 
 def test_a_registration_refused_for_its_scopes_is_retried_without_them(login: ScriptedLogin) -> None:
-    """Servers that know scopes only together with the resource they are for refuse them before."""
+    """Servers that know scopes only together with a resource reject them at the registration."""
 
     def register(request: OAuthRequest) -> HttpAnswer:
         if b"scope" in (request.body or b""):

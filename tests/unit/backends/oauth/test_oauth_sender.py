@@ -1,4 +1,4 @@
-"""Who gets to see what of a server's TLS settings in a login."""
+"""Which requests of a login use the TLS settings of a server."""
 
 import pytest
 

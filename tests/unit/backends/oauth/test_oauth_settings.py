@@ -1,4 +1,4 @@
-"""The oauth settings of a server: read, checked, and written back as they were."""
+"""OAuth settings of a server are read, validated, and written back unchanged."""
 
 import pytest
 from pydantic import ValidationError

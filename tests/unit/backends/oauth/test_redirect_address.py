@@ -1,4 +1,4 @@
-"""Which answers of a browser are used: an authorization server cannot pass off another's as its own."""
+"""Mix-up attacks: an authorization server cannot pass off the response of another as its own."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def test_each_issuer_that_does_not_identify_itself_gets_its_own_redirect_address
 
 
 def test_a_login_response_at_the_redirect_address_of_another_issuer_is_not_used(login: ScriptedLogin) -> None:
-    """The browser was sent on to the honest site, which answers where its own logins are answered."""
+    """The browser was redirected to the honest site, which responds at the address of its own logins."""
     login.begin(terms())
     evil = evil_login(authorization_endpoint=f"{EVIL}/authorize")
     waiting = evil.begin(terms())
@@ -112,7 +112,7 @@ def test_the_error_names_the_redirect_address_to_register_manually(login: Script
 
 
 def test_each_issuer_that_does_not_identify_itself_gets_its_own_client_document(login: ScriptedLogin) -> None:
-    """Consent that was given to emceepee for one issuer is then not remembered for another."""
+    """Consent that a person gave to emceepee for one issuer then does not apply to another."""
     login.replies[ISSUER_URL] = issuer_document(client_id_metadata_document_supported=True)
     login.begin(terms(own_document=OWN_DOCUMENT))
     digest = login.asked["redirect_uri"].rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The token on a link's requests: which one is sent, what a refusal leads to, and who waits for whom."""
+"""The token on the requests of a link: which one is sent, how a rejection is handled, and who waits for a renewal."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ STEP_UP = 'Bearer error="insufficient_scope", scope="all"'
 
 @dataclass
 class Refusal:
-    """As much of a response as matters here."""
+    """The parts of an HTTP response that token access reads."""
 
     status: int = 401
     challenge: str = FROM_BEARER
@@ -42,7 +42,7 @@ class Refusal:
 
 @dataclass
 class Keeper:
-    """Has the tokens, and says what was asked of it."""
+    """Holds the tokens and records requests for new ones."""
 
     slot: TokenSlot = field(default_factory=TokenSlot)
     renewal: Renewal | None = None
@@ -114,7 +114,7 @@ async def test_a_stored_token_is_sent_with_each_request() -> None:
 
 
 async def test_a_token_that_is_due_for_renewal_is_used_until_it_is_renewed() -> None:
-    """A slow authorization server delays nobody whose token is still good."""
+    """A slow authorization server delays no request whose token is still valid."""
     scene = a_scene(lives=100)
     await scene.clock.advance(85)
     assert (await scene.send())["authorization"] == "Bearer one"

@@ -1,4 +1,4 @@
-"""When tokens are refreshed, and what a token endpoint's answer means for what was had before."""
+"""When tokens are refreshed, and how the response of a token endpoint changes the stored ones."""
 
 from dataclasses import replace
 from datetime import timedelta

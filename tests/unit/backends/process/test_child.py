@@ -35,7 +35,7 @@ def test_building_the_environment_of_a_child_leaves_our_own_environment_unchange
 
 
 class BrokenPipe(asyncio.WriteTransport):
-    """Behaves as uvloop's, between the break and the writer's notification."""
+    """A pipe of uvloop after its reader is gone and before the writer is notified."""
 
     def is_closing(self) -> bool:
         return True
@@ -67,7 +67,7 @@ async def test_writing_to_a_child_that_has_just_exited_fails_with_its_exit_code(
 
 
 class SlowPipe(asyncio.WriteTransport):
-    """Takes everything and remembers it."""
+    """A pipe that accepts everything and records it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ async def test_writes_to_a_child_that_does_not_read_are_queued_and_then_sent_in_
 
 
 async def test_no_timer_outlives_a_child_whose_pipes_close_after_its_exit() -> None:
-    """A pending timer would keep the input that the child never read."""
+    """A pending timer would keep the unread input in memory."""
     clock = FakeClock()
     child = Child("server", clock, on_line=lambda _: None, on_stderr=lambda _: None, longest=1000)
     child.connection_made(JustExited())

@@ -1,4 +1,4 @@
-"""Which process is stopped when another one needs room, and which is refused."""
+"""Which process is stopped to make room for another, and which is refused."""
 
 import asyncio
 from typing import cast
@@ -12,7 +12,7 @@ from support.fakes.clock import FakeClock, settle
 
 
 class Open:
-    """A link, as far as slots look at one."""
+    """A link with the attributes that process slots read."""
 
     def __init__(self) -> None:
         self.closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -49,7 +49,7 @@ class House:
         return tenant
 
     async def refuse(self, principal: str) -> str:
-        """The words in which a principal is refused, after it has waited in vain."""
+        """Return the error message for a principal that waited without success."""
         entering = asyncio.create_task(self.enter(principal))
         await self.clock.advance(PATIENCE_SECONDS + 1)
         with pytest.raises(NoRoom) as raised:

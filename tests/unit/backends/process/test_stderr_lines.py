@@ -1,4 +1,4 @@
-"""Which lines of standard error are shown: the lines with the cause, at any position."""
+"""Which lines of standard error are shown: those with the cause, at any position."""
 
 import pytest
 

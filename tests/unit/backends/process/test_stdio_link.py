@@ -13,7 +13,7 @@ MOST = 3
 
 
 class FullPipe:
-    """A child that reads nothing until the test lets it."""
+    """A child that reads nothing until the test allows it."""
 
     def __init__(self) -> None:
         self.reads: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""A recording that a person begins, on one connection."""
+"""A recording that a person starts on one connection."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from support.fakes.clock import FakeClock
 
 
 class Scene:
-    """A connection, as far as its recording is concerned."""
+    """A connection with the methods that its recording uses."""
 
     def __init__(self) -> None:
         self._recordings = Recordings(FakeClock(), Limits())

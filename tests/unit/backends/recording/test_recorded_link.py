@@ -1,4 +1,4 @@
-"""The recording of a link, of which its connection notices nothing."""
+"""Recording a link without any effect on its connection."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ class Recorded:
         return await ScriptedDialer(shop=self.backend).dial(spec, self.listener, recorder=self.recorder)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Behind the header and what the server told of itself, without their times."""
+        """Return the entries after the header and the server facts, without their timestamps."""
         found = [json.loads(line) for line in self.lines]
         return [{key: value for key, value in entry.items() if key != "at"} for entry in found[1:]]
 
@@ -211,7 +211,7 @@ async def test_urls_in_a_recorded_reason_lose_their_paths(words: str, told: str)
 
 
 class Unread(dict[str, Any]):
-    """A message that nobody may look through, which would take time."""
+    """A message that raises when it is inspected, because inspection takes time."""
 
     def items(self) -> Any:
         raise AssertionError("it was looked through")

@@ -52,11 +52,11 @@ def test_a_stopped_recorder_does_not_prepare_entries() -> None:
 
 
 class Lines(list[bytes]):
-    """That can be watched."""
+    """A list that supports weak references."""
 
 
 def test_a_stopped_recorder_releases_its_lines() -> None:
-    """A link that goes on has it as long as it lasts."""
+    """A link that continues refers to its recorder as long as it lasts."""
     lines = Lines()
     recorder = a_recorder(lines, FakeClock())
     held = ref(lines)

@@ -44,7 +44,7 @@ def test_form_answers_are_masked_in_a_recording() -> None:
 
 
 def test_request_state_is_recorded_only_as_a_marker_for_equality() -> None:
-    """It may hold the answers of earlier rounds."""
+    """The request state may contain the answers of earlier rounds."""
     asked = masked_result({"resultType": "input_required", "requestState": '{"street": "Elm"}'})
     again = masked_params({"name": "ship", "requestState": '{"street": "Elm"}'})
     other = masked_params({"name": "ship", "requestState": '{"street": "Oak"}'})

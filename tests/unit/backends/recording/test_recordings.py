@@ -1,4 +1,4 @@
-"""The files that recordings are written to."""
+"""The files of recordings."""
 
 import json
 import os
@@ -50,7 +50,7 @@ async def test_a_recording_file_whose_last_line_is_cut_off_continues_on_a_new_li
 
 
 async def test_a_failed_write_ends_the_recording(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A later entry would be appended to half a line."""
+    """A later entry would be appended to an incomplete line."""
     file = tmp_path / "shop.jsonl"
     recordings = Recordings(FakeClock(), Limits())
     recorder = recordings.in_file(a_spec(file))

@@ -1,4 +1,4 @@
-"""Decisions about a backend's task, in both eras. Nothing here takes time."""
+"""Decisions about a backend task in both eras, without any waiting."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def refused(code: int, inquiry: Inquiry = Inquiry.STATUS) -> TaskRequestRefused:
 
 
 def play(begin: FollowerState, *events: Event) -> tuple[FollowerState, list[Decision]]:
-    """Where it stands in the end, and what the last event led to."""
+    """Return the final state and the decisions of the last event."""
     decisions: list[Decision] = []
     for event in events:
         begin, decisions = step(begin, event)
@@ -58,7 +58,7 @@ def play(begin: FollowerState, *events: Event) -> tuple[FollowerState, list[Deci
 
 
 def pauses(begin: FollowerState, *events: Event) -> list[float]:
-    """How long it waits before each poll."""
+    """Return the pauses before each poll."""
     found: list[float] = []
     for event in events:
         begin, decisions = step(begin, event)

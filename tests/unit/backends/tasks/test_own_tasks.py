@@ -1,4 +1,4 @@
-"""Which tasks are a session's is learned from its requests, and forgotten when they end."""
+"""A session learns its tasks from its requests, and forgets them when they end."""
 
 import asyncio
 from contextlib import suppress
@@ -21,12 +21,12 @@ async def ask(tasks: OwnTasks, method: str, params: JsonObject, answer: JsonObje
 
 
 def call(token: str = "p1") -> JsonObject:
-    """One that is to be a task of 2025-11-25."""
+    """Return a call that asks for a task of 2025-11-25."""
     return {"name": "dig", "task": {"ttl": 1}, "_meta": {"progressToken": token}}
 
 
 def knows(tasks: OwnTasks, task_id: str, token: str | None = None) -> tuple[bool, bool]:
-    """Whether it is known by its id, and by its token."""
+    """Return whether the task is known by its id, and by its progress token."""
     by_id = tasks.are_meant(STATUS_CHANGED, {"taskId": task_id})
     assert by_id is tasks.are_meant("elicitation/create", {"_meta": {RELATED_TASK: {"taskId": task_id}}})
     return by_id, tasks.are_meant(PROGRESS, {"progressToken": token})

@@ -1,4 +1,4 @@
-"""Completion scripts, as far as no shell is needed to read them."""
+"""Completion scripts, as far as they can be checked without a shell."""
 
 import argparse
 import shutil

@@ -1,4 +1,4 @@
-"""`emceepee state` without a state file, and what it takes for a duration. Process tests have files."""
+"""`emceepee state` without a state file, and the durations that it accepts. Process tests use real files."""
 
 import argparse
 import json

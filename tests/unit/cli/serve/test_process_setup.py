@@ -1,4 +1,4 @@
-"""Tuning the allocator harms nobody, with any allocator."""
+"""Tuning the allocator is safe with any allocator."""
 
 import ctypes
 

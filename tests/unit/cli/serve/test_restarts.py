@@ -1,4 +1,4 @@
-"""A worker that ends is started again: soon at first, then later, and not at all if it cannot be."""
+"""A worker that exits is restarted with growing pauses, and never if its command is invalid."""
 
 import signal
 from itertools import accumulate

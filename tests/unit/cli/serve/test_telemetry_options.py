@@ -1,4 +1,4 @@
-"""Figures are shown where the operator says, and to nobody else."""
+"""Metrics are served only where the operator configures it."""
 
 import argparse
 import sys

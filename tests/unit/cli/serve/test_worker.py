@@ -1,4 +1,4 @@
-"""How a process knows that it is a worker, and how it is started."""
+"""How a process detects that it is a worker, and how the parent starts it."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""`emceepee config`: whether the file can be used, and what may stand in it."""
+"""`emceepee config`: validation of the file, and its schema."""
 
 import json
 from pathlib import Path

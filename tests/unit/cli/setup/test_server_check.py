@@ -1,4 +1,4 @@
-"""Trying a server, with a dialer that the test wrote and a clock that it moves."""
+"""Checking a server with a scripted dialer and a fake clock."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ CLEANUP_SECONDS = 2.0
 
 
 class SilentDialer:
-    """Its servers never answer, and take a while to stop."""
+    """A dialer whose servers never answer and take time to stop."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Whether the person at the terminal sees a browser that is opened here."""
+"""Whether a browser opened on this machine is visible to the person at the terminal."""
 
 import pytest
 

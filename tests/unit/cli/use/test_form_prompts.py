@@ -1,4 +1,4 @@
-"""A server's questions, with a person whose lines are prepared."""
+"""The questions of a server, answered with prepared lines."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from emceepee.cli.use.form_prompts import FormPrompts
 
 
 class Person:
-    """Says these lines, and then is gone. `read` is what the screen shows."""
+    """Types these lines and then ends the input. `read` is the text on the screen."""
 
     def __init__(self, *lines: str) -> None:
         self._lines, self.read = list(lines), ""

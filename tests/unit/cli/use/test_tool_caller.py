@@ -1,4 +1,4 @@
-"""Commands' use of replies that were written for models, and of a person's addresses and tokens."""
+"""How commands use replies that were written for models, and how they read addresses and tokens."""
 
 import json
 

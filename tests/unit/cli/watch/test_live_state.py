@@ -1,4 +1,4 @@
-"""The state of `emceepee top`, from the messages of a feed."""
+"""The state of `emceepee top`, computed from the messages of a feed."""
 
 from typing import Any
 

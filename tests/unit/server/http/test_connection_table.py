@@ -1,4 +1,4 @@
-"""Which connections are closed for the sake of others, and when time has passed for them."""
+"""Which connections are closed to free memory, and when their timers tick."""
 
 import pytest
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 class Slow:
-    """A caller that is slow to read."""
+    """A connection with a slow reader."""
 
     def __init__(self, unread_bytes: int, stalled_ticks: int = 0) -> None:
         self.unread_bytes, self.stalled_ticks = unread_bytes, stalled_ticks

@@ -1,4 +1,4 @@
-"""A response is plain JSON until something precedes the answer, and is given up if nobody is there to read it."""
+"""A response is plain JSON until something precedes the answer, and is abandoned if its caller disconnects."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -29,7 +29,7 @@ NEWS = notification_message("notifications/progress", {"progress": 1})
 
 
 class Client:
-    """It stays until the test releases it."""
+    """A client that stays connected until the test releases it."""
 
     def __init__(self, accept: str = "*/*") -> None:
         self.clock, self.tasks, self.answered = FakeClock(), TaskOwner("exchange"), Answered()
@@ -149,7 +149,7 @@ async def test_a_large_response_is_written_in_parts_and_held_until_the_last_one(
 
 @EACH_ERA
 async def test_an_unread_response_waits_for_its_caller_to_read_or_disconnect(is_modern: bool) -> None:
-    """It is the connection that gives a caller up."""
+    """Only the connection decides when to drop a caller."""
     async with a_client("text/event-stream") as client:
         client.can_write.clear()
         answering = asyncio.create_task(an_exchange(client, is_modern=is_modern).answer({}))
@@ -199,7 +199,7 @@ async def test_an_error_with_its_own_http_status_is_json_even_for_a_client_that_
 
 
 async def test_a_response_written_to_a_resumed_connection_that_is_already_lost_counts_as_unread() -> None:
-    """The connection learns of its loss one turn before its waiters."""
+    """The connection notices its loss one loop turn before its waiters."""
     async with a_client() as client, a_client() as back:
         exchange = client.exchange()
         exchange.send(NEWS)

@@ -1,4 +1,4 @@
-"""A response leaves in as few pieces as it can, and none waits for what may never come."""
+"""A response is written in as few pieces as possible, without waiting for data that may never arrive."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from emceepee.server.http.joined_writes import joined_writes
 
 
 class Wire:
-    """The written data, piece by piece."""
+    """Records the written data piece by piece."""
 
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
@@ -47,7 +47,7 @@ async def test_head_and_body_of_a_response_are_written_in_one_piece(wire: Wire) 
 
 
 async def test_a_head_without_a_body_is_written_in_the_same_loop_turn(wire: Wire) -> None:
-    """That of a stream, whose first event may come much later."""
+    """The first event of a stream may come much later than its head."""
     response = joined(wire)
     response.write(b"head")
     assert wire.pieces == []

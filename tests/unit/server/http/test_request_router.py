@@ -1,4 +1,4 @@
-"""The router decides with a value. It neither serves nor forwards a request, and writes no response."""
+"""The router returns a decision. It neither serves nor forwards a request, and writes no response."""
 
 import asyncio
 from typing import Any, cast
@@ -31,7 +31,7 @@ BODY = RequestBody()
 
 
 class Scene:
-    """A router and its collaborators. The scene itself is the directory, the storage, the finder, and the placement."""
+    """A router and its collaborators: the scene is the directory, the storage, the finder, and the placement."""
 
     def __init__(self) -> None:
         self.clock, self.stage, self.storage = FakeClock(), ShutdownStage(), self

@@ -1,4 +1,4 @@
-"""A connection whose other end the test plays: its bounds, its waits, and its reports of the end."""
+"""A connection with the test as its peer: limits, timeouts, and reports about its end."""
 
 import asyncio
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
 
 
 class FakeTransport(asyncio.Transport):
-    """Keeps what is written; the test says how much of it the caller has not taken yet."""
+    """Records the written data; the test sets how much of it the caller has not read yet."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,14 +65,14 @@ class FakeTransport(asyncio.Transport):
 
 @pytest.fixture(autouse=True)
 def acknowledged_as_the_test_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no socket that could be asked. And checking again takes no time."""
+    """Replace the socket query by the value of the test, and check for acknowledgments without a delay."""
     place = "emceepee.server.http.server_connection"
     monkeypatch.setattr(f"{place}.unacknowledged_bytes", lambda transport: int(transport.is_unread))
     monkeypatch.setattr(f"{place}.CHECK_SECONDS", 0)
 
 
 class Served:
-    """Everything one listening server is made of, and the requests that reached its application."""
+    """A listening server with its collaborators, and the requests that reached its application."""
 
     def __init__(self, **limits: Any) -> None:
         self.table = ConnectionTable(Limits(**limits))
@@ -176,7 +176,7 @@ async def test_a_slow_reader_does_not_count_as_idle_until_it_stops() -> None:
 
 
 async def begin_stream(served: Served) -> tuple[ServerConnection, FakeTransport]:
-    """One whose caller has stopped reading."""
+    """Return a connection whose caller has stopped reading."""
     served.hold.clear()
     connection, transport = served.connect()
 
@@ -419,7 +419,7 @@ async def test_the_body_of_a_refused_request_is_skipped_up_to_a_limit() -> None:
 
 
 async def test_a_large_amount_of_data_at_once_pauses_reading_for_one_loop_turn() -> None:
-    """The transport would go on reading in the same turn for as long as there is something."""
+    """The transport would continue reading in the same turn as long as data is available."""
     served = Served()
     connection, transport = served.connect()
     connection.data_received(CHUNKED)
@@ -503,7 +503,7 @@ async def test_an_observer_is_notified_that_the_last_response_was_not_read(
 async def test_a_proxy_that_resets_its_connection_has_read_the_responses_that_it_acknowledged(
     header: bytes, is_unread: bool, is_paused: bool, heard: str
 ) -> None:
-    """HAProxy does so when its own client leaves. A paused transport still holds a part of the response."""
+    """HAProxy resets when its own client leaves. A paused transport still holds a part of the response."""
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     connection.data_received(GET[:-2] + header + b"\r\n\r\n")
@@ -593,7 +593,7 @@ async def test_a_slow_reader_of_the_last_response_is_waited_for_like_any_other()
 
 
 async def test_a_connection_whose_response_was_acknowledged_closes_at_once_without_an_eof() -> None:
-    """The end of the stream would itself have to be acknowledged."""
+    """The caller would also have to acknowledge the end of the stream."""
     served, told = Served(), list[str]()
     connection, transport = served.connect()
     connection.data_received(GET)

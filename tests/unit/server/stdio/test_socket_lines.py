@@ -1,4 +1,4 @@
-"""A line counts only with its line end, because the other end sends an incomplete line again."""
+"""A line counts only with its line ending, because the peer sends an incomplete line again."""
 
 from emceepee.server.stdio.socket_lines import SocketLines
 

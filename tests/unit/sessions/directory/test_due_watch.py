@@ -1,4 +1,4 @@
-"""When a process looks for sessions that are due and that nobody holds."""
+"""When a process checks for due sessions that no process holds."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,7 +13,7 @@ from support.fakes.clock import FakeClock
 
 
 class Place:
-    """A store in which something is due, and who looks for it."""
+    """A store with due sessions, and the watch that checks it."""
 
     def __init__(self, *, turn: float = 0.0, at_most: float = inf) -> None:
         self.clock = FakeClock()

@@ -1,4 +1,4 @@
-"""A process's knowledge of the others that share its store."""
+"""Knowledge of a process about other processes with the same store."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ LEASE_SECONDS = 6.0
 
 
 class CountingStore(MemoryStore):
-    """Counts how often the list of all is read."""
+    """Counts the reads of the replica list."""
 
     reads = 0
 
@@ -90,7 +90,7 @@ async def test_the_new_replica_in_a_slot_is_used_as_soon_as_the_store_names_it()
 
 @pytest.mark.parametrize(("others", "most_reads"), [(2, 31), (5 * READERS - 1, 12)])
 async def test_many_replicas_share_the_reading_of_the_replica_list(others: int, most_reads: int) -> None:
-    """Within ten leases; few read three times per lease each."""
+    """The time is ten leases. With few replicas, each reads the list three times per lease."""
     store, _ = with_others(others)
     clock = FakeClock()
     placement = await a_placement(store, clock)

@@ -1,4 +1,4 @@
-"""A slow authorization server is reported while callers wait for it, and no longer than that."""
+"""A slow authorization server is reported only while callers wait for it."""
 
 from emceepee.sessions.logins.authorizer import SLOW_SECONDS, LoginTrouble
 from support.fakes.clock import FakeClock

@@ -1,4 +1,4 @@
-"""Links that begin a login: which browser may answer."""
+"""Links that begin a login, and the browsers that may answer."""
 
 import pytest
 
@@ -83,7 +83,7 @@ async def test_the_link_of_a_finished_login_is_unknown(links: LoginLinks) -> Non
 
 
 async def test_a_login_without_a_link_accepts_any_browser(links: LoginLinks) -> None:
-    """The operator began it at a terminal."""
+    """The operator began the login at a terminal."""
     assert await links.may_answer("another state", None)
 
 

@@ -1,4 +1,4 @@
-"""The overview of logins: enough to act on, and no secret."""
+"""The overview of logins: enough to act on, without secrets."""
 
 from datetime import timedelta
 from typing import Any

@@ -1,4 +1,4 @@
-"""Registrations, logins that are not over, and where a configured client belongs."""
+"""Client registrations, logins in progress, and pinned issuers."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""One refresh at a time, in a process and among processes; and what becomes of tokens when it fails."""
+"""One refresh at a time, in a process and across processes, and the tokens after a failure."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -38,7 +38,7 @@ def tokens(number: int = 0, *, at: datetime = START) -> TokenSet:
 
 @dataclass
 class Issuer:
-    """Takes each refresh token once. `held`: no answer before the test lets it go on."""
+    """Accepts each refresh token once, and answers when `go_on` is set."""
 
     clock: FakeClock
     used: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Issuer:
 
 
 class FailingStore(MemoryStore):
-    """Fails on request."""
+    """A store that fails on request."""
 
     is_down = False
     is_keyless = False
@@ -80,7 +80,7 @@ class FailingStore(MemoryStore):
 
 @dataclass
 class Place:
-    """Processes that share a memory, and a clock."""
+    """Processes that share a store and a clock."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     store: FailingStore = field(default_factory=FailingStore)
@@ -129,7 +129,7 @@ async def test_tokens_are_stored_per_principal_server_and_url(place: Place) -> N
 
 
 async def test_the_name_of_a_token_record_contains_no_url() -> None:
-    """Names are not encrypted."""
+    """Record names are not encrypted."""
     assert "canary" not in ServerKey("alice", "tracker", "https://mcp.example/?token=canary").record("tokens")
 
 
@@ -272,7 +272,7 @@ async def test_tokens_stay_deleted_after_a_logout_during_a_refresh(place: Place,
 
 
 async def test_refreshed_tokens_that_cannot_be_stored_are_used_and_stored_later(place: Place, issuer: Issuer) -> None:
-    """The old ones are used up: to lose the new ones would cost a login."""
+    """The old tokens are used up, so losing the new ones would require another login."""
     repository = place.process()
     await repository.save(KEY, tokens())
     issuer.go_on.clear()

@@ -8,7 +8,7 @@ SIZE = 1000
 
 
 class Desk:
-    """Remembers whose results it had to let go."""
+    """Records the results that were evicted."""
 
     def __init__(self) -> None:
         self.gone: list[str] = []

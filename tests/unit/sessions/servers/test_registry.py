@@ -451,7 +451,7 @@ async def test_servers_removed_while_a_reload_waits_for_others_stay_removed() ->
 
 
 async def two_processes(store: MemoryStore, *specs: BackendSpec) -> tuple[ServerRegistry, ServerRegistry, Watching]:
-    """Of ann, who has added these servers at the first; and a session of hers at the second."""
+    """Return two processes and a session at the second; ann added these servers at the first."""
     first, second = ServerRegistry([], store=store), ServerRegistry([], store=store)
     await first.load("ann")
     for spec in specs:
@@ -530,7 +530,7 @@ async def test_a_reload_that_races_with_a_local_change_reads_the_store_again() -
 
 
 class SlowStore(MemoryStore):
-    """A read returns the state at the time of the request."""
+    """A store whose reads return the state at the time of the request."""
 
     def __init__(self) -> None:
         super().__init__(is_durable=True)

@@ -1,4 +1,4 @@
-"""The life of a connection: every ordered pair of statuses, and what each state shows."""
+"""The life of a connection: every ordered pair of statuses, and the view of each state."""
 
 from datetime import UTC, datetime
 from itertools import product

@@ -1,4 +1,4 @@
-"""Any events of a connection in any order: one outcome for each waiter, and each link closed once."""
+"""Any connection events in any order: each waiter gets one outcome, and each link is closed once."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -92,7 +92,7 @@ EVENTS: tuple[Event, ...] = (
 
 @dataclass(frozen=True)
 class World:
-    """The work of a supervisor in progress, and whether an effect was ever impossible."""
+    """The pending work of a supervisor; fails if an effect is impossible."""
 
     is_dialing: bool = False
     is_abandoned: bool = False  # the dialing, which may still succeed or fail
@@ -154,7 +154,7 @@ class World:
 
 
 def play(state: ConnectionState, world: World, *events: Event) -> tuple[ConnectionState, World]:
-    """Apply the possible events, one after the other, and check the invariants after each."""
+    """Apply the possible events in order, and check the invariants after each."""
     for event in events:
         if not world.can_happen(event):
             continue
@@ -181,7 +181,7 @@ def check(state: ConnectionState, world: World) -> None:
 
 @cache
 def everywhere() -> dict[tuple[ConnectionState, World], None]:
-    """Every state that can be reached, with all that can be under way in it; of waiters, none, one or several."""
+    """Return every reachable state with all its possible pending work, and with no, one, or several waiters."""
     unexplored = [(first_state(policy), World()) for policy in (POLICY, NEVER)]
     found = dict.fromkeys(unexplored)
     while unexplored:

@@ -49,7 +49,7 @@ def test_a_retry_delay_never_shrinks_and_stays_within_a_tenth_of_its_bound(
 def test_the_retry_budget_is_renewed_only_after_a_stable_period(
     policy: RetryPolicy, story: list[str | float], spread: float
 ) -> None:
-    """A story of tries and of losses after so many seconds, against the plainest count of it."""
+    """Random attempts and losses, compared with a simple counter."""
     count, expected = RetryCount(policy), 0
     for step in story:
         if isinstance(step, float):

@@ -1,4 +1,4 @@
-"""Names of what one script changes have the same tag, so that a cluster keeps it on one node."""
+"""The keys that one script changes share a hash tag, so that a cluster stores them on one node."""
 
 import re
 

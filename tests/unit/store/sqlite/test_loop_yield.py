@@ -1,4 +1,4 @@
-"""The loop stands still for the store's thread when that does not get its turn, and not for long."""
+"""The event loop pauses briefly when the writer thread of the store does not get its turn."""
 
 import threading
 
@@ -12,7 +12,7 @@ from support.fakes.clock import FakeClock
 
 
 class CountedEvent(threading.Event):
-    """Counts the pauses of the loop, and may let the thread finish during one."""
+    """Counts the pauses of the loop, and may finish the work of the thread during one."""
 
     waits = 0
 

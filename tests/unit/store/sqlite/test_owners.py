@@ -1,4 +1,4 @@
-"""Locks, which end with their process, show which processes are alive."""
+"""Locks that end with their process show which processes are alive."""
 
 import fcntl
 import os
@@ -49,7 +49,7 @@ def test_dead_owners_are_removed_by_the_next_process_and_living_ones_are_not(pat
 
 
 def test_a_process_that_checks_a_lock_is_not_mistaken_for_its_owner(path: Path) -> None:
-    """Two may ask at the same time whether a third one is alive."""
+    """Two processes may check at the same time whether a third one is alive."""
     asking, dead = joined(path), joined(path)
     dead.vanish()
     looking = os.open(folder_of(path) / dead.own_id, os.O_RDONLY)

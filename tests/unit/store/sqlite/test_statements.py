@@ -1,4 +1,4 @@
-"""Statements for many rows find them by an index, however large the table is."""
+"""Statements for many rows use an index, however large the table is."""
 
 import sqlite3
 

@@ -57,7 +57,7 @@ async def test_a_cancelled_sleep_on_the_fake_clock_is_removed() -> None:
 
 
 async def test_timers_of_the_fake_clock_run_in_the_context_of_their_creation() -> None:
-    """As on the loop's own."""
+    """This matches the timers of the event loop."""
     clock, seen = FakeClock(), list[str]()
     mine = ContextVar("mine", default="nobody's")
     mine.set("planned")

@@ -1,4 +1,4 @@
-"""Faults by chance: the same again for the same seed, and always somebody left to ask."""
+"""Random faults: a seed always gives the same ones, and at least one replica keeps running."""
 
 import pytest
 

@@ -8,7 +8,7 @@ from support.faults.world import World
 
 
 class NoProcess:
-    """Counts what is done to it."""
+    """Counts the faults that are inflicted on it."""
 
     def __init__(self) -> None:
         self.done: list[str] = []

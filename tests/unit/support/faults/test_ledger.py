@@ -1,4 +1,4 @@
-"""The rules by which runs under faults are judged: each finds what it is for, and a fault explains only what it may."""
+"""The rules for runs under faults: each rule finds its violation, and a fault explains only what it may."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For any names that others choose, there are few series."""
+"""The number of metric series stays small for any names that others choose."""
 
 from emceepee.telemetry.label_values import OTHER
 from emceepee.telemetry.otel import conventions as names

@@ -1,4 +1,4 @@
-"""Requests to servers as spans of OpenTelemetry."""
+"""OpenTelemetry spans of requests to servers."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class Served:
-    """A request that is being served, and what it asks of servers."""
+    """A request being served, and its requests to servers."""
 
     def __init__(self, **meta: str) -> None:
         self.clock = FakeClock()

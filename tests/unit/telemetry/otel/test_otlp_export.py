@@ -1,4 +1,4 @@
-"""A collector that does not answer fills no log."""
+"""A collector that does not answer does not flood the log."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Requests of callers as spans of OpenTelemetry."""
+"""OpenTelemetry spans of requests from callers."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -119,7 +119,7 @@ def test_no_alias_is_in_a_tool_schema() -> None:
 
 
 def of_type(item: JsonObject) -> st.SearchStrategy[Any]:
-    """A value that such an argument takes."""
+    """Return a strategy for values that the argument accepts."""
     if "enum" in item:
         return st.sampled_from(item["enum"])
     match item.get("type"):
@@ -149,7 +149,7 @@ def test_a_call_without_aliases_is_not_even_copied(tool: Tool, data: st.DataObje
 
 @given(st.sampled_from(TOOLS), st.data())
 def test_aliases_do_not_change_a_call_that_is_valid_without_them(tool: Tool, data: st.DataObject) -> None:
-    """For any values: input that was valid without aliases is still valid, and unchanged."""
+    """For any values: input that is valid without aliases stays valid and unchanged."""
     names = st.sampled_from([*tool.input_schema["properties"], *tool.aliases.others, "stranger"])
     arguments = data.draw(st.dictionaries(names, JSON, max_size=5))
     before = dict(arguments)

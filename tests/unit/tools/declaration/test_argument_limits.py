@@ -1,4 +1,4 @@
-"""The largest value of an argument in tools/list is the configured one, and the check uses it."""
+"""The maximum of an argument in tools/list is the configured one, and validation enforces it."""
 
 from typing import Any
 

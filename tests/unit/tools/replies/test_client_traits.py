@@ -1,4 +1,4 @@
-"""The behavior of particular clients."""
+"""The known behavior of particular clients."""
 
 import pytest
 

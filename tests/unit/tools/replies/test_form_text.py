@@ -1,4 +1,4 @@
-"""Forms in words."""
+"""Forms described in words."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""How events are merged, cut and counted before a reply tells them."""
+"""How events are merged, truncated, and counted in a reply."""
 
 from datetime import UTC, datetime
 

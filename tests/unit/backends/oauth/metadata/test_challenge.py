@@ -49,7 +49,7 @@ def test_any_www_authenticate_header_is_parsed_or_skipped(headers: list[str]) ->
 
 
 def test_a_parameter_of_another_scheme_is_not_applied_to_the_bearer_challenge() -> None:
-    """A field that stands in the challenge before, under another scheme, tells nothing of the bearer token."""
+    """A parameter in the preceding challenge of another scheme does not apply to the bearer token."""
     found = demand_of(401, ['Custom resource_metadata="https://evil.example/", Bearer scope="read"'])
     assert found == Demand(scopes=("read",))
 

@@ -1,4 +1,4 @@
-"""Which scopes are asked for."""
+"""Which scopes are requested."""
 
 from emceepee.backends.oauth.metadata.scopes import (
     LOGINS_PER_CALL,

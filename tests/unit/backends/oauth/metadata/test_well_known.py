@@ -1,4 +1,4 @@
-"""Where documents are looked for; the SDK's own functions must agree where they know the answer."""
+"""The addresses of metadata documents. Where the SDK has the same function, both must agree."""
 
 import pytest
 from mcp.client.auth.utils import (

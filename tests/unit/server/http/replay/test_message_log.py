@@ -24,7 +24,7 @@ def a_log(clock: FakeClock | None = None, *, most_bytes: int = REPLAY_BYTES, **l
 
 
 async def read(log: MessageLog, stream: str, after: int, count: int | None = None) -> list[bytes]:
-    """Return a reader's messages, until the stream ends or `count` messages."""
+    """Return the messages of a reader until the stream ends or `count` messages have arrived."""
     heard: list[bytes] = []
     async with asyncio.timeout(5), aclosing(cast(Any, log.follow(stream, after))) as entries:
         while count is None or len(heard) < count:
@@ -44,7 +44,7 @@ async def read(log: MessageLog, stream: str, after: int, count: int | None = Non
 async def test_a_reader_that_disconnects_anywhere_receives_every_message_exactly_once(
     streams: list[str], cuts: list[int], pauses: list[bool]
 ) -> None:
-    """However appending and reading interleave, and wherever the reader is cut and comes back by its last id."""
+    """For any interleaving of writes and reads, and any point where the reader disconnects and resumes."""
     log = a_log()
     opening = log.append("a", b"")
     expected: list[bytes] = []
@@ -184,7 +184,7 @@ async def test_a_reader_of_evicted_messages_continues_after_them() -> None:
 
 @pytest.mark.parametrize("most", [5, 50, 1000])
 async def test_a_response_is_never_evicted_before_its_reader_received_it(most: int) -> None:
-    """Though it comes before its reader has run at all, and more than everything else follows."""
+    """Even if it is written before its reader has run at all, and a flood follows."""
     log = a_log(replay_messages=most)
     log.append("a", b"")
     reading = asyncio.create_task(read(log, "a", 0))
@@ -231,7 +231,7 @@ async def test_unread_responses_are_limited_in_number() -> None:
 
 
 async def test_more_responses_than_the_log_can_hold_all_reach_their_waiting_readers() -> None:
-    """A thousand wait for the same moment."""
+    """A thousand responses arrive at the same time."""
     log = a_log(replay_messages=100)
     for number in range(1000):
         log.append(f"s{number}", b"")
@@ -251,7 +251,7 @@ async def test_a_new_reader_of_pushes_receives_the_stored_messages_and_the_numbe
 
 
 class LostRecords:
-    """Messages of a session that another process owns, as a save reveals."""
+    """Records of a session that another process owns; a save discovers this."""
 
     def __init__(self) -> None:
         self.is_unsaved = self.is_lost = False
@@ -264,7 +264,7 @@ class LostRecords:
 
 
 async def test_every_reader_gets_the_response_but_no_event_id_of_an_unsaved_message() -> None:
-    """A client that came back with it would get an error that it is unknown."""
+    """A client that resumed with such an id would get an error for an unknown id."""
     clock = FakeClock()
     log = MessageLog(clock, Ulids(lambda: milliseconds(clock.now())), Limits(), LostRecords())
     log.append("a", b"")
@@ -279,7 +279,7 @@ async def test_every_reader_gets_the_response_but_no_event_id_of_an_unsaved_mess
 @pytest.mark.parametrize("is_read", [False, True], ids=["a slow reader", "a quick reader"])
 @pytest.mark.parametrize("flood", [900, 1100, 5000])
 async def test_a_flood_on_a_neighboring_stream_never_evicts_a_written_response(flood: int, is_read: bool) -> None:
-    """Twenty answers, each written and not read, and then the flood of one more stream."""
+    """Twenty written and unread responses are followed by the flood of another stream."""
     log = a_log()
     openings = [log.append(f"request {number}", b"") for number in range(20)]
     for opening in openings:
@@ -296,7 +296,7 @@ async def test_a_flood_on_a_neighboring_stream_never_evicts_a_written_response(f
 
 
 async def test_a_reader_that_disconnected_during_its_own_flood_still_receives_the_response() -> None:
-    """The id that it comes back with is of a message that had to make room."""
+    """The reader resumes with the id of a message that was evicted."""
     log = a_log(replay_messages=20)
     early = [log.append("request 1", b"%d" % number) for number in range(5)]
     for number in range(500):
@@ -327,7 +327,7 @@ async def test_an_event_id_leads_only_to_its_own_stream() -> None:
 
 
 async def test_an_event_id_is_unknown_once_its_response_was_evicted() -> None:
-    """Rather than a stream that ends without an answer."""
+    """The alternative would be a stream that ends without a response."""
     clock = FakeClock()
     log = a_log(clock, replay_seconds=300)
     opening = log.append("request 1", b"")
@@ -389,7 +389,7 @@ async def test_a_response_is_retained_while_its_reader_is_slow() -> None:
 
 
 async def test_eviction_costs_the_same_per_message_however_long_the_flood() -> None:
-    """The average number of messages that are scanned per message does not grow with the flood."""
+    """The average number of scanned messages per message does not grow with the flood."""
     log = a_log(replay_messages=1000)
     looked_at = 0
     make_room = log._make_room
@@ -419,7 +419,7 @@ async def test_unclaimed_responses_take_no_room_from_a_newer_one() -> None:
 
 
 class CountingRecords:
-    """Their store takes a while for each commit, in which something else is marked again."""
+    """A store whose commits take time, during which other messages are marked."""
 
     is_lost = False
 

@@ -1,4 +1,4 @@
-"""A caller comes back to a stream while much else happens."""
+"""A caller resumes a stream under heavy load."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from support.in_process.asgi_messages import Answered
 
 
 async def staying() -> JsonObject:
-    """The caller does not hang up."""
+    """Return a caller that stays connected."""
     await asyncio.get_running_loop().create_future()
     return {"type": "http.disconnect"}
 
@@ -22,7 +22,7 @@ async def staying() -> JsonObject:
 async def test_a_resuming_caller_gets_the_response_even_if_everything_else_is_evicted_before_its_reader_starts(
     flood: str,
 ) -> None:
-    """The reader is a task, which takes its first step a turn after the stream was found."""
+    """The reader task takes its first step one turn after the stream was found."""
     tasks, answered = TaskOwner("replay"), Answered()
     replay = Replay(FakeClock(), Limits(replay_messages=100), tasks)
     opening = replay.log.append("request 1", b"")
