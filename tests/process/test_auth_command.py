@@ -127,7 +127,7 @@ async def test_without_a_keyring_the_keyring_login_does_not_start(auth: AuthComm
     auth = AuthCommand(state=auth.state, config=auth.config, flags=("--secrets", "keyring"), env=env)
     code, _, err = await auth.run("list")
     assert code == 2
-    assert "no keyring that can be used" in err
+    assert "no usable keyring" in err
 
 
 async def test_a_failed_login_exits_with_code_one(auth: AuthCommand, server: AuthorizationServer) -> None:

@@ -48,7 +48,7 @@ def parse_location(text: str, environment: Mapping[str, str], *, sync: str = SYN
     try:
         place = Path(path).expanduser().absolute() if path else usual_path(environment, sys.platform)
     except RuntimeError:
-        raise BadLocation("this user has no home directory; name a file with sqlite:PATH, or say memory") from None
+        raise BadLocation("this user has no home directory; specify a file with sqlite:PATH, or use memory") from None
     return StateLocation(path=place, survives_power_loss=sync == "full", key=environment.get(KEY_VARIABLE) or None)
 
 

@@ -32,7 +32,7 @@ from emceepee.store.store import (
     StoreUnavailable,
 )
 
-_HELD = "Another process holds this session. Stop that process, or ask it."
+_HELD = "Another process holds this session. Use that process, or stop it."
 
 
 @dataclass(slots=True)

@@ -90,7 +90,7 @@ class PlacedSecrets:
             if again.revision == stored.revision:
                 return replace(stored, data=b"")
             stored = again
-        raise StoreUnavailable("A login is being changed by others all the time. Try again.")
+        raise StoreUnavailable("Other processes keep changing this login. Try again.")
 
     async def _clear(self, kept: bytes) -> None:
         if (name := _name_in(kept)) is not None:

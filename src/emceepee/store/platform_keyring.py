@@ -49,8 +49,8 @@ def check_keyring() -> None:
         raise NoKeyring(f"the keyring cannot be used: {_words(error)}") from None
     if isinstance(found, fail.Keyring | null.Keyring):
         raise NoKeyring(
-            "this machine has no keyring that can be used. Start one (GNOME Keyring, KWallet, the macOS Keychain), or "
-            "leave --secrets out: then tokens are kept encrypted with the state"
+            "this machine has no usable keyring. Start one (GNOME Keyring, KWallet, the macOS Keychain), or omit "
+            "--secrets: then tokens are stored encrypted with the state"
         )
 
 

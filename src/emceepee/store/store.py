@@ -197,16 +197,16 @@ class SecretPlace(Protocol):
 
 
 class StoreListener:
-    """Hears what an engine detects by itself. A subclass overrides the reports that concern it."""
+    """Receives the events that an engine detects by itself. A subclass overrides the methods that it needs."""
 
     def handle_shared_change(self) -> None:
-        """Another process has changed the shared state."""
+        """Handle a change of the shared state by another process."""
 
     def handle_replicas_gone(self, epochs: Collection[int]) -> None:
-        """Another process has found the replicas with these epochs dead."""
+        """Handle the report of another process that the replicas with these epochs are dead."""
 
     def handle_return(self) -> None:
-        """The store answers again after an outage."""
+        """Handle the end of a store outage."""
 
 
 class StoreListeners(StoreListener):

@@ -57,14 +57,14 @@ async def test_an_empty_state_file_has_no_age(path: Path, store: SqliteStore) ->
 
 
 def test_a_file_that_is_not_there_is_not_made(path: Path) -> None:
-    with pytest.raises(StoreUnusable, match="is not there"), opened(path):
+    with pytest.raises(StoreUnusable, match="does not exist"), opened(path):
         pass
     assert list(path.parent.iterdir()) == []
 
 
 def test_a_file_that_is_no_state_file_is_refused_in_the_same_words(path: Path) -> None:
     path.write_text("words" * 1000)
-    with pytest.raises(StoreUnusable, match="damaged, or no state file at all"), opened(path):
+    with pytest.raises(StoreUnusable, match="damaged, or is not a state file"), opened(path):
         pass
 
 

@@ -65,8 +65,8 @@ async def test_a_directory_that_may_not_be_written_is_one_clear_line(place: Path
         said = await opening.heard()
     assert said.startswith(f"StoreUnusable: The state file {place / 'state.db'} cannot be opened or written")
     assert said.endswith(
-        "Let this user write it and the directory that it is in, or name another with --state sqlite:PATH, or keep "
-        "nothing with --state memory."
+        "Give this user write access to the file and its directory, or specify another file with --state sqlite:PATH, "
+        "or store nothing with --state memory."
     )
 
 
@@ -96,6 +96,6 @@ async def test_writing_goes_on_by_itself_when_the_file_is_there_again(place: Pat
         said = "committed"
         while said == "committed":  # until it looks whether its file is still there
             said = await store.commit()
-        assert "is not there any more" in said
+        assert "no longer exists" in said
         (place / "away.db").rename(path)
         assert await store.commit() == "committed"

@@ -41,7 +41,7 @@ async def refusal(url: str, key: str | None = None) -> str:
     told = str(caught.value)
     assert PASSWORD not in told
     assert told.startswith("Redis at redis")
-    assert told.endswith("or keep state elsewhere with --state sqlite.")
+    assert told.endswith("or store state in a file with --state sqlite.")
     return told
 
 
@@ -49,17 +49,17 @@ async def test_a_password_is_asked_for_and_never_shown(locked: RedisServer) -> N
     store = await opened(locked.url())
     await store.close()
     place = f"127.0.0.1:{locked.port}"
-    assert "asks for a password" in await refusal(f"redis://{place}")
-    assert "refuses the user or the password" in await refusal(f"redis://:{PASSWORD}x@{place}")
-    assert "refuses the user or the password" in await refusal(f"redis://eve:{PASSWORD}@{place}")
+    assert "requires a password" in await refusal(f"redis://{place}")
+    assert "rejects the user or the password" in await refusal(f"redis://:{PASSWORD}x@{place}")
+    assert "rejects the user or the password" in await refusal(f"redis://eve:{PASSWORD}@{place}")
 
 
 async def test_a_password_for_one_without_is_reported(redis: RedisServer) -> None:
-    assert "has no password, and one was given" in await refusal(redis.url().replace("//", f"//:{PASSWORD}@"))
+    assert "has no password, but the URL contains one" in await refusal(redis.url().replace("//", f"//:{PASSWORD}@"))
 
 
 async def test_a_missing_database_is_reported(redis: RedisServer) -> None:
-    assert "has no database of that number" in await refusal(redis.url().replace("/0?", "/99?"))
+    assert "has no database with that number" in await refusal(redis.url().replace("/0?", "/99?"))
 
 
 async def test_an_address_without_a_server_is_reported() -> None:
@@ -153,7 +153,7 @@ async def test_every_replica_needs_the_same_key(redis: RedisServer) -> None:
 
 async def test_without_a_key_a_secret_is_refused_and_the_rest_is_stored(redis: RedisServer) -> None:
     store = await opened(redis.url())
-    with pytest.raises(NoKey, match=r"EMCEEPEE_STATE_KEY, the same for every replica"):
+    with pytest.raises(NoKey, match=r"EMCEEPEE_STATE_KEY to the same key on every replica"):
         await store.add_server(server())
     assert await store.servers_of("alice") == []
     await store.add_server(server(holds_secrets=False))
@@ -212,13 +212,13 @@ async def test_the_line_is_encrypted_if_the_certificate_is_trusted(tmp_path: Pat
         await store_session(store, head("s1"))
         await store.close()
         assert "is not trusted" in await refusal(url.partition("?")[0])
-        assert "/none.pem, which is not there" in await refusal(f"{url.partition('?')[0]}?ca=/none.pem")
+        assert "/none.pem, which does not exist" in await refusal(f"{url.partition('?')[0]}?ca=/none.pem")
         plain = await refusal(url.replace("rediss:", "redis:").partition("?")[0])
         assert "cannot be used" in plain
 
 
 async def test_a_cluster_is_said_to_be_one(redis_cluster: RedisServer) -> None:
-    assert "is part of a cluster. Say redis+cluster:// in the URL" in await refusal(redis_cluster.url())
+    assert "is part of a cluster. Use redis+cluster:// in the URL" in await refusal(redis_cluster.url())
 
 
 async def test_sentinels_are_asked_for_the_writable_primary(redis: RedisServer) -> None:

@@ -104,7 +104,7 @@ async def test_a_slot_is_free_as_soon_as_its_process_is_dead(processes: Processe
 
 async def test_the_slot_of_a_live_replica_is_refused_with_the_next_step(processes: Processes) -> None:
     first = await processes.start(slot=3)
-    with pytest.raises(StoreUnusable, match=r"another emceepee that has the slot 3\. Leave --replica-slot out"):
+    with pytest.raises(StoreUnusable, match=r"another emceepee process with the slot 3\. Omit --replica-slot"):
         await processes.start(slot=3)
     assert await slots_seen_by(first) == [3]
     await processes.kill(first)

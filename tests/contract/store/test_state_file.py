@@ -247,5 +247,7 @@ async def test_a_process_with_another_key_than_the_first_gets_an_error(path: Pat
 
 async def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(StoreUnusable, match=r"as its directory cannot be \(.*\). Make the directory, or name"):
+    with pytest.raises(
+        StoreUnusable, match=r"because its directory cannot be \(.*\). Create the directory, or specify"
+    ):
         await SqliteStore.open(tmp_path / "file" / "inner" / "state.db", SystemClock())

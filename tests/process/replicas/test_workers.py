@@ -238,7 +238,7 @@ async def test_an_unusable_state_file_is_reported_once_for_all_workers(tmp_path:
     file = tmp_path / "state.db"
     file.write_text("no database at all, but long enough to be taken for one" * 100)
     said = await refused(tmp_path, "--state", f"sqlite:{file}")
-    assert said.startswith(f"emceepee: The state file {file} is damaged, or no state file at all")
+    assert said.startswith(f"emceepee: The state file {file} is damaged, or is not a state file")
     assert said.count("\n") == 1
 
 

@@ -127,5 +127,5 @@ async def test_a_deleted_state_directory_is_reported_and_calls_continue(endpoint
     (line,) = [line for line in endpoint.log if "state_not_saved" in line]
     await endpoint.stop()
     assert str(endpoint.database) in line
-    assert "is not there any more" in line
+    assert "no longer exists" in line
     assert not endpoint.database.exists()

@@ -119,7 +119,7 @@ async def test_the_state_command_lists_the_users_of_a_redis_store_without_its_pa
         state.flags = ("--state", redis.url().replace(SECRET, f"{SECRET}x"))
         code, out, err = await state.run()
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "refuses the user or the password" in err
+    assert "rejects the user or the password" in err
     assert SECRET not in err
 
 
@@ -131,7 +131,7 @@ async def test_the_state_check_accepts_a_sound_file_and_rejects_a_damaged_one(st
     connection.close()
     code, out, err = await state.run("check")
     assert code == 1
-    assert "the session is not" in out
+    assert "the session does not" in out
     assert err == (
         f"emceepee: the state file {state.path} is damaged. "
         "Restore an earlier copy, or move the file away and start with a new one.\n"
@@ -146,7 +146,7 @@ async def test_a_file_that_is_not_a_state_file_is_reported_in_one_line_and_left_
     for words in ((), ("check",), ("compact",), ("forget", "x"), ("export", "-")):
         code, out, err = await state.run(*words)
         assert (code, out) == (2, "")
-        assert err.startswith(f"emceepee: The state file {state.path} is damaged, or no state file at all")
+        assert err.startswith(f"emceepee: The state file {state.path} is damaged, or is not a state file")
         assert err.count("\n") == 1
     assert state.path.read_bytes() == b"not a database" * 100
 

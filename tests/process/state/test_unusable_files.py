@@ -53,7 +53,7 @@ async def test_a_damaged_state_file_is_reported_in_one_line_and_left_unchanged(t
     file.write_bytes(b"\0" * 100 + file.read_bytes()[100:])
     before = contents(file)
     line = await refusal(tmp_path)
-    assert "is damaged, or no state file at all" in line
+    assert "is damaged, or is not a state file" in line
     assert "Restore an earlier copy, or move the file away" in line
     assert contents(file) == before
 
@@ -94,7 +94,7 @@ async def test_an_invalid_state_key_is_reported_in_one_line(tmp_path: Path) -> N
 async def test_a_state_directory_without_write_permission_is_reported_in_one_line(open_folder: Path) -> None:
     line = await refusal(open_folder, unprivileged_emceepee.__file__)
     assert "Permission denied" in line
-    assert "Let this user write it" in line
+    assert "Give this user write access" in line
     assert os.listdir(open_folder) == []
 
 
@@ -108,5 +108,5 @@ async def test_an_own_state_file_in_a_directory_without_write_permission_is_repo
     file.parent.chmod(0o500)
     before = contents(file)
     line = await refusal(open_folder, unprivileged_emceepee.__file__)
-    assert "Let this user write it" in line
+    assert "Give this user write access" in line
     assert contents(file) == before

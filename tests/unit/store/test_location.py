@@ -70,7 +70,7 @@ def test_without_a_home_directory_the_sqlite_path_must_be_given(monkeypatch: pyt
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(BadLocation, match="no home directory; name a file with sqlite:PATH, or say memory"):
+    with pytest.raises(BadLocation, match="no home directory; specify a file with sqlite:PATH, or use memory"):
         parse_location("sqlite", {})
     with pytest.raises(BadLocation, match="no home directory"):
         parse_location("sqlite:~nobody-of-that-name/state.db", {})

@@ -148,5 +148,5 @@ async def test_an_unresponsive_keyring_blocks_neither_the_loop_nor_a_caller_fore
 def test_a_missing_keyring_is_reported_with_the_next_step(texts: MemoryKeyring) -> None:
     check_keyring()
     keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]  # the package does not say
-    with pytest.raises(NoKeyring, match="leave --secrets out"):
+    with pytest.raises(NoKeyring, match="omit --secrets"):
         check_keyring()

@@ -57,7 +57,7 @@ async def _seal(
 ) -> int:
     key = SharedKey(address, given)
     if key.box is None:
-        raise unusable_because(address, "has no key to encrypt with", f"Give it in the variable {VARIABLE}")
+        raise unusable_because(address, "has no key for encryption", f"Set it in the variable {VARIABLE}")
     access = await reach(address, clock, patience=0)
     commands = access.commands
     names = KeyNames(address.prefix, CLUSTER_PARTITIONS if commands.is_spread else 1)

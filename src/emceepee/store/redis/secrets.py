@@ -27,7 +27,7 @@ class Secrets:
         return None if data is None else self._read(principal, name, data)
 
     async def put(self, principal: str, name: str, data: bytes, revision: int) -> int | None:
-        """Raises: NoKey."""
+        """Encrypt and store the secret if its revision matches. Raises: NoKey."""
         sealed = self._key.sealed_secret(principal, name, data)
         keys = [self._names.secrets(principal), self._names.secret_revisions]
         return int(await run_script(self._commands, PUT_SECRET, keys, name, b"%d" % revision, sealed)) or None

@@ -1,4 +1,4 @@
-"""Taking, releasing, and deleting sessions in Redis, and the chunks of their large parts.
+"""Takes, releases, and deletes sessions in Redis, and stores the chunks of their large parts.
 
 A take first reads the holder of a session, then checks whether the holder's lease has expired. It takes the session
 only if the holder is still the same. This order prevents a race with an owner that regains its lease in between,
@@ -34,7 +34,7 @@ from emceepee.store.timestamps import microseconds
 AT_ONCE = 256  # sessions per script call
 DROPPED_AT_ONCE = 1000  # chunks per command
 MOST_STRAYS = 1000  # per owner and partition, in one search
-_HELD = "Another emceepee that uses the same Redis holds this session. Ask that one, or stop it."
+_HELD = "Another emceepee process that uses the same Redis holds this session. Use that process, or stop it."
 
 
 class _Candidate(NamedTuple):

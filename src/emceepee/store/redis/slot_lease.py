@@ -21,7 +21,7 @@ from emceepee.store.store import StoreListener, StoreUnavailable
 from emceepee.telemetry.logs import EventLog
 
 log = EventLog("store")
-EPOCH_BITS = 20  # of an epoch are random, because a Redis that lost its last second would issue a count twice
+EPOCH_BITS = 20  # random bits of an epoch: a Redis that loses its last second of writes would repeat a counter
 TRIES_PER_LEASE = 10  # to claim a slot that another replica holds
 LOST, KEPT, REGAINED = 0, 1, 2
 
@@ -79,7 +79,7 @@ class SlotLease:
         lease_seconds: float,
         listener: StoreListener,
     ) -> "SlotLease":
-        """Claim the given slot, or the lowest free one. `listener` hears when Redis answers again.
+        """Claim the given slot, or the lowest free one. `listener` is notified when Redis answers again.
 
         Raises: StoreUnusable, StoreUnavailable, UnknownOutcome."""
         count = int(await commands.execute("INCR", names.epochs))

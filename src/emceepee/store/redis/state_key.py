@@ -38,7 +38,7 @@ class SharedKey:
             await commands.execute("SET", names.key_check, mine)
         elif found == _WITHOUT != mine:
             what = f"is used by replicas without {VARIABLE}"
-            raise unusable_because(self._address, what, "Stop them, and give all the same")
+            raise unusable_because(self._address, what, "Stop them, and set the same key for all replicas")
         else:
             self._compare(found)
 
@@ -56,7 +56,7 @@ class SharedKey:
             raise unusable_because(
                 self._address,
                 "has secrets that cannot be read without their key",
-                f"Give it in the variable {VARIABLE}; every replica needs the same",
+                f"Set it in the variable {VARIABLE}; every replica needs the same key",
             )
         raise unusable_because(
             self._address,
@@ -70,8 +70,8 @@ class SharedKey:
             return self.box.seal(server.settings, place=(server.principal, server.name))
         if server.holds_secrets:
             raise NoKey(
-                f'The server "{server.name}" has settings that may be secret, and state is kept in Redis without a key.'
-                f" The operator has to set {VARIABLE}, the same for every replica. Nothing was stored."
+                f'The server "{server.name}" has settings that may be secret, but Redis stores state without a key.'
+                f" The operator has to set {VARIABLE} to the same key on every replica. Nothing was stored."
             )
         return None
 
@@ -90,8 +90,8 @@ class SharedKey:
         """Raises: NoKey."""
         if self.box is None:
             raise NoKey(
-                "A secret cannot be stored, as state is kept in Redis without a key. The operator has to set"
-                f" {VARIABLE}, the same for every replica."
+                "A secret cannot be stored, because state is stored in Redis without a key. The operator has to set"
+                f" {VARIABLE} to the same key on every replica."
             )
         return self.box.seal(data, place=secret_place(principal, name))
 
@@ -101,7 +101,7 @@ class SharedKey:
                 return self.box.open(data, place=secret_place(principal, name))
             except Tampered:
                 pass
-        raise StoreUnavailable(f"A login in Redis at {self._address} cannot be read. Log out there, and in again.")
+        raise StoreUnavailable(f"A login in Redis at {self._address} cannot be read. Log out, then log in again.")
 
     async def signing_secret(self, commands: Commands, names: KeyNames) -> bytes:
         if self.box is not None:

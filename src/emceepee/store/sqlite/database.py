@@ -177,7 +177,7 @@ class Database:
     def _set_up(self) -> None:
         (mode,) = self.connection.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
-            what = "lies on a file system on which processes cannot share memory"
+            what = "is on a file system on which processes cannot share memory"
             raise unusable_because(self.path, what, "Put it on a local disk")
         self.connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         self.connection.execute(f"PRAGMA journal_size_limit = {LARGEST_WAL_BYTES}")

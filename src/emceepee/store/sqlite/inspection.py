@@ -24,20 +24,20 @@ T = TypeVar("T")
 # Queries that must never find a row, and the message for each row.
 _INVARIANTS = {
     "SELECT DISTINCT session_id FROM records WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
-        "records of the session {} are there, and the session is not"
+        "records of the session {} exist, but the session does not"
     ),
     "SELECT DISTINCT session_id FROM chunks WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
-        "a part of the session {} is there, and the session is not"
+        "a part of the session {} exists, but the session does not"
     ),
     "SELECT DISTINCT session_id FROM keys WHERE session_id NOT IN (SELECT session_id FROM sessions)": (
-        "a key leads to the session {}, which is not there"
+        "a key refers to the session {}, which does not exist"
     ),
     "SELECT session_id FROM sessions WHERE fence < 1 OR revision < 1": "the session {} has a number below 1",
     "SELECT name FROM servers WHERE (SELECT count(*) FROM meta WHERE name = 'key_check') = 0": (
-        "the settings of the server {} are encrypted, and nothing tells under which key"
+        "the settings of the server {} are encrypted, but the key is unknown"
     ),
     "SELECT name FROM secrets WHERE (SELECT count(*) FROM meta WHERE name = 'key_check') = 0": (
-        "the secret {} is encrypted, and nothing tells under which key"
+        "the secret {} is encrypted, but the key is unknown"
     ),
 }
 
@@ -77,7 +77,7 @@ class StateFile:
     def open(cls, path: Path, clock: Clock) -> Iterator["StateFile"]:
         """Raises: StoreUnusable."""
         if not path.exists():
-            raise unusable_because(path, "is not there", "Start emceepee, which makes it")
+            raise unusable_because(path, "does not exist", "Start emceepee, which creates it")
         database = Database(path, clock)
         database.open(may_create=False)
         try:

@@ -154,7 +154,7 @@ def _lock_patiently(descriptor: int) -> None:
             threading.Event().wait(_PAUSE_SECONDS)
         else:
             return
-    raise OSError(errno.EBUSY, "another emceepee has been opening it for long")
+    raise OSError(errno.EBUSY, "another emceepee process has been opening it for too long")
 
 
 # The content of a replica's file, and the socket of a dead replica.
@@ -200,7 +200,7 @@ def _first_bytes(file: Path) -> bytes:
 def _is_own(path: Path, is_kind: Callable[[int], bool]) -> bool:
     """Return whether this user owns the path. Do not follow symbolic links, which another user may have created.
 
-    Raises: OSError if it is not there at all.
+    Raises: OSError if the path does not exist.
     """
     found = path.lstat()
     return is_kind(found.st_mode) and found.st_uid == os.geteuid()

@@ -61,7 +61,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     if application != APPLICATION_ID and (application or version or tables):
         raise unusable_because(path, "is a database of another program", "Move it away")
     if version > VERSION:
-        what = f"was written by a newer emceepee (format {version}; this one knows {VERSION})"
+        what = f"was written by a newer emceepee (format {version}; this version supports {VERSION})"
         raise unusable_because(path, what, "Run that version")
 
 

@@ -64,7 +64,7 @@ class SecretTable:
         return not divider or self._database.owners.is_alive(owner)
 
     def _read(self, principal: str, name: str, sealed: bytes, revision: int) -> StoredSecret:
-        damaged = f"A login in the state file {self._database.path} is damaged. Log out there, and in again."
+        damaged = f"A login in the state file {self._database.path} is damaged. Log out, then log in again."
         data = self._sealing.open(sealed, place=secret_place(principal, name), damaged=damaged)
         return StoredSecret(name, data, revision)
 

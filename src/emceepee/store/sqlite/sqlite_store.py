@@ -1,6 +1,6 @@
 """The store in a file: SQLite, used by one thread, in the order of the calls.
 
-SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ Committing, and the tables: sessions, shared, secrets
+SqliteStore ──▶ WorkQueue, the thread ──▶ Database.attempt ──▶ SqliteCommitter, tables: sessions, shared, secrets
                   joins commits             explains faults,      SQL
                                             reopens the file
 """

@@ -64,7 +64,7 @@ def test_one_process_at_a_time_opens_a_sqlite_file_and_the_others_time_out(
 ) -> None:
     monkeypatch.setattr(owners, "_PATIENCE_SECONDS", 0.05)
     late = Owners(path).opening()
-    with Owners(path).opening(), pytest.raises(OSError, match="has been opening it for long"):
+    with Owners(path).opening(), pytest.raises(OSError, match="has been opening it for too long"):
         late.__enter__()
     with Owners(path).opening():
         pass

@@ -20,7 +20,7 @@ def gone_message(epochs: Collection[int]) -> bytes:
 
 
 class ChangeListener:
-    """Subscribes to a channel over a connection from `connect`. `listener` hears of changes by other replicas."""
+    """Subscribes to a channel over a connection from `connect`. `listener` gets the changes of other replicas."""
 
     def __init__(
         self,

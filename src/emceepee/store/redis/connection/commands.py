@@ -26,7 +26,7 @@ class UnknownOutcome(Exception):
 class Commands(Protocol):
     """Calls to one node take effect in the order in which they are made.
 
-    Raises: StoreUnavailable if it surely did not happen; UnknownOutcome if nobody knows.
+    Raises: StoreUnavailable if the call certainly had no effect; UnknownOutcome if that is unknown.
     """
 
     @property

@@ -111,7 +111,7 @@ async def _look_at(address: RedisAddress, connection: RedisConnection) -> Mappin
     if "redis_version" in info:
         faults.check_version(address, info["redis_version"])
     if info.get("redis_mode") == "cluster" and address.kind != CLUSTER:
-        raise faults.unusable_because(address, "is part of a cluster", "Say redis+cluster:// in the URL")
+        raise faults.unusable_because(address, "is part of a cluster", "Use redis+cluster:// in the URL")
     return info
 
 

@@ -66,7 +66,7 @@ def _parse(parts: SplitResult) -> RedisAddress:
     service, database = _path(parts.path, kind)
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if unknown := sorted(options.keys() - _OPTIONS):
-        raise BadAddress(f"unknown in the URL: {', '.join(unknown)}; there are {', '.join(sorted(_OPTIONS))}")
+        raise BadAddress(f"unknown options in the URL: {', '.join(unknown)}; expected {', '.join(sorted(_OPTIONS))}")
     prefix = options.get("prefix", DEFAULT_PREFIX)
     if not _PREFIX.fullmatch(prefix):
         raise BadAddress("a prefix has up to 64 letters, digits, dots, colons, hyphens and underscores")

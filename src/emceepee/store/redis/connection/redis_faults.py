@@ -11,25 +11,25 @@ from emceepee.store.store import StoreUnavailable, StoreUnusable
 
 OLDEST = (6, 2)
 CLOSED = "The state in Redis was closed, because emceepee is stopping."
-_ELSEWHERE = "or keep state elsewhere with --state sqlite"
+_ELSEWHERE = "or store state in a file with --state sqlite"
 # The first word of an error reply from Redis, the problem, and the next step.
 _SAID = {
-    "WRONGPASS": ("refuses the user or the password", "Correct them in the URL"),
-    "NOAUTH": ("asks for a password", "Add it to the URL, as in redis://:PASSWORD@HOST"),
-    "NOPERM": ("denies this user required commands", "Allow all commands on keys that begin with the prefix"),
+    "WRONGPASS": ("rejects the user or the password", "Correct them in the URL"),
+    "NOAUTH": ("requires a password", "Add it to the URL, as in redis://:PASSWORD@HOST"),
+    "NOPERM": ("denies this user a required command", "Allow all commands on keys that begin with the prefix"),
     "WRONGTYPE": ("has other data under these keys", "Choose another ?prefix= in the URL"),
     "OOM": ("has no memory left", "Give it more memory"),
-    "READONLY": ("is a replica that cannot be written", "Name the primary, or its sentinels with redis+sentinel://"),
-    "MASTERDOWN": ("is a replica that has lost its primary", "Name the primary, or its sentinels"),
-    "LOADING": ("is loading its data", "Wait until it has"),
+    "READONLY": ("is a read-only replica", "Specify the primary, or its sentinels with redis+sentinel://"),
+    "MASTERDOWN": ("is a replica that has lost its primary", "Specify the primary, or its sentinels"),
+    "LOADING": ("is loading its data", "Wait until it has finished"),
     "BUSY": ("is busy with a script of another program", "End that script"),
-    "MISCONF": ("cannot write to its disk, and so takes no changes", "Make room on its disk"),
-    "CLUSTERDOWN": ("is a cluster of which a part is down", "Start its nodes"),
-    "MOVED": ("is part of a cluster", "Say redis+cluster:// in the URL"),
-    "CROSSSLOT": ("is part of a cluster", "Say redis+cluster:// in the URL"),
+    "MISCONF": ("cannot write to its disk, so it rejects changes", "Free space on its disk"),
+    "CLUSTERDOWN": ("is a cluster in which some nodes are down", "Start its nodes"),
+    "MOVED": ("is part of a cluster", "Use redis+cluster:// in the URL"),
+    "CROSSSLOT": ("is part of a cluster", "Use redis+cluster:// in the URL"),
 }
-_WITHOUT_PASSWORD = ("has no password, and one was given", "Leave it out of the URL")
-_ODD_DATABASE = ("has no database of that number", "Choose another after the / in the URL")
+_WITHOUT_PASSWORD = ("has no password, but the URL contains one", "Remove it from the URL")
+_ODD_DATABASE = ("has no database with that number", "Choose another after the / in the URL")
 _START = "Start it, or correct the URL"
 RECONNECTING = ("READONLY", "MASTERDOWN", "LOADING")  # after a failover, a new connection may reach a writable primary
 
@@ -69,15 +69,15 @@ def _described(error: Exception) -> tuple[str, str]:
     if isinstance(error, hiredis.ReplyError):
         return _said(str(error))
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"shows a certificate that is not trusted ({error.verify_message})", "Name its authority with ?ca=FILE"
+        return f"has a certificate that is not trusted ({error.verify_message})", "Specify its authority with ?ca=FILE"
     if isinstance(error, ssl.SSLError):
-        return "does not speak TLS as it should", "Say redis:// if it is meant to be without TLS"
+        return "does not use TLS correctly", "Use redis:// if it is configured without TLS"
     if isinstance(error, asyncio.TimeoutError):
         return "does not answer", _START
     if isinstance(error, ConnectionLost):
         return f"cannot be used: {error}", _START
     if isinstance(error, FileNotFoundError):
-        return f"needs the file {error.filename}, which is not there", "Correct the URL"
+        return f"needs the file {error.filename}, which does not exist", "Correct the URL"
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return f"cannot be reached ({reason})", _START
 
@@ -90,4 +90,4 @@ def _said(text: str) -> tuple[str, str]:
         return _ODD_DATABASE
     if "invalid username-password" in text or "invalid password" in text:
         return _SAID["WRONGPASS"]
-    return _SAID.get(word) or (f"refuses what it is asked ({text[:200]})", "See its log")
+    return _SAID.get(word) or (f"rejects a command ({text[:200]})", "See its log")

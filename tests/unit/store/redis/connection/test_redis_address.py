@@ -53,7 +53,7 @@ def test_a_redis_url_is_parsed_into_an_address(url: str, meant: RedisAddress) ->
         ("redis://host/1/2", "expected a number of a database"),
         ("redis://host?prefix={a}", "a prefix has up to 64 letters"),
         ("redis://host?prefix=", "a prefix has up to 64 letters"),
-        ("redis://host?timeout=3", "unknown in the URL: timeout; there are ca, cert, key, prefix"),
+        ("redis://host?timeout=3", "unknown options in the URL: timeout; expected ca, cert, key, prefix"),
         ("redis+sentinel://host", "name the service that the sentinels watch"),
         ("redis+cluster://host/1", "a cluster has one database"),
         ("redis://[::1", "expected redis://HOST"),
