@@ -28,7 +28,7 @@ def test_the_other_checkout_runs_its_own_source(tmp_path: Path) -> None:
     assert str(tmp_path / "src") in places
 
 
-def test_a_folder_that_is_no_checkout_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_a_checkout_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([str(tmp_path)])
     assert "is not a checkout of emceepee" in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_a_file_named_in_a_client_entry_is_not_opened_before_the_user_agrees(
     assert words in capsys.readouterr().out
 
 
-def test_a_client_file_that_is_no_regular_file_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_client_file_that_is_not_a_regular_file_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(home / "mcp.json")
     for path in (str(home / "mcp.json"), "/dev/zero"):
         assert main(["import", "--from", path, "--dry-run"]) == 1

@@ -593,6 +593,6 @@ def test_a_configuration_with_excessive_nesting_or_an_unclosed_comment_is_reject
         parse(text, source="file.json", references=References(environment={}))
 
 
-def test_a_configuration_that_is_no_regular_file_is_rejected(tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_a_regular_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it is not a regular file"):
         load("/dev/zero", {})

@@ -96,7 +96,7 @@ def test_invalid_json_is_rejected_by_edits(text: str) -> None:
         put(text, ["mcpServers"], "a", {})
 
 
-def test_a_jsonc_path_that_is_no_object_is_named_in_the_error() -> None:
+def test_a_jsonc_path_that_is_not_an_object_is_named_in_the_error() -> None:
     with pytest.raises(BadDocument, match="mcpServers: expected an object"):
         put('{"mcpServers": [1]}', ["mcpServers"], "a", {})
 

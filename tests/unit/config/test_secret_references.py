@@ -54,7 +54,7 @@ def test_a_reference_is_resolved_to_its_value(text: str, resolved: str, referenc
 
 
 @pytest.mark.parametrize("text", ["${x:0:3}", "${x:+y}", "${x:?y}", "${#x}", "$TOKEN", "${}", "${a-b}", "${TOKEN", "$"])
-def test_text_that_is_no_reference_stays_unchanged(text: str, references: References) -> None:
+def test_text_that_is_not_a_reference_stays_unchanged(text: str, references: References) -> None:
     assert references.resolve(text) == text
 
 

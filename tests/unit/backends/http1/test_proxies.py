@@ -77,7 +77,7 @@ def test_requests_to_this_machine_never_go_through_a_proxy(url: str) -> None:
         ("", [], ["https://mcp.example/", "http://10.0.0.1/"]),
     ],
 )
-def test_no_proxy_lists_hosts_by_name_address_network_and_port(
+def test_the_no_proxy_variable_lists_hosts_by_name_address_network_and_port(
     no_proxy: str, direct: list[str], proxied: list[str]
 ) -> None:
     assert [url for url in direct if goes_through(url, no_proxy)] == []

@@ -36,7 +36,7 @@ def test_a_missing_proxy_password_is_distinguished_from_a_wrong_one() -> None:
     assert "does not accept the password in HTTPS_PROXY" in refusal(b"HTTP/1.0 401 Unauthorized\r\n\r\n", PROVEN)
 
 
-def test_a_proxy_that_forbids_a_server_is_reported_with_the_server_and_the_no_proxy_hint() -> None:
+def test_a_proxy_that_forbids_a_server_is_reported_with_a_hint_about_the_no_proxy_variable() -> None:
     words = refusal(b"HTTP/1.1 403 Filtered\r\n\r\n")
     assert "does not allow connections to mcp.example:443 (HTTP 403 Filtered)" in words
     assert "NO_PROXY" in words

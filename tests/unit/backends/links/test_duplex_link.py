@@ -286,7 +286,7 @@ async def test_an_unreadable_response_fails_no_other_request(line: Line) -> None
 @pytest.mark.parametrize(
     "noise", [b'{"id": 1, "level": "error", "text', b'{"result": {"id": 7', b'{"method": "note", "params": {"id": 1']
 )
-async def test_an_unparsable_line_that_is_no_response_fails_no_request(line: Line, noise: bytes) -> None:
+async def test_an_unparsable_line_that_is_not_a_response_fails_no_request(line: Line, noise: bytes) -> None:
     asked = await line.ask()
     line.receive_bytes(noise)
     assert line.listener.lines == [(noise.decode(), "stdout")]

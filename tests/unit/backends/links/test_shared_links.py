@@ -235,7 +235,7 @@ async def test_a_view_forwards_headers_and_attributes_of_its_shared_link() -> No
     assert (view.mirrors_arguments, view.identity) == (True, "the session there")
 
 
-async def test_the_resumption_of_a_shared_link_follows_the_current_link() -> None:
+async def test_a_view_marks_the_resumption_of_its_link_as_shared() -> None:
     scene = Scene()
     view, _ = await scene.join()
     assert isinstance(view.resumption, SharedResumption)

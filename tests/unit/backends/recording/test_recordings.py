@@ -80,7 +80,7 @@ async def test_a_recording_file_belongs_to_one_server(tmp_path: Path, caplog: py
     assert file.read_text().count("emceepee_recording") == 1
 
 
-async def test_a_file_that_is_no_recording_is_left_unchanged_and_does_not_stop_the_server(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_recording_is_left_unchanged_and_does_not_stop_the_server(tmp_path: Path) -> None:
     file = tmp_path / "diary.txt"
     file.write_text("Dear diary,\n")
     recordings = Recordings(FakeClock(), Limits())

@@ -19,7 +19,7 @@ from emceepee.cli.serve.worker import (
 )
 
 
-def test_a_process_without_the_worker_variable_is_no_worker() -> None:
+def test_a_process_without_the_worker_variable_is_not_a_worker() -> None:
     assert claim_worker({}) is None
 
 

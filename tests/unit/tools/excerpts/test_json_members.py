@@ -106,7 +106,7 @@ def test_deeply_nested_json_is_unreadable() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"1", b'"x"', b"{", b"[1,", b"plain", b"[" * 100_000, b"[1] 2"])
-def test_text_that_is_no_json_object_or_list_is_plain_text(text: bytes) -> None:
+def test_text_that_is_not_a_json_object_or_list_is_plain_text(text: bytes) -> None:
     assert not is_json(text)
 
 
