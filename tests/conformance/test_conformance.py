@@ -71,7 +71,7 @@ async def endpoint() -> AsyncIterator[HttpProcess]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path) -> None:
+async def test_emceepee_as_a_server_passes_every_applicable_conformance_scenario(version: str, tmp_path: Path) -> None:
     """Every scenario runs. The file lists inapplicable ones with their reasons; a warning is a failure."""
     expected = HERE / f"server-{version}.yml"
     options = ["--suite", "all", "--spec-version", version, "--expected-failures", str(expected), "-o", str(tmp_path)]
@@ -85,7 +85,7 @@ async def test_as_a_server_all_that_can_apply_holds(version: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("version", "scenario"), [(version, scenario) for version in VERSIONS for scenario in AS_CLIENT[version]]
 )
-async def test_as_a_client_it_does_what_the_protocol_asks(
+async def test_emceepee_as_a_client_passes_the_conformance_suite(
     endpoint: HttpProcess, version: str, scenario: str, tmp_path: Path
 ) -> None:
     options = ["--command", DRIVER, "--scenario", scenario, "--spec-version", version, "--timeout", "60000"]
@@ -100,7 +100,7 @@ async def test_as_a_client_it_does_what_the_protocol_asks(
 
 
 @pytest.mark.parametrize(("version", "scenario"), matrix(LOGIN_SCENARIOS, representatives=QUICK_LOGINS))
-async def test_as_a_client_it_logs_in_as_the_protocol_asks(
+async def test_emceepee_as_a_client_passes_the_conformance_scenarios_for_logins(
     endpoint: HttpProcess, version: str, scenario: str, tmp_path: Path
 ) -> None:
     options = ["--command", PERSON, "--scenario", f"auth/{scenario}", "--timeout", "60000"]
@@ -113,7 +113,7 @@ async def test_as_a_client_it_logs_in_as_the_protocol_asks(
     assert [check for check in found if check["status"] == "SUCCESS"], output
 
 
-async def test_every_scenario_is_run() -> None:
+async def test_every_conformance_scenario_is_run() -> None:
     """A newer suite brings new scenarios: they must be reviewed."""
     for version in VERSIONS:
         named = await _scenarios("--spec-version", version)

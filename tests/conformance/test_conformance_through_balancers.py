@@ -61,7 +61,7 @@ def different(through: Verdicts, direct: Verdicts) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("name", "version"), matrix(itertools.product(BALANCERS, VERSIONS), representatives=QUICK_BALANCERS)
 )
-async def test_every_check_comes_out_as_against_one_process(
+async def test_every_conformance_check_behind_a_balancer_has_the_result_of_one_process(
     name: str, version: str, direct: dict[str, Verdicts], pair: list[str], tmp_path: Path
 ) -> None:
     async with balancer(name, pair, tmp_path, token=TOKEN) as url:

@@ -73,7 +73,7 @@ async def console(
         yield running
 
 
-async def test_a_reload_during_a_call_still_ends_with_its_result(page: Page, backend: WebBackend) -> None:
+async def test_a_call_in_the_console_ends_with_its_result_after_a_reload(page: Page, backend: WebBackend) -> None:
     backend.calls.clear()
     row = await begin_call(page, "web", "wait")
     arrived = await backend.next_call()
@@ -91,7 +91,7 @@ async def test_a_reload_during_a_call_still_ends_with_its_result(page: Page, bac
     assert len(backend.calls) == 1
 
 
-async def test_a_real_call_of_five_seconds_outlives_a_reload(page: Page) -> None:
+async def test_a_real_call_of_five_seconds_survives_a_reload(page: Page) -> None:
     form = await open_tool(page, "demo", "dig")
     await form.get_by_label("seconds").fill("5")
     await form.get_by_label("steps").fill("25")
@@ -108,7 +108,7 @@ async def test_a_real_call_of_five_seconds_outlives_a_reload(page: Page) -> None
     assert await own_session(page) == session
 
 
-async def test_a_tool_gets_exactly_the_arguments_that_were_filled_in(page: Page) -> None:
+async def test_a_tool_receives_exactly_the_arguments_of_the_form(page: Page) -> None:
     form = await open_tool(page, "counted", "speak")
     await form.get_by_label("Number").fill("2.5")
     await form.get_by_label("Words").fill("two")
@@ -120,7 +120,7 @@ async def test_a_tool_gets_exactly_the_arguments_that_were_filled_in(page: Page)
     assert '{"number":2.5,"words":"two","sure":true}' in "".join(text.split())
 
 
-async def test_a_call_that_fails_says_why(page: Page) -> None:
+async def test_a_failed_call_in_the_console_shows_the_reason(page: Page) -> None:
     failure = {"isError": True, "content": [{"type": "text", "text": "there is no bread"}]}
     form = await open_tool(page, "counted", "speak")
     await form.get_by_label("Result").fill(json.dumps(failure))
@@ -130,7 +130,7 @@ async def test_a_call_that_fails_says_why(page: Page) -> None:
     await expect(call.get_by_test_id("call-result")).to_contain_text("there is no bread")
 
 
-async def test_a_call_that_asks_ends_when_its_question_is_answered_on_the_same_page(page: Page) -> None:
+async def test_a_call_with_a_question_ends_when_the_question_is_answered_on_the_same_page(page: Page) -> None:
     form = await open_tool(page, "counted", "speak")
     await form.get_by_label("Ask").fill(json.dumps(QUESTION))
     await form.get_by_role("button", name="Call").click()
@@ -151,7 +151,7 @@ async def own_session(page: Page) -> str | None:
     return await page.get_by_test_id("session-row").filter(has_text="This page").get_attribute("data-id")
 
 
-async def test_two_tabs_have_two_sessions(context: BrowserContext, console: Console) -> None:
+async def test_two_browser_tabs_have_two_sessions(context: BrowserContext, console: Console) -> None:
     tabs = [await open_page(context, console.origin) for _ in range(2)]
     for tab in tabs:
         await tab.bring_to_front()
@@ -168,7 +168,7 @@ async def call_echo(page: Page) -> None:
     await expect(call).to_have_attribute("data-status", "done")
 
 
-async def test_a_duplicated_tab_gets_a_session_of_its_own(
+async def test_a_duplicated_browser_tab_gets_a_session_of_its_own(
     context: BrowserContext, page: Page, console: Console
 ) -> None:
     """A browser copies the session storage into the duplicate: the copy must not take the session over."""
@@ -190,7 +190,7 @@ async def test_a_duplicated_tab_gets_a_session_of_its_own(
     assert await own_session(copy) not in (session, None)
 
 
-async def test_a_tab_that_uses_no_server_connects_none(page: Page, starts: Path) -> None:
+async def test_a_browser_tab_that_uses_no_server_connects_none(page: Page, starts: Path) -> None:
     before = lines_in(starts)
     await call_echo(page)
     for view in ("Waterfall", "Questions", "Sessions", "Logs", "Servers"):
@@ -201,7 +201,7 @@ async def test_a_tab_that_uses_no_server_connects_none(page: Page, starts: Path)
     assert lines_in(starts) == before + 1
 
 
-async def test_after_a_restart_of_the_proxy_the_page_says_that_its_session_is_new(
+async def test_after_a_restart_of_the_proxy_the_page_reports_a_new_session(
     browser: Browser, backend: WebBackend
 ) -> None:
     watch = Watch()

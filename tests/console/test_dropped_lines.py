@@ -42,7 +42,7 @@ async def console(browser: Browser, direct: Console, line: FaultProxy) -> Consol
     return console
 
 
-async def test_what_happened_while_the_line_was_down_is_seen_when_it_is_back(
+async def test_events_during_a_disconnect_appear_on_the_page_afterwards(
     page: Page, console: Console, line: FaultProxy, caller: HttpCaller, watch: Watch
 ) -> None:
     allow_a_broken_line(watch)
@@ -61,7 +61,7 @@ async def test_what_happened_while_the_line_was_down_is_seen_when_it_is_back(
     await same_page(page)
 
 
-async def test_a_call_whose_line_is_cut_ends_with_its_result(
+async def test_a_call_whose_connection_is_cut_shows_its_result(
     page: Page, line: FaultProxy, backend: WebBackend, watch: Watch
 ) -> None:
     allow_a_broken_line(watch)
@@ -85,7 +85,7 @@ async def test_a_call_whose_line_is_cut_ends_with_its_result(
     await same_page(page)
 
 
-async def test_an_answer_given_while_the_line_is_down_is_not_lost_silently(
+async def test_an_answer_given_during_a_disconnect_is_not_lost_silently(
     page: Page, line: FaultProxy, caller: HttpCaller, watch: Watch
 ) -> None:
     allow_a_broken_line(watch)

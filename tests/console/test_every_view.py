@@ -129,7 +129,7 @@ async def tab_to(page: Page, *words: str) -> None:
     raise AssertionError(f"the focus never came to {words}, but to {list(dict.fromkeys(passed))}")
 
 
-async def test_a_question_is_answered_without_a_mouse(page: Page, console: Console, scene: HttpCaller) -> None:
+async def test_a_question_can_be_answered_without_a_mouse(page: Page, console: Console, scene: HttpCaller) -> None:
     caller = await console.endpoint.caller()
     booking = {"server": "demo", "tool": "book_table", "args": {"restaurant": "Keys"}, "on_question": "wait"}
     calling = asyncio.create_task(caller.call("execute_tool", **booking))
@@ -154,7 +154,7 @@ async def test_a_question_is_answered_without_a_mouse(page: Page, console: Conso
     await caller.end()
 
 
-async def test_the_waterfall_is_read_without_a_mouse(page: Page, scene: HttpCaller) -> None:
+async def test_the_waterfall_can_be_read_without_a_mouse(page: Page, scene: HttpCaller) -> None:
     rows = page.get_by_test_id("waterfall-row")
     await expect(rows.first).to_be_visible()
     await tab_to(page, "DIV", "began")

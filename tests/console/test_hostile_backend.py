@@ -109,7 +109,7 @@ async def speak(caller: HttpCaller, name: str = "speak", /, **wish: Any) -> dict
     return await caller.call("execute_tool", server="hostile", tool=name, args=wish, on_question="wait")
 
 
-async def test_requests_results_errors_progress_and_logs_stay_text(page: Page, caller: HttpCaller) -> None:
+async def test_hostile_requests_results_errors_progress_and_logs_stay_text(page: Page, caller: HttpCaller) -> None:
     told = [
         {"method": "notifications/message", "params": {"level": bad("level"), "data": bad("odd level")}},
         {
@@ -150,7 +150,7 @@ async def test_requests_results_errors_progress_and_logs_stay_text(page: Page, c
     await harmless(page)
 
 
-async def test_servers_and_tools_stay_text(page: Page) -> None:
+async def test_hostile_servers_and_tools_stay_text(page: Page) -> None:
     form = await open_tool(page, "hostile", "speak")
     for place in ("field title", "field description", "field name", "choice name", "const title", "item title"):
         await expect(form).to_contain_text(shown(place))
@@ -205,7 +205,7 @@ async def test_a_sampling_request_with_markup_stays_text(page: Page, caller: Htt
     await asking
 
 
-async def test_a_link_with_markup_stays_text(page: Page, caller: HttpCaller) -> None:
+async def test_a_url_question_with_markup_stays_text(page: Page, caller: HttpCaller) -> None:
     link = f'https://user:pass@example.org/"><script>window.__pwned = 1</script>?{bad("link")}'
     params = {"mode": "url", "message": bad("url message"), "url": link, "elicitationId": bad("elicitation id")}
     asking = asyncio.create_task(speak(caller, ask={"method": "elicitation/create", "params": params}))
@@ -217,7 +217,7 @@ async def test_a_link_with_markup_stays_text(page: Page, caller: HttpCaller) -> 
     await asking
 
 
-async def test_endless_words_and_odd_characters_break_nothing(page: Page, caller: HttpCaller) -> None:
+async def test_endless_words_and_unusual_characters_do_not_break_the_page(page: Page, caller: HttpCaller) -> None:
     endless = "endless" * 15_000
     odd = "\u202egnp.exe\u202c \u2066isolated \u0000 null \ufeff \u200b \x1b[31m red \x07 \r\n \u2028 e\u0301\u0302"
     logs = [{"method": "notifications/message", "params": {"level": "info", "data": text}} for text in (endless, odd)]

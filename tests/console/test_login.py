@@ -43,13 +43,13 @@ async def stranger(browser: Browser, watch: Watch) -> AsyncIterator[Page]:
     assert watch.found() == []
 
 
-async def test_every_view_asks_a_stranger_to_log_in(stranger: Page, console: Console) -> None:
+async def test_every_view_requires_a_login(stranger: Page, console: Console) -> None:
     for view in VIEWS:
         await stranger.goto(f"{console.origin}/{view}")
         assert stranger.url.partition("#")[0] == f"{console.origin}/console/login"
 
 
-async def test_a_link_logs_in_once(stranger: Page, console: Console, browser: Browser, watch: Watch) -> None:
+async def test_a_console_link_works_once(stranger: Page, console: Console, browser: Browser, watch: Watch) -> None:
     watch.allow(r"403 GET /console/login|status of 403")  # the second time
     link = await console.login_link()
     await stranger.goto(link)
@@ -75,7 +75,9 @@ async def test_logging_out_ends_the_login_in_every_tab(stranger: Page, console: 
     await other.wait_for_url("**/console/login*")  # by itself: its feed was cut
 
 
-async def test_a_token_logs_its_holder_in_and_shows_only_what_is_theirs(stranger: Page, watch: Watch) -> None:
+async def test_a_token_logs_its_principal_in_and_shows_only_the_data_of_that_principal(
+    stranger: Page, watch: Watch
+) -> None:
     watch.allow(r"403 POST /console/login|status of 403")  # the wrong token
     async with http_process(
         "--token", "ann=first-secret", "--token", "bob=second-secret", "--log-level", "warn"

@@ -29,7 +29,7 @@ async def names(caller: HttpCaller) -> set[str]:
     return {server["name"] for server in servers if not server.get("disabled")}
 
 
-async def test_an_address_is_added_used_changed_and_removed(
+async def test_a_server_with_a_url_is_added_used_changed_and_removed_on_the_page(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "added", backend.url)
@@ -58,7 +58,7 @@ async def test_an_address_is_added_used_changed_and_removed(
     assert "added" not in await names(caller)
 
 
-async def test_a_program_is_added_with_its_arguments_and_environment_and_secrets_are_not_shown_again(
+async def test_a_server_with_a_program_is_added_on_the_page_and_its_secrets_are_not_shown_again(
     page: Page, caller: HttpCaller, servers: dict[str, Any]
 ) -> None:
     form = await open_form(page)
@@ -82,7 +82,7 @@ async def test_a_program_is_added_with_its_arguments_and_environment_and_secrets
     await expect(card(page, "program")).to_have_count(0)
 
 
-async def test_what_cannot_be_added_is_said_at_the_form_and_what_was_typed_stays(
+async def test_a_server_that_cannot_be_added_is_reported_at_the_form_and_the_input_stays(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     form = await open_form(page)
@@ -103,7 +103,7 @@ async def test_what_cannot_be_added_is_said_at_the_form_and_what_was_typed_stays
     assert "closed" not in await names(caller)
 
 
-async def test_settings_that_do_not_work_leave_the_server_as_it_was(
+async def test_settings_that_do_not_work_leave_the_server_unchanged(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "steady", backend.url)
@@ -118,7 +118,7 @@ async def test_settings_that_do_not_work_leave_the_server_as_it_was(
     await caller.call("remove_server", name="steady")
 
 
-async def test_a_disabled_server_is_used_by_nobody_until_it_is_enabled(
+async def test_a_disabled_server_is_unavailable_until_it_is_enabled(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "resting", backend.url)
@@ -136,14 +136,14 @@ async def test_a_disabled_server_is_used_by_nobody_until_it_is_enabled(
     await expect(card(page, "resting")).to_have_count(0)
 
 
-async def test_a_server_of_the_file_says_so_and_is_not_edited_here(page: Page) -> None:
+async def test_a_server_of_the_configuration_file_is_marked_and_cannot_be_edited(page: Page) -> None:
     await show(page, "Servers")
     await expect(card(page, "fixed").get_by_text("From the configuration file")).to_be_visible()
     await expect(card(page, "fixed").get_by_role("button", name="Edit", exact=True)).to_be_hidden()
     await expect(card(page, "fixed").get_by_role("button", name="Disable")).to_be_hidden()
 
 
-async def test_a_name_that_is_markup_stays_text(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_server_name_with_markup_stays_text(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
     await add(page, MARKUP, backend.url)
     found = page.get_by_test_id("server-card").filter(has_text="<img src=/pwned.png")
     await expect(found).to_have_count(1)
@@ -157,7 +157,7 @@ async def test_a_name_that_is_markup_stays_text(page: Page, caller: HttpCaller, 
     assert await page.locator("img[src*=pwned]").count() == 0
 
 
-async def test_where_proof_is_asked_for_programs_are_refused_as_to_every_caller(browser: Browser) -> None:
+async def test_where_tokens_are_required_the_page_may_not_add_programs(browser: Browser) -> None:
     async with (
         a_console(browser, {}, "--token", "a-token-of-some-length") as console,
         console.profile(browser, Watch()) as context,
@@ -171,7 +171,7 @@ async def test_where_proof_is_asked_for_programs_are_refused_as_to_every_caller(
         await expect(page.get_by_test_id("server-form-problem")).to_contain_text("--allow-commands")
 
 
-async def test_no_page_elsewhere_can_disable_a_server(console: Console, page: Page) -> None:
+async def test_a_page_of_another_site_cannot_disable_a_server(console: Console, page: Page) -> None:
     answer = await page.request.post(
         f"{console.origin}/console/disable-server",
         data={"session": "x", "server": "fixed"},

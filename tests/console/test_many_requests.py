@@ -57,7 +57,7 @@ def page_tasks(trace: bytes) -> list[float]:
     return [event["tdur"] / 1000 for event in tasks if "tdur" in event]
 
 
-async def test_ten_thousand_requests_neither_block_nor_fill_the_page(
+async def test_ten_thousand_requests_neither_block_nor_overfill_the_page(
     browser: Browser, page: Page, console: Console
 ) -> None:
     await browser.start_tracing(page=page, categories=["toplevel", "disabled-by-default-devtools.timeline"])
@@ -74,7 +74,7 @@ async def test_ten_thousand_requests_neither_block_nor_fill_the_page(
     assert max(tasks) < LONGEST_TASK_MS, sorted(tasks)[-10:]
 
 
-async def test_a_page_that_comes_later_takes_ten_thousand_requests_in_without_blocking(
+async def test_a_page_opened_later_loads_ten_thousand_requests_without_blocking(
     browser: Browser, page: Page, console: Console
 ) -> None:
     await browser.start_tracing(page=page, categories=["toplevel", "disabled-by-default-devtools.timeline"])

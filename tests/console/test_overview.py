@@ -29,7 +29,7 @@ async def call(caller: HttpCaller, tool: str, /, **args: Any) -> None:
     await caller.call("execute_tool", server="puppet", tool=tool, args=args)
 
 
-async def test_figures_lists_and_what_waits_are_shown_and_stay_text(
+async def test_the_overview_shows_metrics_lists_and_pending_work_as_text(
     context: BrowserContext, console: Console, caller: HttpCaller
 ) -> None:
     await call(caller, "bake")

@@ -140,7 +140,7 @@ async def test_a_form_with_every_kind_of_field_reaches_the_backend_as_it_was_fil
         assert await call.heard() == {"action": "accept", "content": FILLED}
 
 
-async def test_a_form_that_is_accepted_as_it_stands_says_its_defaults(page: Page, caller: HttpCaller) -> None:
+async def test_a_form_accepted_without_changes_sends_its_defaults(page: Page, caller: HttpCaller) -> None:
     properties = {name: rule | {"default": DEFAULTS[name]} for name, rule in EVERY_KIND.items()}
     async with asking(caller, form(properties, *EVERY_KIND)) as call:
         question = await the_question(page)
@@ -148,7 +148,7 @@ async def test_a_form_that_is_accepted_as_it_stands_says_its_defaults(page: Page
         assert await call.heard() == {"action": "accept", "content": DEFAULTS}
 
 
-async def test_what_is_optional_and_left_empty_is_left_out(page: Page, caller: HttpCaller) -> None:
+async def test_optional_fields_left_empty_are_omitted(page: Page, caller: HttpCaller) -> None:
     properties = {name: rule for name, rule in EVERY_KIND.items() if name != "window"}
     async with asking(caller, form(properties, "word")) as call:
         question = await the_question(page)
@@ -184,7 +184,7 @@ REFUSED_INPUT = [
 
 
 @pytest.mark.parametrize(("name", "rule", "wrong", "words"), REFUSED_INPUT)
-async def test_what_does_not_fit_is_refused_with_a_reason_and_the_question_stays(
+async def test_an_invalid_answer_is_rejected_with_the_reason_and_the_question_stays(
     page: Page, caller: HttpCaller, watch: Watch, name: str, rule: dict[str, Any], wrong: Any, words: str
 ) -> None:
     watch.allow(r"400 POST /console/answer|status of 400")
@@ -199,7 +199,7 @@ async def test_what_does_not_fit_is_refused_with_a_reason_and_the_question_stays
         assert await call.heard() == {"action": "decline"}
 
 
-async def test_a_refused_answer_can_be_corrected(page: Page, caller: HttpCaller) -> None:
+async def test_a_rejected_answer_can_be_corrected(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, form({"code": EVERY_KIND["code"], "word": EVERY_KIND["word"]}, "code")) as call:
         question = await the_question(page)
         await fill_in(question, {"code": "ab", "word": "kept"})
@@ -211,14 +211,14 @@ async def test_a_refused_answer_can_be_corrected(page: Page, caller: HttpCaller)
 
 
 @pytest.mark.parametrize(("button", "action"), [("Decline", "decline"), ("Cancel", "cancel")])
-async def test_a_question_can_be_turned_down(page: Page, caller: HttpCaller, button: str, action: str) -> None:
+async def test_a_question_can_be_declined_on_the_page(page: Page, caller: HttpCaller, button: str, action: str) -> None:
     async with asking(caller, form(NAME, "name")) as call:
         question = await the_question(page)
         await question.get_by_role("button", name=button, exact=True).click()
         assert await call.heard() == {"action": action}
 
 
-async def test_a_link_shows_its_host_and_opens_only_when_asked_to(page: Page, caller: HttpCaller) -> None:
+async def test_a_url_question_shows_its_host_and_opens_only_on_request(page: Page, caller: HttpCaller) -> None:
     link = "https://accounts.example.com.evil.example/login?next=https://accounts.example.com"
     params = {"mode": "url", "message": "Log in.", "url": link, "elicitationId": "login-1"}
     async with asking(caller, {"method": "elicitation/create", "params": params}) as call:
@@ -233,7 +233,7 @@ async def test_a_link_shows_its_host_and_opens_only_when_asked_to(page: Page, ca
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,<script>alert(1)</script>", "nowhere"])
-async def test_a_link_that_is_no_web_address_cannot_be_opened(page: Page, caller: HttpCaller, link: str) -> None:
+async def test_a_link_that_is_not_a_web_address_cannot_be_opened(page: Page, caller: HttpCaller, link: str) -> None:
     params = {"mode": "url", "message": "Log in.", "url": link, "elicitationId": "login-2"}
     async with asking(caller, {"method": "elicitation/create", "params": params}) as call:
         question = await the_question(page)
@@ -243,7 +243,7 @@ async def test_a_link_that_is_no_web_address_cannot_be_opened(page: Page, caller
         assert await call.heard() == {"action": "decline"}
 
 
-async def test_a_sampling_request_is_answered_with_text(page: Page, caller: HttpCaller) -> None:
+async def test_a_sampling_request_can_be_answered_with_text(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, completion("What rhymes with proxy?")) as call:
         question = await the_question(page)
         await expect(question).to_have_attribute("data-kind", "sampling")
@@ -255,14 +255,14 @@ async def test_a_sampling_request_is_answered_with_text(page: Page, caller: Http
     assert heard["role"] == "assistant"
 
 
-async def test_a_sampling_request_can_be_refused(page: Page, caller: HttpCaller) -> None:
+async def test_a_sampling_request_can_be_declined(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, completion("Say something.")) as call:
         question = await the_question(page)
         await question.get_by_role("button", name="Refuse").click()
         assert (await call.heard())["code"] == -1
 
 
-async def test_an_answered_question_does_not_return_while_the_feed_still_names_it(
+async def test_an_answered_question_does_not_return_while_the_feed_still_lists_it(
     page: Page, caller: HttpCaller
 ) -> None:
     """On a busy machine the reply to the answer comes before the news. Here the server hears of no answer at all."""
@@ -279,7 +279,7 @@ async def test_an_answered_question_does_not_return_while_the_feed_still_names_i
             await call.heard()
 
 
-async def test_when_the_model_answers_first_the_page_says_so(page: Page, caller: HttpCaller) -> None:
+async def test_when_the_model_answers_first_the_page_reports_it(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, form(NAME, "name")) as call:
         question = await the_question(page)
         await question.get_by_label("Your name").fill("half typ")
@@ -293,9 +293,7 @@ async def test_when_the_model_answers_first_the_page_says_so(page: Page, caller:
         assert await call.heard() == answer
 
 
-async def test_when_the_person_answers_first_the_caller_hears_that_it_was_answered(
-    page: Page, caller: HttpCaller
-) -> None:
+async def test_when_the_person_answers_first_the_caller_learns_about_the_answer(page: Page, caller: HttpCaller) -> None:
     question = {"ask": form(NAME, "name")}
     await caller.call("execute_tool", server="curious", tool="speak", args=question, timeout_ms=0)
     card = await the_question(page)
@@ -318,7 +316,7 @@ async def hear(caller: HttpCaller, *types: str) -> dict[str, Any]:
     return heard
 
 
-async def test_the_title_counts_the_questions_that_wait(page: Page, caller: HttpCaller) -> None:
+async def test_the_page_title_counts_the_open_questions(page: Page, caller: HttpCaller) -> None:
     async with asking(caller, form(NAME)):
         await expect(page).to_have_title(re.compile(r"^\(1\) "))
         async with asking(caller, completion("And another?")) as call:
@@ -353,9 +351,7 @@ async def fill_in(question: Locator, values: dict[str, Any]) -> None:
                 await first.fill(str(value))
 
 
-async def test_a_problem_is_shown_at_its_field_for_any_name_of_the_field(
-    page: Page, caller: HttpCaller, watch: Watch
-) -> None:
+async def test_a_problem_is_shown_at_its_field_for_any_field_name(page: Page, caller: HttpCaller, watch: Watch) -> None:
     watch.allow(r"400 POST /console/answer|status of 400")
     names = ("size", "size: of the table")
     rule = {"type": "string", "pattern": "^[0-9]+$"}

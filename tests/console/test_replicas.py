@@ -74,7 +74,7 @@ async def echo(caller: HttpCaller, server: str) -> str:
     return str(result["content"][0]["text"])
 
 
-async def test_a_server_that_is_added_here_is_used_there_until_it_is_removed_here(
+async def test_a_server_added_at_one_replica_is_used_at_the_other_until_it_is_removed(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "new", backend.url)
@@ -89,7 +89,7 @@ async def test_a_server_that_is_added_here_is_used_there_until_it_is_removed_her
     await expect(card(page, "new")).to_have_count(0)
 
 
-async def test_other_settings_hold_there_and_the_server_is_the_same_to_its_callers(
+async def test_changed_settings_apply_at_the_other_replica_and_callers_see_the_same_server(
     page: Page, caller: HttpCaller, backend: WebBackend, other_backend: WebBackend
 ) -> None:
     await add(page, "moved", backend.url)
@@ -111,7 +111,7 @@ async def test_other_settings_hold_there_and_the_server_is_the_same_to_its_calle
     await hear(caller, "server_removed", "moved")
 
 
-async def test_a_server_that_is_disabled_here_is_used_by_nobody_there_until_it_is_enabled(
+async def test_a_server_disabled_at_one_replica_is_unavailable_at_the_other_until_it_is_enabled(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     await add(page, "resting", backend.url)
@@ -131,7 +131,7 @@ async def test_a_server_that_is_disabled_here_is_used_by_nobody_there_until_it_i
     await caller.value("remove_server", name="resting")
 
 
-async def test_what_a_caller_has_added_there_is_edited_and_removed_here_at_once(
+async def test_a_server_that_a_caller_added_at_one_replica_is_edited_and_removed_at_the_other_at_once(
     page: Page, caller: HttpCaller, backend: WebBackend, other_backend: WebBackend
 ) -> None:
     await show(page, "Servers")
@@ -146,7 +146,7 @@ async def test_what_a_caller_has_added_there_is_edited_and_removed_here_at_once(
     await expect(card(page, "theirs")).to_have_count(0)
 
 
-async def test_a_server_of_the_file_which_both_follow_is_not_removed_at_one_of_them(
+async def test_a_server_of_a_shared_configuration_file_is_not_removed_at_one_replica(
     page: Page, caller: HttpCaller
 ) -> None:
     await show(page, "Servers")
@@ -157,7 +157,7 @@ async def test_a_server_of_the_file_which_both_follow_is_not_removed_at_one_of_t
     await expect(theirs).to_be_visible()
 
 
-async def test_a_server_is_recorded_there_and_the_file_is_saved_here(page: Page, caller: HttpCaller) -> None:
+async def test_a_server_at_the_other_replica_is_recorded_and_the_file_is_saved(page: Page, caller: HttpCaller) -> None:
     await caller.call("execute_tool", server="curious", tool="speak")
     await show(page, "Servers")
     row = connection_of(page, "curious", "far")
@@ -177,7 +177,7 @@ async def test_a_server_is_recorded_there_and_the_file_is_saved_here(page: Page,
     await expect(save).to_have_count(0)
 
 
-async def test_a_session_there_is_ended_here(page: Page, caller: HttpCaller) -> None:
+async def test_a_session_at_the_other_replica_is_ended(page: Page, caller: HttpCaller) -> None:
     await show(page, "Sessions")
     theirs = page.get_by_test_id("session-row").filter(has_text="far")
     await theirs.get_by_role("button", name="End session").click()
@@ -187,7 +187,7 @@ async def test_a_session_there_is_ended_here(page: Page, caller: HttpCaller) -> 
         assert response.status == 404
 
 
-async def test_a_question_that_is_asked_there_is_answered_here(page: Page, caller: HttpCaller) -> None:
+async def test_a_question_at_the_other_replica_is_answered(page: Page, caller: HttpCaller) -> None:
     await show(page, "Questions")
     arguments = {"server": "curious", "tool": "speak", "args": {"ask": QUESTION}, "on_question": "wait"}
     call = asyncio.create_task(caller.call("execute_tool", **arguments))

@@ -72,7 +72,7 @@ async def offers(page: Page, server: str, kind: str) -> Locator:
     return card
 
 
-async def test_a_resource_is_read_and_a_template_filled_in(page: Page) -> None:
+async def test_a_resource_is_read_and_a_template_filled_in_on_the_page(page: Page) -> None:
     card = await offers(page, "demo", "resources")
     note = card.locator('[data-testid="resource"][data-name="note://today"]')
     await note.locator("summary").first.click()
@@ -93,7 +93,7 @@ async def test_a_resource_is_read_and_a_template_filled_in(page: Page) -> None:
     await expect(card.get_by_test_id("answer").last).to_contain_text("Buy bread.")
 
 
-async def test_a_prompt_is_filled_in_and_shown_and_one_kind_of_offer_at_a_time(page: Page) -> None:
+async def test_a_prompt_is_filled_in_and_shown_separately_from_other_kinds_of_entries(page: Page) -> None:
     card = await offers(page, "demo", "prompts")
     prompt = card.locator('[data-testid="prompt"][data-name="plan_dinner"]')
     await prompt.locator("summary").first.click()
@@ -109,12 +109,12 @@ async def test_a_prompt_is_filled_in_and_shown_and_one_kind_of_offer_at_a_time(p
     await expect(prompt).to_be_hidden()
 
 
-async def test_a_server_that_has_none_says_so(page: Page) -> None:
+async def test_a_server_without_resources_and_prompts_is_shown_as_such(page: Page) -> None:
     card = await offers(page, "bare", "prompts")
     await expect(card.get_by_text("Method not found").or_(card.get_by_text("0 prompts")).first).to_be_visible()
 
 
-async def test_what_hostile_servers_offer_stays_text(page: Page) -> None:
+async def test_resources_and_prompts_of_hostile_servers_stay_text(page: Page) -> None:
     card = await offers(page, "hostile", "resources")
     await expect(card.get_by_role("heading", name="1 resource")).to_be_visible()
     resource = card.get_by_test_id("resource")

@@ -85,7 +85,7 @@ async def test_a_filter_is_in_the_address_and_survives_a_reload_and_other_views(
     await expect(page).to_have_url(re.compile("#waterfall$"))
 
 
-async def test_a_copied_command_does_the_same_again_in_a_shell(
+async def test_a_copied_command_repeats_the_request_in_a_shell(
     context: BrowserContext, page: Page, caller: HttpCaller, servers: dict[str, Any], tmp_path: Path
 ) -> None:
     await context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -115,7 +115,7 @@ async def run_in_shell(command: str, folder: Path, servers: dict[str, Any]) -> A
     return json.loads(output)
 
 
-async def test_a_copied_request_keeps_its_secrets_masked_and_says_so(
+async def test_a_copied_request_keeps_its_secrets_masked_and_warns_about_them(
     context: BrowserContext, page: Page, caller: HttpCaller
 ) -> None:
     await context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -131,7 +131,9 @@ async def test_a_copied_request_keeps_its_secrets_masked_and_says_so(
     assert document["result"]["isError"] is True
 
 
-async def test_requests_that_no_command_makes_have_no_button_for_one(page: Page, caller: HttpCaller) -> None:
+async def test_requests_without_an_equivalent_command_have_no_copy_button_for_one(
+    page: Page, caller: HttpCaller
+) -> None:
     await caller.value("list_servers")
     await row(page, "list_servers").first.click()
     await expect(page.get_by_test_id("copy-json")).to_be_enabled()

@@ -29,7 +29,7 @@ def card(page: Page) -> Locator:
     return page.locator('[data-testid="server-card"][data-name="tracker"]')
 
 
-async def test_the_button_opens_the_login_and_goes_when_that_is_done(
+async def test_the_login_button_opens_the_login_and_disappears_when_it_is_done(
     page: Page, caller: HttpCaller, authorization_server: AuthorizationServer
 ) -> None:
     host = authorization_server.url.removeprefix("http://")

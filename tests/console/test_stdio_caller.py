@@ -13,7 +13,7 @@ from support.console.running_console import LoginLinks, bars, live, puppet, row,
 pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
-async def test_the_console_shows_what_the_caller_on_stdio_does(browser: Browser, tmp_path: Path) -> None:
+async def test_the_console_shows_the_calls_of_the_caller_on_stdio(browser: Browser, tmp_path: Path) -> None:
     environment = configured({"puppet": puppet(tmp_path)})
     log: list[str] = []
     watch = Watch()

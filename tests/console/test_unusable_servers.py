@@ -20,7 +20,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {"works": puppet(tmp_path_factory.mktemp("works")), "tracker": TRACKER, "resting": resting}
 
 
-async def test_a_server_that_the_file_disables_is_shown_as_disabled_with_where_to_enable_it(
+async def test_a_server_disabled_in_the_configuration_file_is_shown_with_instructions_for_enabling_it(
     page: Page, caller: HttpCaller
 ) -> None:
     await caller.value("list_servers")
@@ -33,7 +33,7 @@ async def test_a_server_that_the_file_disables_is_shown_as_disabled_with_where_t
         await expect(resting.get_by_role("button", name=button, exact=True)).to_have_count(0)
 
 
-async def test_a_server_whose_entry_has_a_mistake_shows_the_mistake_and_the_others_work(
+async def test_a_server_with_a_configuration_error_shows_the_error_and_the_others_work(
     page: Page, caller: HttpCaller
 ) -> None:
     await caller.value("list_servers")
@@ -44,9 +44,7 @@ async def test_a_server_whose_entry_has_a_mistake_shows_the_mistake_and_the_othe
     await expect(call).to_have_attribute("data-status", "done")
 
 
-async def test_the_address_of_an_unknown_server_says_so_and_leads_to_the_known_ones(
-    page: Page, caller: HttpCaller
-) -> None:
+async def test_the_address_of_an_unknown_server_leads_to_the_known_ones(page: Page, caller: HttpCaller) -> None:
     await caller.value("list_servers")
     await show(page, "Servers")
     await expect(card(page, "works")).to_be_visible()
@@ -63,7 +61,7 @@ async def test_the_address_of_an_unknown_server_says_so_and_leads_to_the_known_o
     await expect(missing).to_be_hidden()
 
 
-async def test_the_address_of_a_missing_server_is_answered_in_a_page_that_just_opened(page: Page) -> None:
+async def test_the_address_of_an_unknown_server_works_on_a_page_that_just_opened(page: Page) -> None:
     await page.goto(page.url.partition("#")[0] + "#servers/doesnotexist")
     await page.reload()
     await expect(page.get_by_test_id("server-not-found")).to_be_visible()

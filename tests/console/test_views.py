@@ -23,7 +23,7 @@ async def say(caller: HttpCaller, line: str) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak", args={"send": [told]})
 
 
-async def test_events_and_log_lines_of_several_sessions_stand_in_the_order_of_time(
+async def test_events_and_log_lines_of_several_sessions_are_shown_in_order_of_time(
     page: Page, console: Console
 ) -> None:
     one, other = await console.endpoint.caller(client="one"), await console.endpoint.caller(client="other")
@@ -48,7 +48,7 @@ async def times_shown(page: Page) -> list[str]:
     return re.findall(r"\d\d:\d\d:\d\d\.\d\d\d", await page.locator("main").inner_text())
 
 
-async def test_a_task_is_seen_at_work_and_can_be_cancelled(page: Page, caller: HttpCaller) -> None:
+async def test_a_running_task_is_shown_and_can_be_canceled(page: Page, caller: HttpCaller) -> None:
     question = {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {"type": "object"}}}
     await caller.call("execute_tool", server="puppet", tool="asks", args={"ask": question})
     await show(page, "Tasks")
@@ -73,7 +73,7 @@ async def test_the_result_of_a_task_can_be_viewed(page: Page, caller: HttpCaller
     await expect(task.get_by_test_id("task-result")).to_contain_text("kept for later")
 
 
-async def test_a_timer_is_seen_and_can_be_deleted(page: Page, caller: HttpCaller) -> None:
+async def test_a_timer_is_shown_and_can_be_deleted(page: Page, caller: HttpCaller) -> None:
     await caller.value("set_timer", duration_ms=600_000, message="turn the bread")
     await show(page, "Timers")
     timer = page.get_by_test_id("timer-row").filter(has_text="turn the bread")
@@ -83,7 +83,7 @@ async def test_a_timer_is_seen_and_can_be_deleted(page: Page, caller: HttpCaller
     assert (await caller.value("list_timers"))["timers"] == []
 
 
-async def test_a_session_comes_with_its_caller_and_ends_with_it(page: Page, console: Console) -> None:
+async def test_a_session_appears_with_its_caller_and_disappears_with_it(page: Page, console: Console) -> None:
     caller = await console.endpoint.caller(client="visitor")
     await show(page, "Sessions")
     mine = page.get_by_test_id("session-row").filter(has_text="visitor 1")
@@ -92,7 +92,7 @@ async def test_a_session_comes_with_its_caller_and_ends_with_it(page: Page, cons
     await expect(mine).to_have_count(0)
 
 
-async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console) -> None:
+async def test_a_session_can_be_ended_on_the_page(page: Page, console: Console) -> None:
     caller = await console.endpoint.caller(client="guest")
     await show(page, "Sessions")
     mine = page.get_by_test_id("session-row").filter(has_text="guest 1")
@@ -104,7 +104,7 @@ async def test_a_session_can_be_ended_by_the_person(page: Page, console: Console
         assert response.status == 404
 
 
-async def test_a_server_is_reconnected_when_the_person_asks_for_it(page: Page, caller: HttpCaller) -> None:
+async def test_a_server_can_be_reconnected_on_the_page(page: Page, caller: HttpCaller) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak")
     await show(page, "Servers")
     row = row_of_caller(page)
@@ -121,9 +121,7 @@ def row_of_caller(page: Page) -> Locator:
     return card.get_by_role("listitem").filter(has_text=re.compile(r"\btests \d"))
 
 
-async def test_what_passes_between_emceepee_and_a_server_is_recorded_and_saved_as_a_file(
-    page: Page, caller: HttpCaller
-) -> None:
+async def test_the_traffic_of_a_server_is_recorded_and_saved_as_a_file(page: Page, caller: HttpCaller) -> None:
     await caller.call("execute_tool", server="puppet", tool="speak")
     await show(page, "Servers")
     row = row_of_caller(page)

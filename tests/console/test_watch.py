@@ -21,7 +21,7 @@ MISDEEDS = [
 ]
 
 
-async def test_misdeeds_are_noted(page: Page, watch: Watch) -> None:
+async def test_the_page_monitor_records_violations(page: Page, watch: Watch) -> None:
     for misdeed, noted in MISDEEDS:
         await page.evaluate(f"() => {{ {misdeed}; }}")
         await eventually(partial(has, watch, noted), what=f"{noted} is noted")

@@ -31,7 +31,7 @@ async def width_of(bar: Locator) -> float:
     return box["width"] if box else 0.0
 
 
-async def test_a_row_appears_with_the_call_grows_with_it_and_ends_as_it_ends(
+async def test_a_waterfall_row_appears_with_the_call_grows_with_it_and_ends_with_it(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     calling = call(caller, "web", "wait")
@@ -50,7 +50,7 @@ async def test_a_row_appears_with_the_call_grows_with_it_and_ends_as_it_ends(
     assert (await calling)["content"][0]["text"] == "enough"
 
 
-async def test_errors_are_seen_whether_the_tool_or_the_protocol_reports_them(page: Page, caller: HttpCaller) -> None:
+async def test_tool_errors_and_protocol_errors_are_shown(page: Page, caller: HttpCaller) -> None:
     failure = {"content": [{"type": "text", "text": "out of bread"}], "isError": True}
     await call(caller, "puppet", "fails-in-a-result", args={"result": failure})
     await call(caller, "puppet", "fails-as-an-error", args={"error": {"code": -32001, "message": "out of order"}})
@@ -60,7 +60,9 @@ async def test_errors_are_seen_whether_the_tool_or_the_protocol_reports_them(pag
         await expect(page.get_by_test_id("request-detail")).to_contain_text(words)
 
 
-async def test_a_call_that_became_a_task_goes_on(page: Page, caller: HttpCaller, backend: WebBackend) -> None:
+async def test_a_call_that_became_a_task_continues_in_the_waterfall(
+    page: Page, caller: HttpCaller, backend: WebBackend
+) -> None:
     promoted = await call(caller, "web", "wait", timeout_ms=0)
     task_id = promoted["structuredContent"]["proxy_task"]["task_id"]
     arrived = await backend.next_call()
@@ -75,7 +77,7 @@ async def test_a_call_that_became_a_task_goes_on(page: Page, caller: HttpCaller,
     await expect(task).to_have_attribute("data-status", "completed")
 
 
-async def test_nested_bars_show_what_a_call_waited_for(page: Page, console: Console, backend: WebBackend) -> None:
+async def test_nested_bars_show_the_waits_of_a_call(page: Page, console: Console, backend: WebBackend) -> None:
     lazy = await console.endpoint.caller(emceepee_connect="on-use")
     await call(lazy, "web", "first-use")
     await expect(bars(row(page, "first-use"), "connecting")).to_have_count(1)
@@ -93,7 +95,7 @@ async def test_nested_bars_show_what_a_call_waited_for(page: Page, console: Cons
     await lazy.end()
 
 
-async def test_what_may_be_about_another_call_is_drawn_as_unsure_until_that_call_ends(
+async def test_details_of_uncertain_origin_are_drawn_as_unsure_until_the_other_call_ends(
     page: Page, caller: HttpCaller
 ) -> None:
     """Over standard input and output, neither a question nor a log line names its call."""
@@ -170,7 +172,9 @@ async def until_asked(caller: HttpCaller) -> dict[str, Any]:
     return found
 
 
-async def test_a_detail_shows_arguments_result_and_log_lines_and_no_secret(page: Page, caller: HttpCaller) -> None:
+async def test_request_details_show_arguments_result_and_log_lines_and_no_secret(
+    page: Page, caller: HttpCaller
+) -> None:
     said = {"level": "warning", "logger": "kitchen", "data": "the oven is cold"}
     wish = {
         "flour": 500,
@@ -235,7 +239,7 @@ async def test_rows_are_found_by_text_server_session_and_status(page: Page, cons
     await other.end()
 
 
-async def test_a_paused_waterfall_stands_still_and_catches_up(page: Page, caller: HttpCaller) -> None:
+async def test_a_paused_waterfall_stops_and_catches_up_later(page: Page, caller: HttpCaller) -> None:
     await call(caller, "web", "before-the-pause")
     await expect(row(page, "before-the-pause")).to_be_visible()
     await page.get_by_test_id("pause").click()
@@ -247,7 +251,7 @@ async def test_a_paused_waterfall_stands_still_and_catches_up(page: Page, caller
     await expect(row(page, "meanwhile")).to_be_visible()
 
 
-async def test_zooming_changes_the_length_of_bars_and_fitting_brings_it_back(
+async def test_zooming_changes_the_length_of_bars_and_fitting_restores_it(
     page: Page, caller: HttpCaller, backend: WebBackend
 ) -> None:
     calling = call(caller, "web", "wait")

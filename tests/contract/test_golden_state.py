@@ -74,7 +74,7 @@ def is_first(request: pytest.FixtureRequest) -> bool:
     return bool(request.node.callspec.params["store"] == "first")
 
 
-async def test_every_record_is_as_it_was_written(store: Store, is_first: bool) -> None:
+async def test_every_record_of_the_golden_state_is_read_as_it_was_written(store: Store, is_first: bool) -> None:
     stored = await store.take(NAME)
     assert stored is not None
     sealer = await store.sealer()
@@ -90,7 +90,7 @@ async def test_every_record_is_as_it_was_written(store: Store, is_first: bool) -
     assert (stored.head.session_id, stored.head.expires_at, stored.head.due_at) == (SESSION_ID, LATER, LATER)
 
 
-async def test_the_session_goes_on(store: Store, is_first: bool) -> None:
+async def test_the_session_of_the_golden_state_continues(store: Store, is_first: bool) -> None:
     async with an_installation(store=store) as place, an_endpoint_of(place) as client:
         assert await client.status(CONNECTION_ID) == 200
         (session,) = client.sessions()
@@ -117,7 +117,7 @@ async def test_the_session_goes_on(store: Store, is_first: bool) -> None:
             assert session.tasks.get(SCRIPT_ID).tool == "codemode_execute"
 
 
-async def test_added_servers_are_there_with_their_secrets(store: Store) -> None:
+async def test_the_servers_of_the_golden_state_are_restored_with_their_secrets(store: Store) -> None:
     registry = ServerRegistry([], store=store)
     await registry.load("local")
     servers = registry.join("local", _Nobody())
@@ -129,11 +129,13 @@ async def test_added_servers_are_there_with_their_secrets(store: Store) -> None:
     assert (program.args, program.env, servers["program"].timeout) == (("--really",), {"TOKEN": "golden"}, 1.5)
 
 
-async def test_people_stay_logged_in_unless_nothing_proves_that_they_logged_in(store: Store, is_first: bool) -> None:
+async def test_console_logins_of_the_golden_state_stay_valid_only_with_a_proof_of_the_login(
+    store: Store, is_first: bool
+) -> None:
     assert await store.logins() == ([] if is_first else [LOGIN])
 
 
-async def test_a_login_to_a_server_holds(store: Store, is_first: bool) -> None:
+async def test_a_login_to_a_server_in_the_golden_state_stays_valid(store: Store, is_first: bool) -> None:
     tokens = TokenRepository(SecretRecords(store, SystemClock()), SystemClock())
     assert await tokens.load(TOKENS_OF) == (None if is_first else TOKEN_SET)
     await tokens.close()

@@ -76,7 +76,7 @@ def digest(part: tuple[type, str]) -> str:
 @pytest.mark.parametrize(
     ("part", "expected"), PARTS.items(), ids=lambda value: name_of(value) if isinstance(value, tuple) else ""
 )
-def test_the_installed_uvicorn_has_the_part_that_our_server_was_written_for(
+def test_the_installed_uvicorn_has_the_private_parts_that_the_server_uses(
     part: tuple[type, str], expected: str
 ) -> None:
     assert digest(part) == expected, (

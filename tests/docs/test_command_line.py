@@ -20,7 +20,7 @@ SHOWN = {"emceepee call demo add a=2 b=40": next(block.body for block in PAGE.bl
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-async def test_the_examples_run(command: str, tmp_path: Path) -> None:
+async def test_the_command_line_examples_run(command: str, tmp_path: Path) -> None:
     line = CommandLine.in_home(tmp_path)
     (tmp_path / "sum.json").write_text('{"a": 2, "b": 40}')
     program, *words = command.split()
@@ -29,7 +29,7 @@ async def test_the_examples_run(command: str, tmp_path: Path) -> None:
     assert out == SHOWN.get(command, out) != ""
 
 
-async def test_the_examples_that_change_the_configuration_run_in_their_order(tmp_path: Path) -> None:
+async def test_the_command_line_examples_that_change_the_configuration_run_in_their_order(tmp_path: Path) -> None:
     line = CommandLine.in_home(tmp_path)
     before = line.config.read_bytes()
     for block in PAGE.blocks():

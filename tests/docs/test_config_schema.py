@@ -25,22 +25,22 @@ def configurations() -> list[Any]:
     return found
 
 
-def test_the_one_in_the_package_is_the_same() -> None:
+def test_the_schema_in_the_package_equals_the_published_one() -> None:
     assert json.loads((ROOT / "src" / "emceepee" / "config" / "config.schema.json").read_text("utf-8")) == SCHEMA
 
 
-def test_an_editor_shows_limits_of_earlier_versions_as_deprecated_and_not_as_mistakes() -> None:
+def test_the_schema_accepts_limits_of_earlier_versions_as_deprecated() -> None:
     assert FORMER_LIMITS
     for name in FORMER_LIMITS:
         jsonschema.validate({"limits": {name: -1}}, SCHEMA)
         assert SCHEMA["properties"]["limits"]["properties"][name]["deprecated"] is True
 
 
-def test_it_is_a_schema() -> None:
+def test_the_published_schema_is_a_valid_json_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_every_example_in_the_docs_fits() -> None:
+def test_every_configuration_example_in_the_docs_matches_the_schema() -> None:
     examples = configurations()
     assert len(examples) > 10
     for example in examples:
@@ -61,6 +61,6 @@ def test_every_example_in_the_docs_fits() -> None:
         {"mcpServers": {"one": {"command": "x", "disabled": "yes"}}},
     ],
 )
-def test_what_is_wrong_does_not_fit(document: Any) -> None:
+def test_an_invalid_configuration_does_not_match_the_schema(document: Any) -> None:
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, SCHEMA)

@@ -54,7 +54,7 @@ def test_each_replica_of_the_compose_file_waits_for_redis_and_has_the_key_and_a_
     assert [name for name, service in services.items() if "ports" in service] == ["nginx"]
 
 
-def test_each_replica_of_the_compose_file_is_the_image_of_the_checkout_and_finds_its_configuration() -> None:
+def test_each_replica_of_the_compose_file_runs_the_image_of_the_checkout_with_its_configuration() -> None:
     assert "XDG_CONFIG_HOME=/etc " in DOCKERFILE
     services = compose_services()
     for name in replicas_of_compose():
@@ -62,7 +62,7 @@ def test_each_replica_of_the_compose_file_is_the_image_of_the_checkout_and_finds
         assert services[name]["volumes"] == ["./servers.json:/etc/emceepee/config.json:ro"]
 
 
-def test_each_replica_of_the_compose_file_has_a_slot_and_a_name_of_its_own_for_the_others() -> None:
+def test_each_replica_of_the_compose_file_has_a_unique_slot_and_address() -> None:
     options = {name: build_parser().parse_args(words) for name, words in replicas_of_compose().items()}
     assert {name: found.replica_slot for name, found in options.items()} == {"replica-1": 1, "replica-2": 2}
     for name, found in options.items():
@@ -75,12 +75,12 @@ def unit() -> configparser.SectionProxy:
     return reader["Service"]
 
 
-def test_the_unit_of_systemd_starts_emceepee_with_options_that_it_knows() -> None:
+def test_the_systemd_unit_starts_emceepee_with_valid_options() -> None:
     program, *words = unit()["ExecStart"].replace("${ADDRESS}", "10.0.0.11").replace("%i", "1").split()
     assert program.endswith("/bin/emceepee")
     assert build_parser().parse_args(words).replica_slot == 1
 
 
-def test_the_unit_of_systemd_is_started_when_the_replica_is_ready_and_asked_alone_to_stop() -> None:
+def test_the_systemd_unit_waits_for_readiness_and_stops_only_the_main_process() -> None:
     assert unit()["ExecStartPost"].endswith("http://${ADDRESS}:8080/readyz")
     assert unit()["KillMode"] == "mixed"

@@ -155,11 +155,11 @@ async def play(code: ErrorCode, tool: str, arguments: JsonObject) -> JsonObject:
         return own_part(result["structuredContent"])
 
 
-def test_every_code_has_a_page_and_every_page_a_code() -> None:
+def test_every_error_code_has_a_page_and_every_error_page_a_code() -> None:
     assert sorted(path.stem for path in FOLDER.glob("*")) == sorted(ErrorCode)
 
 
-def test_the_address_is_that_of_the_site() -> None:
+def test_the_address_of_an_error_page_is_on_the_documentation_site() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["urls"]["Documentation"] == DOCS_URL
     assert f"site_url: {DOCS_URL}\n" in (ROOT / "mkdocs.yml").read_text("utf-8")
@@ -167,19 +167,19 @@ def test_the_address_is_that_of_the_site() -> None:
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_an_address_is_short(code: ErrorCode) -> None:
+def test_the_address_of_an_error_page_is_short(code: ErrorCode) -> None:
     assert len(code.help_url) <= LONGEST_ADDRESS
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-def test_a_page_says_what_happened_why_and_what_to_do(code: ErrorCode) -> None:
+def test_an_error_page_explains_the_event_the_cause_and_the_fix(code: ErrorCode) -> None:
     page = page_of(code)
     assert page.text.startswith(f"# {code}\n")
     assert page.anchors() >= HEADINGS
 
 
 @pytest.mark.parametrize("code", ErrorCode)
-async def test_the_reply_on_a_page_is_what_the_call_on_it_gets(code: ErrorCode) -> None:
+async def test_the_reply_on_an_error_page_is_the_reply_to_its_call(code: ErrorCode) -> None:
     call, reply = example_of(code)
     told = await play(code, call.label.removeprefix(WRONG), json.loads(call.body))
     assert told["error"]["code"] == code

@@ -50,7 +50,7 @@ def processes_with(variable: str) -> list[str]:
     return found
 
 
-async def test_the_conversation_runs_to_its_end_and_leaves_no_process() -> None:
+async def test_the_example_conversation_runs_to_its_end_and_leaves_no_process() -> None:
     mark = f"conversation-{os.getpid()}"  # LOGNAME is one of the few variables that every child inherits
     code, out, err = await run("conversation.py", LOGNAME=mark)
     assert (code, err) == (0, "")

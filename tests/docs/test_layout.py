@@ -78,24 +78,24 @@ def test_few_callbacks_are_assigned_after_construction() -> None:
     assert len(found) <= MOST_LATE_CALLBACKS, found
 
 
-def test_a_late_callback_is_found() -> None:
+def test_the_layout_check_finds_a_callback_assigned_after_construction() -> None:
     declared = "class Link:\n    def __init__(self) -> None:\n        self.on_end: Callable[[], None] | None = None\n"
     assert late_callbacks({"a": declared, "b": "link.on_end = stop"}) == ["b: link.on_end"]
     assert late_callbacks({"a": declared, "b": "link.ended = stop"}) == []
 
 
 @pytest.mark.parametrize("room", ROOMS, ids=name_of)
-def test_a_room_has_few_files(room: Path) -> None:
+def test_each_package_has_few_modules(room: Path) -> None:
     assert len(list(room.glob("*.py"))) <= MOST_FILES
 
 
-def test_few_modules_stand_beside_the_rooms() -> None:
+def test_few_modules_are_outside_of_packages() -> None:
     loose = [path.name for path in SOURCE.glob("*.py") if not path.name.startswith("__")]
     assert len(loose) <= MOST_LOOSE_MODULES, loose
 
 
 @pytest.mark.parametrize("room", ROOMS[1:], ids=name_of)
-def test_a_room_says_what_it_may_import_and_names_files_that_it_has(room: Path) -> None:
+def test_the_docstring_of_a_package_lists_its_permitted_imports_and_existing_files(room: Path) -> None:
     text = ast.get_docstring(ast.parse((room / "__init__.py").read_text("utf-8"))) or ""
     named = [word for word in text.replace("`", " ").split() if word.endswith((".py", ".js", ".ts"))]
     assert "import" in text.lower()

@@ -37,18 +37,18 @@ def missing(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_file_that_a_page_for_contributors_names_exists(page: str) -> None:
+def test_every_file_named_on_a_page_for_contributors_exists(page: str) -> None:
     assert missing(PAGES[page]) == []
 
 
-def test_a_name_that_leads_nowhere_is_found() -> None:
+def test_the_check_of_named_files_finds_a_missing_file() -> None:
     assert missing("| `sessions/calls.py`, `tasks.py` beside it, `gone.py`, `sessions/gone` |") == [
         "gone.py",
         "sessions/gone",
     ]
 
 
-def test_the_picture_of_the_rooms_shows_the_layers_that_are_checked() -> None:
+def test_the_layer_diagram_shows_the_layers_that_import_linter_checks() -> None:
     picture = PAGES["docs/explanation/architecture.md"].partition("```mermaid")[2].partition("```")[0]
     boxes = {name: re.findall(r"<b>(\w+)</b>", text) for name, text in re.findall(r"(\w+)\[\"(.*)\"\]", picture)}
     drawn = re.findall(r"\w+", " ".join(re.findall(r"^\s+(.* --> .*)$", picture, re.MULTILINE)))

@@ -32,7 +32,7 @@ def conversation() -> ModuleType:
     return module
 
 
-async def test_notices_are_a_small_part_of_the_demonstrations_text(
+async def test_notices_are_a_small_part_of_the_text_in_the_demonstration(
     conversation: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two tasks and one question in thirteen calls."""

@@ -82,14 +82,14 @@ def test_the_readme_is_short() -> None:
 
 
 @pytest.mark.parametrize("block", JSON_BLOCKS, ids=name_of)
-def test_json_blocks_are_json(block: Block) -> None:
+def test_json_blocks_in_the_docs_are_valid_json(block: Block) -> None:
     json.loads(block.body)
 
 
 @pytest.mark.parametrize(
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
-def test_server_lists_load_without_a_warning(block: Block, references: References) -> None:
+def test_server_lists_in_the_docs_load_without_a_warning(block: Block, references: References) -> None:
     loaded = config_reading.parse(block.body, source=block.page, references=references)
     assert loaded.servers
     assert (loaded.problems, loaded.warnings, loaded.ignored) == ((), (), ())
@@ -99,7 +99,7 @@ def test_server_lists_load_without_a_warning(block: Block, references: Reference
 @pytest.mark.parametrize(
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
-def test_a_server_list_starts_without_the_secrets_and_files_that_it_refers_to(block: Block, tmp_path: Path) -> None:
+def test_a_server_list_in_the_docs_starts_without_its_secrets_and_files(block: Block, tmp_path: Path) -> None:
     """A reader who tries a page has none of them; only the servers that need them are disabled."""
     references = References(environment={}, folder=tmp_path, ask_keyring=lambda *_: None)
     loaded = config_reading.parse(block.body, source=block.page, references=references)
@@ -107,7 +107,7 @@ def test_a_server_list_starts_without_the_secrets_and_files_that_it_refers_to(bl
 
 
 @pytest.mark.parametrize("block", [item for item in CONFIGURATIONS if RESERVED_NAME in servers_of(item)], ids=name_of)
-def test_client_configurations_reach_emceepee_or_start_it_with_flags_that_it_knows(block: Block) -> None:
+def test_client_configurations_in_the_docs_reach_emceepee_or_start_it_with_valid_flags(block: Block) -> None:
     ((name, server),) = servers_of(block).items()
     assert name == RESERVED_NAME
     if "url" in server:
@@ -122,12 +122,12 @@ def test_client_configurations_reach_emceepee_or_start_it_with_flags_that_it_kno
 
 
 @pytest.mark.parametrize("block", CALLS, ids=name_of)
-def test_calls_fit_their_tool(block: Block) -> None:
+def test_calls_in_the_docs_match_the_schema_of_their_tool(block: Block) -> None:
     CATALOGUE[block.label].check(json.loads(block.body))
 
 
 @pytest.mark.parametrize("block", blocks("sh"), ids=name_of)
-def test_commands_exist(block: Block) -> None:
+def test_commands_in_the_docs_exist(block: Block) -> None:
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
     for line in block.body.splitlines():
         program, *arguments = line.partition("#")[0].split()
@@ -139,7 +139,7 @@ def test_commands_exist(block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if page.commands() and page.name != CHANGELOG], ids=name_of)
-def test_commands_in_the_text_exist_and_on_error_pages_run_as_they_stand(page: Page) -> None:
+def test_commands_in_running_text_exist_and_on_error_pages_are_complete(page: Page) -> None:
     """Elsewhere, the name of a command without its arguments may stand for it."""
     assert [command for command in page.commands() if not exists(command, as_name="errors/" not in page.name)] == []
 
@@ -159,7 +159,7 @@ def exists(command: str, *, as_name: bool) -> bool:
 COMMAND_NAMES = frozenset(command.name for command in commands_of(build_parser()))
 
 
-def test_every_dependency_has_a_reason() -> None:
+def test_every_dependency_has_a_documented_reason() -> None:
     node = json.loads((ROOT / "tests" / "node" / "package.json").read_text("utf-8"))
     extras = [item for extra in PROJECT["optional-dependencies"].values() for item in extra]
     wanted = [re.match(r"[\w.-]+", item) for item in [*PROJECT["dependencies"], *extras]]
@@ -170,7 +170,7 @@ def test_every_dependency_has_a_reason() -> None:
     assert listed - {"package", "---"} == names
 
 
-def test_every_decision_is_listed_and_at_most_a_page() -> None:
+def test_every_decision_record_is_listed_and_at_most_a_page_long() -> None:
     folder = ROOT / "docs" / "decisions"
     listed = Page(folder / "README.md").links()
     for note in folder.glob("[0-9]*.md"):

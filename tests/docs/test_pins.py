@@ -55,13 +55,13 @@ def test_every_pin_is_one_version_with_its_hashes(listed: Path) -> None:
 
 
 @pytest.mark.parametrize("wanted", [*TO_RUN, *TO_DEVELOP, Requirement("hatchling")], ids=str)
-def test_what_the_project_asks_for_is_pinned_in_its_range(wanted: Requirement) -> None:
+def test_the_requirements_of_the_project_are_pinned_within_their_ranges(wanted: Requirement) -> None:
     found = [pin for pin, _ in pins(PINNED) if canonicalize_name(pin.name) == canonicalize_name(wanted.name)]
     assert len(found) == 1, "make pins"
     assert wanted.specifier.contains(str(found[0].specifier).removeprefix("==")), "make pins"
 
 
-def test_the_image_has_all_that_emceepee_needs_in_the_versions_that_are_tested() -> None:
+def test_the_image_has_all_dependencies_of_emceepee_in_the_tested_versions() -> None:
     tested = {(canonicalize_name(pin.name), str(pin.specifier)) for pin, _ in pins(PINNED)}
     in_image = {(canonicalize_name(pin.name), str(pin.specifier)) for pin, _ in pins(IMAGE)}
     assert in_image <= tested, "make pins"
@@ -69,12 +69,12 @@ def test_the_image_has_all_that_emceepee_needs_in_the_versions_that_are_tested()
 
 
 @pytest.mark.parametrize(("name", "version"), HOLES)
-def test_a_version_with_a_known_hole_is_not_taken(name: str, version: str) -> None:
+def test_versions_with_known_vulnerabilities_are_excluded(name: str, version: str) -> None:
     wanted = next(each for each in [*TO_RUN, *TO_DEVELOP] if each.name == name)
     assert not wanted.specifier.contains(version), HOLES[name, version]
 
 
 @pytest.mark.parametrize("wanted", TO_RUN, ids=str)
-def test_every_dependency_to_run_has_an_upper_bound(wanted: Requirement) -> None:
+def test_every_runtime_dependency_has_an_upper_bound(wanted: Requirement) -> None:
     """A later release may change behavior that emceepee depends on, so users get only versions below a tested bound."""
     assert any(each.operator in ("<", "<=", "==", "~=") for each in wanted.specifier)

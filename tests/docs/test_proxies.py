@@ -45,7 +45,7 @@ async def behind(proxy: str, endpoint: HttpProcess, folder: Path) -> AsyncIterat
 
 
 @pytest.mark.parametrize("proxy", BALANCERS)
-async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bodies(
+async def test_callers_behind_the_documented_proxy_are_remote_and_use_streams_and_large_bodies(
     proxy: str, tmp_path: Path
 ) -> None:
     async with a_web_backend() as backend:
@@ -64,7 +64,7 @@ async def test_callers_behind_the_proxy_are_remote_and_have_streams_and_large_bo
 
 
 @pytest.mark.parametrize("proxy", BALANCERS)
-async def test_a_caller_that_closes_its_connection_after_each_reply_gets_each_event_once_and_no_task(
+async def test_a_caller_behind_a_proxy_that_closes_after_each_reply_gets_each_event_once_and_no_task(
     proxy: str, tmp_path: Path
 ) -> None:
     """HAProxy resets its own connection when such a caller leaves, although the reply was read."""

@@ -18,7 +18,7 @@ def blocks(language: str, label: str = "") -> list[Block]:
     return [block for block in PAGE.blocks() if (block.language, block.label) == (language, label)]
 
 
-async def test_what_is_recorded_can_be_replayed_in_the_place_of_the_server(tmp_path: Path) -> None:
+async def test_a_recording_replaces_its_server(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     line, said = CommandLine.in_home(tmp_path, PATH=path), dict[str, str]()
     for block in blocks("sh", "run"):
@@ -35,7 +35,7 @@ async def test_what_is_recorded_can_be_replayed_in_the_place_of_the_server(tmp_p
     assert refusal.body.strip() in err
 
 
-async def test_what_is_recorded_can_be_replayed_over_http(tmp_path: Path) -> None:
+async def test_a_recording_can_be_replayed_over_http(tmp_path: Path) -> None:
     line = CommandLine.in_home(tmp_path)
     said = await line.says("call", "demo", "add", "a=2", "b=40", "--record", "demo.jsonl")
     (command,), (_, entry, _) = blocks("sh", "listen"), blocks("json")
@@ -48,7 +48,7 @@ async def test_what_is_recorded_can_be_replayed_over_http(tmp_path: Path) -> Non
         assert await line.says("call", "demo", "add", "a=2", "b=40") == said != ""
 
 
-def test_the_lines_that_are_shown_are_a_recording() -> None:
+def test_the_recording_shown_on_the_page_is_valid() -> None:
     (shown,) = blocks("jsonl")
     recording = parse_recording(shown.body.encode().splitlines())
     assert [exchange.method for exchange in recording.exchanges] == ["tools/call"]

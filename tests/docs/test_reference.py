@@ -50,14 +50,14 @@ def generate() -> ModuleType:
     return module
 
 
-def test_the_reference_is_what_the_generator_writes() -> None:
+def test_the_reference_equals_the_output_of_its_generator() -> None:
     """If this fails, run `python docs/generate.py` and look at what changed."""
     command = [sys.executable, "docs/generate.py", "--check"]
     check = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BOUND, check=False)
     assert (check.returncode, check.stdout + check.stderr) == (0, "")
 
 
-def test_no_other_page_is_in_the_reference(generate: ModuleType) -> None:
+def test_the_reference_contains_no_other_pages(generate: ModuleType) -> None:
     written = {*(ROOT / "docs" / "reference").iterdir(), *(ROOT / "docs" / "how-to" / "clients").iterdir()}
     written.add(ROOT / "docs" / "how-to" / "set-limits.md")
     assert written == {path for path in generate.pages() if ROOT / "docs" in path.parents}
@@ -66,19 +66,19 @@ def test_no_other_page_is_in_the_reference(generate: ModuleType) -> None:
 # Entries.
 
 
-def test_every_tool_has_an_entry() -> None:
+def test_every_tool_has_a_reference_entry() -> None:
     headings = Page(ROOT / "docs" / "reference" / "tools.md").anchors()
     assert [tool.name for tool in TOOLS if tool.name not in headings] == []
 
 
-def test_every_tool_says_what_it_returns() -> None:
+def test_every_tool_documents_its_return_value() -> None:
     entries = reference("tools").split("\n### ")[1:]
     assert [entry.partition("\n")[0] for entry in entries if "\nReturns: " not in entry] == []
     assert len(entries) == len(TOOLS)
 
 
 @pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.unlisted], ids=lambda tool: tool.name)
-def test_arguments_that_no_list_shows_are_marked(tool: Tool) -> None:
+def test_unlisted_arguments_are_marked_in_the_reference(tool: Tool) -> None:
     entries = {entry.partition("\n")[0]: entry for entry in reference("tools").split("\n### ")[1:]}
     (line,) = [line for line in entries[tool.name].splitlines() if line.startswith("Accepted, but not listed: ")]
     assert set(re.findall(r"`(\w+)`", line)) == set(tool.unlisted)
@@ -86,7 +86,7 @@ def test_arguments_that_no_list_shows_are_marked(tool: Tool) -> None:
     assert not set(tool.unlisted) & set(listed["properties"])
 
 
-def test_every_option_of_every_command_has_an_entry() -> None:
+def test_every_option_of_every_command_has_a_reference_entry() -> None:
     page = reference("cli")
     for command in commands_of(build_parser()):
         title = " ".join(("emceepee", *command.path))
@@ -101,11 +101,11 @@ def test_every_option_of_every_command_has_an_entry() -> None:
         assert missing == [], title
 
 
-def test_every_error_code_has_an_entry() -> None:
+def test_every_error_code_has_a_reference_entry() -> None:
     assert [code for code in ErrorCode if f"| [`{code}`](../errors/{code}.md) | " not in reference("errors")] == []
 
 
-def test_every_limit_has_an_entry() -> None:
+def test_every_limit_has_a_reference_entry() -> None:
     assert [item.name for item in fields(Limits) if f"| `{item.name}` | " not in reference("limits")] == []
 
 
@@ -115,20 +115,20 @@ def test_every_limit_is_named_on_a_page_besides_the_reference() -> None:
     assert [item.name for item in fields(Limits) if f"`{item.name}`" not in text] == []
 
 
-def test_every_former_limit_has_an_entry_with_the_fixed_value() -> None:
+def test_every_former_limit_has_a_reference_entry_with_the_fixed_value() -> None:
     table = reference("limits").split("## Fixed limits")[1]
     assert [name for name in FORMER_LIMITS if f"| `{name}` | " not in table] == []
 
 
-def test_every_key_of_a_server_has_an_entry() -> None:
+def test_every_key_of_a_server_entry_has_a_reference_entry() -> None:
     assert [name for name in ServerEntry.model_fields if f"| `{name}` | " not in reference("settings")] == []
 
 
-def test_every_event_type_and_every_reason_has_an_entry() -> None:
+def test_every_event_type_and_every_reason_has_a_reference_entry() -> None:
     assert [name for name in [*EventType, *Gone] if f"| `{name}` | " not in reference("events")] == []
 
 
-def test_every_diagram_is_drawn() -> None:
+def test_every_diagram_is_in_the_reference() -> None:
     drawn = {block.body.rstrip("\n") for block in Page(ROOT / "docs" / "reference" / "diagrams.md").blocks()}
     assert drawn == {item["mermaid"] for item in diagrams()}
 
@@ -144,7 +144,7 @@ def test_every_diagram_is_drawn() -> None:
         ("RESTART_KEYS", "settings", "enabled"),
     ],
 )
-def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(
+def test_the_reference_generator_rejects_missing_and_stale_entries(
     generate: ModuleType, monkeypatch: pytest.MonkeyPatch, table: str, page: str, known: str
 ) -> None:
     write = getattr(generate, page)
@@ -159,12 +159,12 @@ def test_the_generator_stops_at_what_is_missing_and_at_what_is_stale(
     write()
 
 
-def test_the_generator_stops_at_a_tool_whose_result_has_no_type(generate: ModuleType) -> None:
+def test_the_reference_generator_rejects_a_tool_whose_result_has_no_type(generate: ModuleType) -> None:
     with pytest.raises(generate.Undocumented, match="add_server"):
         generate._tool(replace(TOOLS[0], result=JsonObject))
 
 
-def test_the_generator_stops_at_a_state_diagram_whose_states_it_does_not_know(
+def test_the_reference_generator_rejects_a_state_diagram_with_unknown_states(
     generate: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(generate, "MACHINES", generate.MACHINES[1:])
@@ -172,7 +172,7 @@ def test_the_generator_stops_at_a_state_diagram_whose_states_it_does_not_know(
         generate.drawings()
 
 
-def test_the_generator_stops_at_a_value_without_a_docstring(
+def test_the_reference_generator_rejects_a_value_without_a_docstring(
     generate: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undocumented = "class EventType(StrEnum):\n    NOTIFICATION = 'notification'\n"
@@ -207,7 +207,7 @@ def broken_line(_: JsonObject) -> JsonObject:
     raise LinkError(LinkFailure.UNREACHABLE, "no answer")
 
 
-async def test_events_hold_exactly_the_keys_that_the_reference_names(generate: ModuleType) -> None:
+async def test_events_contain_exactly_the_keys_in_the_reference(generate: ModuleType) -> None:
     async with a_scene(one=ScriptedBackend(), child=ScriptedBackend(is_process=True)) as scene:
         await let_everything_happen(scene)
         seen = take(scene.session.activity, after="from the beginning").events

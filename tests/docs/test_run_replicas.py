@@ -81,7 +81,9 @@ async def balanced(name: str, rule: str, folder: Path, *, has_tls: bool = True) 
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_each_replica_has_its_turn_for_any_session(name: str, tmp_path: Path) -> None:
+async def test_each_balancer_distributes_the_requests_of_any_session_over_all_replicas(
+    name: str, tmp_path: Path
+) -> None:
     async with balanced(name, "plain", tmp_path) as service:
         for session_id in (None, f"{ULID}-01", f"{ULID}-02"):
             assert sorted(await service.answering(session_id, 4)) == ["first", "first", "second", "second"]
@@ -92,7 +94,7 @@ async def test_each_replica_has_its_turn_for_any_session(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_the_slot_at_the_end_of_an_id_leads_to_its_replica(name: str, tmp_path: Path) -> None:
+async def test_balancers_route_an_id_to_the_replica_of_the_slot_at_its_end(name: str, tmp_path: Path) -> None:
     async with balanced(name, "by-slot", tmp_path) as service:
         assert await service.answering(f"{ULID}-01", 4) == ["first"] * 4
         assert await service.answering(f"{ULID}-02", 4) == ["second"] * 4
@@ -102,7 +104,7 @@ async def test_the_slot_at_the_end_of_an_id_leads_to_its_replica(name: str, tmp_
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_a_request_that_one_replica_refuses_is_taken_to_another(name: str, rule: str, tmp_path: Path) -> None:
+async def test_balancers_retry_a_refused_request_at_another_replica(name: str, rule: str, tmp_path: Path) -> None:
     async with balanced(name, rule, tmp_path) as service:
         service.first.respond = service.first.refuse
         for session_id in (None, f"{ULID}-01"):
@@ -120,7 +122,7 @@ async def test_a_request_that_one_replica_refuses_is_taken_to_another(name: str,
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_a_replica_that_is_gone_is_passed_over(name: str, rule: str, tmp_path: Path) -> None:
+async def test_balancers_skip_a_replica_that_is_down(name: str, rule: str, tmp_path: Path) -> None:
     async with balanced(name, rule, tmp_path) as service:
         await service.first.stop()
         for session_id in (None, f"{ULID}-01"):
@@ -129,7 +131,7 @@ async def test_a_replica_that_is_gone_is_passed_over(name: str, rule: str, tmp_p
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_a_call_whose_replica_died_is_not_sent_again(name: str, rule: str, tmp_path: Path) -> None:
+async def test_balancers_do_not_resend_a_call_whose_replica_died(name: str, rule: str, tmp_path: Path) -> None:
     async with balanced(name, rule, tmp_path) as service:
         for upstream in (service.first, service.second):
             upstream.respond = upstream.hang_up
@@ -144,7 +146,7 @@ async def test_a_call_whose_replica_died_is_not_sent_again(name: str, rule: str,
 
 @pytest.mark.parametrize("has_tls", [True, False])
 @pytest.mark.parametrize("name", BALANCERS)
-async def test_each_event_of_a_stream_passes_at_once(name: str, has_tls: bool, tmp_path: Path) -> None:
+async def test_balancers_forward_each_event_of_a_stream_at_once(name: str, has_tls: bool, tmp_path: Path) -> None:
     """The next one is sent when the last one was read."""
     was_read = asyncio.Semaphore(0)
 

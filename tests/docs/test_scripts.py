@@ -15,7 +15,7 @@ DEMO = {"demo": {"command": sys.executable, "args": ["-m", "emceepee.demo"]}}
 
 
 @pytest.mark.parametrize("number", range(len(SCRIPTS)))
-async def test_a_script_of_the_page_runs_or_fails_as_it_says(number: int) -> None:
+async def test_a_script_on_the_page_runs_or_fails_as_described(number: int) -> None:
     block = SCRIPTS[number]
     async with emceepee("--log-level", "error", env=configured(DEMO)) as process:
         await process.initialize()
@@ -24,7 +24,7 @@ async def test_a_script_of_the_page_runs_or_fails_as_it_says(number: int) -> Non
     assert value["success"] is (block.label != "fails"), value
 
 
-async def test_the_first_call_gets_the_reply_that_is_shown() -> None:
+async def test_the_first_call_on_the_page_gets_the_printed_reply() -> None:
     blocks = [block for block in PAGE.blocks() if block.language == "json"]
     arguments, shown = json.loads(blocks[0].body), json.loads(blocks[1].body)
     assert (blocks[0].label, blocks[1].label) == ("codemode_execute", "reply")

@@ -23,7 +23,7 @@ def a_copy(folder: Path) -> Path:
     return folder
 
 
-def test_the_site_has_every_page_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+def test_the_site_has_every_page_and_loads_nothing_from_other_hosts(tmp_path: Path) -> None:
     done = build(ROOT, tmp_path)
     assert done.returncode == 0, done.stderr
     wanted = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
@@ -34,7 +34,7 @@ def test_the_site_has_every_page_and_loads_nothing_from_elsewhere(tmp_path: Path
         assert re.findall(r'<(?:script|img|link|iframe)[^>]+(?:src|href)="(?:https?:)?//[^"]*"', page) == []
 
 
-def test_code_blocks_with_a_label_are_code_and_anchors_are_those_of_the_links(tmp_path: Path) -> None:
+def test_labeled_code_blocks_are_rendered_as_code_and_anchors_match_the_links(tmp_path: Path) -> None:
     build(ROOT, tmp_path)
     tutorial = (tmp_path / "tutorial.html").read_text("utf-8")
     assert '<code class="language-json">{&quot;server&quot;: &quot;demo&quot;' in tutorial
@@ -42,7 +42,7 @@ def test_code_blocks_with_a_label_are_code_and_anchors_are_those_of_the_links(tm
     assert 'id="http--stdio"' in (tmp_path / "benchmarks.html").read_text("utf-8")
 
 
-def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
+def test_a_broken_link_fails_the_site_build(tmp_path: Path) -> None:
     checkout = a_copy(tmp_path)
     with (checkout / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
         page.write("\n[nowhere](how-to/nowhere.md)\n")
@@ -51,7 +51,7 @@ def test_a_link_that_leads_nowhere_fails_the_build(tmp_path: Path) -> None:
     assert "how-to/nowhere.md" in done.stderr
 
 
-def test_a_page_that_is_not_in_the_navigation_fails_the_build(tmp_path: Path) -> None:
+def test_a_page_outside_of_the_navigation_fails_the_site_build(tmp_path: Path) -> None:
     checkout = a_copy(tmp_path)
     (checkout / "docs" / "how-to" / "be-forgotten.md").write_text("# Be forgotten\n")
     done = build(checkout, tmp_path / "site")

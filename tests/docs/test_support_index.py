@@ -7,7 +7,7 @@ from support.documentation import ROOT
 SUPPORT = ROOT / "tests/support"
 
 
-def test_the_index_of_what_tests_stand_on_has_every_module_once_and_in_its_folder() -> None:
+def test_the_index_of_test_helpers_lists_every_module_once_and_in_its_folder() -> None:
     listed, folder = [], ""
     for name in re.findall(r"^\| (`\w+`|in this folder) \|", (SUPPORT / "README.md").read_text("utf-8"), re.MULTILINE):
         name = name.strip("`")

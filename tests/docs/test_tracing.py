@@ -15,7 +15,7 @@ def block(language: str, label: str = "") -> str:
     return found
 
 
-async def test_the_trace_of_the_page_is_at_the_collector() -> None:
+async def test_the_collector_receives_the_trace_printed_on_the_page() -> None:
     variable, usual = block("text", "environment").strip().split("=")
     program, *words = block("sh").split()
     assert (program, usual) == ("emceepee", "http://127.0.0.1:4318")

@@ -20,7 +20,7 @@ ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
 Ids = dict[str, str]  # as the tutorial shows them, and as they are
 
 
-async def test_every_call_of_the_tutorial_gets_the_reply_it_shows() -> None:
+async def test_every_call_of_the_tutorial_gets_the_printed_reply() -> None:
     shown = [block for block in Page(ROOT / "docs" / "tutorial.md").blocks() if block.label]
     ids: Ids = {}
     async with emceepee("--log-level", "error") as process:

@@ -43,7 +43,7 @@ EXTRAS = {
 }
 
 
-def test_every_extra_is_of_a_package_that_is_imported() -> None:
+def test_every_extra_belongs_to_an_imported_package() -> None:
     assert imported("src") >= EXTRAS
 
 
@@ -96,13 +96,13 @@ def modules_of(file: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def test_emceepee_declares_what_it_imports_and_nothing_else() -> None:
+def test_emceepee_declares_exactly_the_packages_that_it_imports() -> None:
     needed, used = declared(PROJECT["dependencies"]), imported("src") - EXTRAS
     assert used - needed == set()
     assert needed - used - set(NOT_IMPORTED) == set()
 
 
-def test_the_tests_declare_what_they_import_and_nothing_else() -> None:
+def test_the_tests_declare_exactly_the_packages_that_they_import() -> None:
     needed, used = declared(PROJECT["optional-dependencies"]["dev"]), imported("tests", "bench", "docs", "examples")
     assert used - needed - declared(PROJECT["dependencies"]) - EXTRAS == set()
     assert needed - used - set(NOT_IMPORTED) == set()

@@ -16,7 +16,7 @@ from support.sessions.replies import text_of
 pytestmark = pytest.mark.timeout(300)  # packages are fetched and installed
 
 
-def test_the_wheel_holds_all_sources_and_files_of_the_page_and_nothing_else(distribution: Distribution) -> None:
+def test_the_wheel_contains_exactly_the_sources_and_the_files_of_the_page(distribution: Distribution) -> None:
     sources = {
         path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/emceepee").rglob("*") if path.is_file()
     }
@@ -27,19 +27,17 @@ def test_the_wheel_holds_all_sources_and_files_of_the_page_and_nothing_else(dist
     assert {"emceepee/py.typed", "emceepee/console/page/index.html", "emceepee/console/page/app.js"} <= held
 
 
-def test_the_source_archive_has_the_license_and_the_changelog(distribution: Distribution) -> None:
+def test_the_source_archive_contains_the_license_and_the_changelog(distribution: Distribution) -> None:
     with tarfile.open(distribution.archive) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"LICENSE", "README.md", "CHANGELOG.md", "SECURITY.md", "pyproject.toml"} <= names
 
 
-def test_the_installed_program_names_the_version_of_the_project(programs: Path, tmp_path: Path) -> None:
+def test_the_installed_program_prints_the_version_of_the_project(programs: Path, tmp_path: Path) -> None:
     assert run(programs / "emceepee", "--version", cwd=tmp_path) == f"emceepee {VERSION}\n"
 
 
-async def test_the_installed_program_holds_a_conversation_on_standard_input_and_output(
-    programs: Path, tmp_path: Path
-) -> None:
+async def test_the_installed_program_serves_a_conversation_on_stdio(programs: Path, tmp_path: Path) -> None:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         programs / "emceepee", stdin=pipe, stdout=pipe, cwd=tmp_path, env=ENVIRONMENT

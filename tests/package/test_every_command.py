@@ -91,11 +91,11 @@ def complete_commands() -> set[str]:
     return {command.name for command in commands_of(build_parser()) if command.is_complete}
 
 
-def test_every_command_of_the_parser_is_run() -> None:
+def test_the_wheel_test_runs_every_command_of_the_parser() -> None:
     assert complete_commands() == {*ALONE, *BESIDE_SERVE, "serve"}
 
 
-def test_every_help_of_the_wheel_is_shown_and_together_they_list_every_command(programs: Path, home: Path) -> None:
+def test_the_help_pages_of_the_wheel_list_every_command(programs: Path, home: Path) -> None:
     def listed(*path: str) -> Iterator[str]:
         yield " ".join(path)
         shown = run(programs / "emceepee", *path, "--help", cwd=home, env=environment(home, programs))

@@ -110,7 +110,7 @@ def test_uvx_runs_the_wheel(distribution: Distribution, tmp_path: Path) -> None:
     assert [entry["command"], *entry["args"]] == ["uvx", *map(str, program[1:])]
 
 
-def test_pipx_installs_the_wheel_and_takes_it_away(distribution: Distribution, tmp_path: Path) -> None:
+def test_pipx_installs_and_uninstalls_the_wheel(distribution: Distribution, tmp_path: Path) -> None:
     (tmp_path / "pins.txt").write_text("\n".join(pins()))
     env = ENVIRONMENT | {"PIPX_HOME": f"{tmp_path}/home", "PIPX_BIN_DIR": f"{tmp_path}/bin", "HOME": str(tmp_path)}
     pipx = (sys.executable, "-m", "pipx")
@@ -121,7 +121,7 @@ def test_pipx_installs_the_wheel_and_takes_it_away(distribution: Distribution, t
     assert not (tmp_path / "bin" / "emceepee").exists()
 
 
-def test_the_image_runs_as_a_user_without_rights_and_keeps_its_state_in_a_volume() -> None:
+def test_the_image_runs_as_an_unprivileged_user_and_keeps_its_state_in_a_volume() -> None:
     first, last = stages()
     assert [item.words for item in last if item.name == "USER"] == ["emceepee"]
     assert the("VOLUME") == "/var/lib/emceepee"
@@ -131,7 +131,7 @@ def test_the_image_runs_as_a_user_without_rights_and_keeps_its_state_in_a_volume
     assert {item.words.split()[0] for item in (first[0], last[0])} == {"python:3.13-slim"}
 
 
-def test_the_context_of_the_image_has_all_that_is_copied_and_nothing_else() -> None:
+def test_the_build_context_of_the_image_contains_exactly_the_copied_files() -> None:
     copied = {word for item in stages()[0] if item.name == "COPY" for word in item.words.split()[:-1]}
     assert [word for word in copied if not (ROOT / word).exists()] == []
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
@@ -170,7 +170,7 @@ async def test_the_commands_of_the_image_build_emceepee_and_serve(tmp_path: Path
     assert (tmp_path / "var" / "lib" / "emceepee" / "state.db").exists()
 
 
-async def test_the_compose_file_starts_what_the_image_has(programs: Path, tmp_path: Path) -> None:
+async def test_the_compose_file_starts_the_program_of_the_image(programs: Path, tmp_path: Path) -> None:
     service = YAML(typ="safe").load((ROOT / "compose.yaml").read_text("utf-8"))["services"]["emceepee"]
     assert service["ports"] == ["127.0.0.1:8080:8080"]
     assert service["environment"] == {"EMCEEPEE_TOKEN": "${EMCEEPEE_TOKEN:?}"}
@@ -182,7 +182,7 @@ async def test_the_compose_file_starts_what_the_image_has(programs: Path, tmp_pa
         await assert_it_adds(endpoint)
 
 
-async def test_the_unit_of_systemd_starts_what_is_installed(programs: Path, tmp_path: Path) -> None:
+async def test_the_systemd_unit_starts_the_installed_program(programs: Path, tmp_path: Path) -> None:
     reader = configparser.RawConfigParser()
     reader.optionxform = str  # type: ignore[assignment,method-assign] # as its documentation says
     reader.read_string(UNIT.read_text("utf-8"))
@@ -198,7 +198,7 @@ async def test_the_unit_of_systemd_starts_what_is_installed(programs: Path, tmp_
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze on this machine")
-def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_every_line_of_the_unit(tmp_path: Path) -> None:
     text = UNIT.read_text("utf-8").replace("/opt/emceepee/bin/emceepee", "/bin/true")
     (tmp_path / UNIT.name).write_text(text)
     done = subprocess.run(
@@ -211,7 +211,7 @@ def test_systemd_understands_every_line_of_the_unit(tmp_path: Path) -> None:
     assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
 
 
-def test_the_entry_for_the_registry_names_this_version_and_is_named_by_the_readme() -> None:
+def test_the_registry_entry_contains_this_version_and_its_name_is_in_the_readme() -> None:
     entry = json.loads((ROOT / "server.json").read_text("utf-8"))
     version = VERSION.partition(".dev")[0]
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", entry["name"])

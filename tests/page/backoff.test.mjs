@@ -18,7 +18,7 @@ function waiting(backoff) {
   };
 }
 
-test("each wait is twice as long as the one before, up to ten seconds", () => {
+test("the backoff doubles each delay up to ten seconds", () => {
   const backoff = new Backoff();
   const delays = [];
   for (let tries = 0; tries < 7; tries += 1) {
@@ -28,14 +28,14 @@ test("each wait is twice as long as the one before, up to ten seconds", () => {
   assert.deepEqual(delays, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
 });
 
-test("a success resets it", () => {
+test("a success resets the backoff", () => {
   const backoff = new Backoff();
   backoff.wait();
   backoff.reset();
   assert.equal(backoff.delay, 500);
 });
 
-test("a wait lasts as long as it says", async () => {
+test("a delay lasts as long as announced", async () => {
   const isOver = waiting(new Backoff());
   mock.timers.tick(499);
   assert.equal(await isOver(), false);
@@ -43,7 +43,7 @@ test("a wait lasts as long as it says", async () => {
   assert.equal(await isOver(), true);
 });
 
-test("nobody waits any longer when the network is back or the person is", async () => {
+test("the delay ends when the network or the person returns", async () => {
   for (const wake of [() => happens("online"), () => happens("pageshow"), () => setHidden(false), retryNow]) {
     const first = waiting(new Backoff());
     const second = waiting(new Backoff());
@@ -52,7 +52,7 @@ test("nobody waits any longer when the network is back or the person is", async 
   }
 });
 
-test("a page that is hidden goes on waiting", async () => {
+test("a hidden page continues to wait", async () => {
   const isOver = waiting(new Backoff());
   setHidden(true);
   assert.equal(await isOver(), false);

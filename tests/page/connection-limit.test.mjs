@@ -43,7 +43,7 @@ for (const [name, locks] of [
   ["in one tab", undefined],
   ["in all tabs", new FakeLocks()],
 ]) {
-  test(`three calls run at once ${name}, the others wait for one that has ended`, async () => {
+  test(`three calls run at once ${name}, and the others wait for a free place`, async () => {
     setGlobal("navigator", { locks });
     const { begun, endings } = fiveCalls();
     await settled();
@@ -58,7 +58,7 @@ for (const [name, locks] of [
     );
   });
 
-  test(`a call that fails ${name} makes room, too`, async () => {
+  test(`a call that fails ${name} frees its place`, async () => {
     setGlobal("navigator", { locks });
     const { begun, endings } = fiveCalls();
     await settled();

@@ -6,7 +6,7 @@ import { formatBytes, sumUp } from "../../src/emceepee/console/page/views/overvi
 
 const BOX = { from: 0, to: 100, max: 10, width: 200, height: 50, stepMs: 10 };
 
-test("a plot has a step for each sample, as long as the sample took", () => {
+test("a plot has a step for each sample with the duration of the sample", () => {
   const { area, line } = stepPaths(
     [
       { at: 20, value: 0 },
@@ -18,7 +18,7 @@ test("a plot has a step for each sample, as long as the sample took", () => {
   assert.equal(area, "M20 50L20 50L40 50L40 25L60 25L60 50Z");
 });
 
-test("what is not known, or was not sampled, is a gap", () => {
+test("an unknown or missing sample is a gap in the plot", () => {
   const points = [
     { at: 10, value: 1 },
     { at: 20, value: null },
@@ -30,7 +30,7 @@ test("what is not known, or was not sampled, is a gap", () => {
   assert.deepEqual(stepPaths([], BOX), { area: "", line: "" });
 });
 
-test("nothing is drawn outside of the box", () => {
+test("a plot stays inside its box", () => {
   const points = [
     { at: -50, value: 3 },
     { at: 5, value: 99 },
@@ -40,12 +40,12 @@ test("nothing is drawn outside of the box", () => {
   assert.equal(stepPaths(points, BOX).line, "M0 0L10 0M190 35L200 35");
 });
 
-test("scales end at round numbers", () => {
+test("plot scales end at round numbers", () => {
   const values = [0, -1, NaN, 0.3, 1, 1.01, 5, 7, 43, 100, 101];
   assert.deepEqual(values.map(roundUp), [1, 1, 1, 0.5, 1, 2, 5, 10, 50, 100, 200]);
 });
 
-test("samples are summed up from a given time on", () => {
+test("samples are added up from a given time on", () => {
   const sample = (at, change) => ({ at, requests: 1, errors: 0, slowestMs: null, waiting: 0, memory: null, ...change });
   const samples = [
     sample(1, { slowestMs: 99 }),

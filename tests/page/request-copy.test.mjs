@@ -43,13 +43,13 @@ const HOSTILE = [
   "\u200b\\",
 ];
 
-test("a shell reads every word as it was, with any characters in it", () => {
+test("a shell reads every copied word unchanged, with any characters", () => {
   const words = HOSTILE.map(shellQuote);
   const read = execFileSync("bash", ["-c", `printf '%s\\0' ${words.join(" ")}`]).toString();
   assert.deepEqual(read.split("\0").slice(0, -1), HOSTILE);
 });
 
-test("a shell without $'…' takes each word for one, and runs nothing of it", () => {
+test("a shell without $'…' reads each copied word as one word and runs none of it", () => {
   const folder = mkdtempSync(join(tmpdir(), "emceepee-pasted-"));
   try {
     const script = `printf '%s\\0' ${HOSTILE.map(shellQuote).join(" ")}`;
@@ -62,11 +62,11 @@ test("a shell without $'…' takes each word for one, and runs nothing of it", (
   }
 });
 
-test("no quote follows a backslash, which would not end it in every shell", () => {
+test("no closing quote follows a backslash, because some shells would not end the string there", () => {
   for (const text of HOSTILE) assert.doesNotMatch(shellQuote(text), /\\'/);
 });
 
-test("what is copied has no character on which a terminal acts, or that deceives the eye", () => {
+test("copied text contains no terminal controls and no deceptive characters", () => {
   for (const text of HOSTILE) {
     assert.equal(isUnsafeToPaste(shellQuote(text)), false, JSON.stringify(text));
     const json = pasteableJson({ [text]: text });
@@ -77,7 +77,7 @@ test("what is copied has no character on which a terminal acts, or that deceives
   assert.equal(JSON.parse(pasteableJson("half \ud800")), "half \ud800");
 });
 
-test("plain arguments stand as key=value, others as JSON", () => {
+test("a copied command has plain arguments as key=value and others as JSON", () => {
   assert.equal(asCommand(row(), { a: 2, b: true, text: "two words" }), "emceepee call demo dig a=2 b=true 'text=two words'");
   assert.equal(asCommand(row(), null), "emceepee call demo dig");
   assert.equal(asCommand(row(), { list: [1, 2] }), `emceepee call demo dig --args '{"list":[1,2]}'`);
@@ -87,11 +87,11 @@ test("plain arguments stand as key=value, others as JSON", () => {
   assert.equal(asCommand(row(), { text: "a\nb" }), `emceepee call demo dig --args '{"text":"a\\nb"}'`);
 });
 
-test("a name that begins with a dash is no option", () => {
+test("a name that begins with a dash is not read as an option", () => {
   assert.equal(asCommand(row({ name: "--help" }), { a: [1] }), `emceepee call --args '{"a":[1]}' -- demo --help`);
 });
 
-test("resources and prompts have commands of their own, and emceepee's own requests have none", () => {
+test("resources and prompts have their own commands, and requests to emceepee itself have none", () => {
   assert.equal(
     asCommand(row({ type: "resource_read", name: "note://today" }), { uri: "note://to day" }),
     "emceepee read demo 'note://to day'",
@@ -104,7 +104,7 @@ test("resources and prompts have commands of their own, and emceepee's own reque
   assert.equal(asCommand(row({ type: "protocol" }), {}), null);
 });
 
-test("a tool call is what a model would send", () => {
+test("a copied tool call equals the call of a model", () => {
   assert.deepEqual(asToolCall(row(), { a: 1 }), {
     name: "execute_tool",
     arguments: { server: "demo", tool: "dig", args: { a: 1 } },
@@ -115,7 +115,7 @@ test("a tool call is what a model would send", () => {
   });
 });
 
-test("as JSON, a request has all that is known of it", () => {
+test("a request copied as JSON has all of its data", () => {
   assert.deepEqual(JSON.parse(JSON.stringify(asDocument(row(), { args: { a: 1 }, result: { content: [] }, logs: [] }))), {
     id: "01X",
     type: "tool_call",
@@ -129,7 +129,7 @@ test("as JSON, a request has all that is known of it", () => {
   });
 });
 
-test("a copy comes with a warning about masked and truncated values", () => {
+test("a copied request has a warning about masked and truncated values", () => {
   assert.equal(copyWarning("a=1", { logs: [] }), "");
   assert.match(copyWarning('{"api_key":"***"}', { logs: [] }), /masked/);
   assert.match(copyWarning("a", { isCut: true, logs: [] }), /cut/);

@@ -25,14 +25,14 @@ const row = (id, change = {}) => ({
 });
 const ids = (rows) => rows.map(({ id }) => id);
 
-test("requests stand in the order they began, however they come", () => {
+test("requests are sorted by start time, in any order of arrival", () => {
   const log = new RequestLog();
   log.put([row("b", { startedAt: 20 }), row("a", { startedAt: 10 })]);
   log.put([row("d", { startedAt: 15 }), row("c", { startedAt: 15 })]);
   assert.deepEqual(ids(log.ordered), ["a", "c", "d", "b"]);
 });
 
-test("a request that changed takes its own place, and the old object stays as it was", () => {
+test("a changed request replaces its entry and does not modify the old object", () => {
   const log = new RequestLog();
   log.put([row("a", { status: "pending" }), row("b")]);
   const before = log.get("a");
@@ -42,7 +42,7 @@ test("a request that changed takes its own place, and the old object stays as it
   assert.deepEqual(ids(log.ordered), ["b", "a"]);
 });
 
-test("many at once, some of them twice, are one each", () => {
+test("a batch with duplicate requests adds each one once", () => {
   const log = new RequestLog();
   const many = Array.from({ length: 300 }, (_, index) => row(`r${index % 200}`, { startedAt: (index * 7) % 200 }));
   log.put(many);
@@ -55,13 +55,13 @@ test("many at once, some of them twice, are one each", () => {
   );
 });
 
-test("the oldest of very many are forgotten", () => {
+test("requests over the limit are dropped, oldest first", () => {
   const log = new RequestLog();
   log.put(Array.from({ length: 20_010 }, (_, index) => row(`r${index}`, { startedAt: index })));
   assert.deepEqual([log.ordered.length, log.ordered[0].id, log.get("r9")], [20_000, "r10", undefined]);
 });
 
-test("a filter leaves what fits, newest first, and sums it up", () => {
+test("a filter returns the matching requests, newest first, with their totals", () => {
   const rows = [
     row("a", { startedAt: 10, endedAt: 40, session: "s1" }),
     row("b", { startedAt: 20, endedAt: undefined, status: "pending", session: "s2", server: "files", taskId: "t" }),
@@ -88,7 +88,7 @@ test("a filter leaves what fits, newest first, and sums it up", () => {
   assert.deepEqual({ pending, oldest, newest, sessions }, { pending: 1, oldest: 10, newest: 40, sessions: 2 });
 });
 
-test("a script's calls stand below it in their order, and where their time puts them if it is not shown", () => {
+test("a script's calls are listed below it in order, or by start time if the script is hidden", () => {
   const rows = [
     row("before", { startedAt: 5 }),
     row("script", { startedAt: 10, type: "own_tool" }),
@@ -102,7 +102,7 @@ test("a script's calls stand below it in their order, and where their time puts 
   assert.deepEqual(found({ type: "backends" }), ["after", "second", "between", "first", "before"]);
 });
 
-test("a search finds what a request was called with, by all of its words", () => {
+test("a search finds requests by all words of their arguments", () => {
   const rows = [
     row("a", { args: { path: "notes/today.md", deep: [{ note: 'say "Hello"' }, null, 7] } }),
     row("b", { args: { path: "notes/other.md" } }),
@@ -115,14 +115,14 @@ test("a search finds what a request was called with, by all of its words", () =>
   assert.deepEqual(found("7"), ["a"]);
 });
 
-test("the arguments of a request are sent once, and stay with it", () => {
+test("the arguments of a request arrive once and are kept", () => {
   const log = new RequestLog();
   log.put([row("a", { status: "pending", args: { x: 1 } })]);
   log.put([row("a")]);
   assert.deepEqual([log.get("a").status, log.get("a").args, log.ordered[0].args], ["success", { x: 1 }, { x: 1 }]);
 });
 
-test("a filter is read from an address as it was written", () => {
+test("a filter survives being written to an address and read again", () => {
   const filter = { session: "s=1&x", server: "d\u00e9mo server", status: "error", type: "", search: "a?b #c %20 +" };
   assert.deepEqual(readFilter(writeFilter(filter)), filter);
   assert.equal(writeFilter(EMPTY_FILTER), "");
@@ -132,18 +132,18 @@ test("a filter is read from an address as it was written", () => {
   assert.equal(readFilter(`search=${"x".repeat(9999)}`).search.length, 500);
 });
 
-test("an empty filter filters nothing", () => {
+test("an empty filter matches every request", () => {
   assert.equal(isFiltering(EMPTY_FILTER), false);
   assert.equal(isFiltering({ ...EMPTY_FILTER, search: "x" }), true);
 });
 
-test("a running request ends now, and one without an end where it began", () => {
+test("a running request ends now, and a finished one without an end time at its start", () => {
   assert.deepEqual(extent(row("a"), 9000), [1000, 1500]);
   assert.deepEqual(extent(row("a", { endedAt: undefined, status: "pending" }), 9000), [1000, 9000]);
   assert.deepEqual(extent(row("a", { endedAt: undefined, status: "error" }), 9000), [1000, 1000]);
 });
 
-test("phases are placed in time, and an open one lasts as long as its request", () => {
+test("phases are placed in time, and an open phase lasts as long as its request", () => {
   const phases = [
     { kind: "queued", from: 0, to: 5 },
     { kind: "call", from: 5, to: null },
@@ -159,7 +159,7 @@ test("phases are placed in time, and an open one lasts as long as its request", 
   assert.deepEqual(phasesOf(row("a", { phases: null }), 9000), []);
 });
 
-test("a running task says that it is one", () => {
+test("a running task is labeled as a task", () => {
   assert.equal(statusLabel(row("a", { status: "pending", taskId: "t" })), "Running as a task");
   assert.equal(statusLabel(row("a", { status: "pending" })), "Running");
   assert.equal(statusLabel(row("a", { status: "unheard-of" })), "unheard-of");

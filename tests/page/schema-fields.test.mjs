@@ -9,7 +9,7 @@ function field(rule, schema = {}) {
   return only;
 }
 
-test("each type has its kind of field, with its limits", () => {
+test("each schema type has its kind of form field, with its limits", () => {
   const text = { type: "string", minLength: 2, maxLength: 5, pattern: "^a" };
   const { minLength, maxLength, pattern } = field(text);
   assert.deepEqual({ minLength, maxLength, pattern }, { minLength: 2, maxLength: 5, pattern: "^a" });
@@ -23,13 +23,13 @@ test("each type has its kind of field, with its limits", () => {
   assert.equal(field({}).holds, "anything");
 });
 
-test("a field has the schema's title and description, or else its name", () => {
+test("a form field has the title and description of its schema, or else its name", () => {
   const { name, title, description } = field({ title: "How many", description: "Of you" });
   assert.deepEqual([name, title, description], ["it", "How many", "Of you"]);
   assert.equal(field({ title: "  " }).title, "it");
 });
 
-test("what is required is", () => {
+test("a required property is a required field", () => {
   const fields = readFields({ properties: { a: {}, b: {} }, required: ["b", "c", 5] });
   assert.deepEqual(
     fields.map(({ isRequired }) => isRequired),
@@ -37,7 +37,7 @@ test("what is required is", () => {
   );
 });
 
-test("choices are read from every way to list them", () => {
+test("choices are read from every schema notation for them", () => {
   const options = [
     { value: "s", title: "Small" },
     { value: "l", title: "Large" },
@@ -60,13 +60,13 @@ test("choices are read from every way to list them", () => {
   assert.deepEqual(field({ const: "only" }).options, [{ value: "only", title: "only" }]);
 });
 
-test("what cannot be chosen in a list is written as JSON", () => {
+test("a value without a list of choices is entered as JSON", () => {
   assert.equal(field({ enum: [] }).kind, "json");
   assert.equal(field({ enum: [{ a: 1 }] }).kind, "json");
   assert.equal(field({ enum: Array.from({ length: 1001 }, (_, index) => index) }).kind, "json");
 });
 
-test("or null is looked through", () => {
+test("a nullable schema is treated as its other type", () => {
   const nullable = [
     { type: ["integer", "null"] },
     { anyOf: [{ type: "integer" }, { type: "null" }] },
@@ -76,7 +76,7 @@ test("or null is looked through", () => {
   assert.equal(field({ type: "integer" }).isNullable, false);
 });
 
-test("references inside the document are followed, and only those", () => {
+test("only references inside the schema document are followed", () => {
   const $defs = { Size: { type: "integer", title: "Size" }, Loop: { $ref: "#/$defs/Loop" } };
   assert.equal(field({ $ref: "#/$defs/Size" }, { $defs }).kind, "integer");
   assert.equal(field({ allOf: [{ $ref: "#/$defs/Size" }] }, { $defs }).title, "Size");
@@ -84,7 +84,7 @@ test("references inside the document are followed, and only those", () => {
   for (const $ref of elsewhere) assert.equal(field({ $ref }, { $defs }).holds, "anything", $ref);
 });
 
-test("a default that does not fit is dropped", () => {
+test("an invalid default is ignored", () => {
   assert.equal(field({ type: "integer", default: 4 }).default, 4);
   assert.equal(field({ type: "string", default: 4 }).default, undefined);
   assert.equal(field({ type: "boolean", default: "yes" }).default, undefined);
@@ -93,12 +93,12 @@ test("a default that does not fit is dropped", () => {
   assert.equal(field({ type: "array", items: { enum: ["a"] }, default: ["b"] }).default, undefined);
 });
 
-test("a form with very many fields is none", () => {
+test("a schema with too many fields gets no form", () => {
   const properties = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`f${index}`, {}]));
   assert.equal(readFields({ properties }), null);
 });
 
-test("a schema that makes no sense does no harm", () => {
+test("an invalid schema does not break the form", () => {
   for (const schema of [null, undefined, 5, "x", [], {}, { properties: [] }, { properties: null, required: 3 }])
     assert.deepEqual(readFields(schema), []);
   const odd = [null, 5, "x", [], { type: 5 }, { type: [] }, { enum: "abc" }, { oneOf: [null] }, { anyOf: 5 }];

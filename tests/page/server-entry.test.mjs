@@ -5,7 +5,7 @@ import { EMPTY_FIELDS, entryOf, fieldsOf } from "../../src/emceepee/console/page
 
 const read = (change, before) => entryOf({ ...EMPTY_FIELDS, name: "demo", ...change }, before);
 
-test("an address is read with its headers, a line each", () => {
+test("an address is read with its headers, one per line", () => {
   const { entry, problems } = read({
     url: " https://mcp.example/mcp ",
     type: "sse",
@@ -21,7 +21,7 @@ test("an address is read with its headers, a line each", () => {
   });
 });
 
-test("a program is read with its arguments as they are, and its environment", () => {
+test("a program is read with its unchanged arguments and its environment", () => {
   const { entry, problems } = read({
     kind: "command",
     command: "npx",
@@ -46,7 +46,7 @@ test("a program is read with its arguments as they are, and its environment", ()
   });
 });
 
-test("what is missing or cannot be read is said at its field", () => {
+test("a missing or invalid value is reported at its field", () => {
   assert.deepEqual(Object.keys(read({ name: " ", url: "ftp://x", headers: "a: b\nno colon", timeout: "soon" }).problems), [
     "name",
     "url",
@@ -58,7 +58,7 @@ test("what is missing or cannot be read is said at its field", () => {
   assert.ok(read({ kind: "command" }).problems.command);
 });
 
-test("masked values have to be written again, unless they are of no use", () => {
+test("masked values have to be entered again unless they are no longer needed", () => {
   const before = { name: "demo", url: "https://h/?key=***", headers: { Authorization: "***" } };
   const fields = fieldsOf(before);
   assert.equal(fields.headers, "Authorization: ***");
@@ -66,14 +66,14 @@ test("masked values have to be written again, unless they are of no use", () => 
   assert.deepEqual(entryOf({ ...fields, kind: "command", command: "npx" }, before).problems, {});
 });
 
-test("a user and a password in an address have to be written again, too", () => {
+test("a user and a password in an address have to be entered again", () => {
   const url = { name: "demo", url: "https://***@host/mcp" };
   assert.deepEqual(Object.keys(entryOf({ ...fieldsOf(url), description: "Digs" }, url).problems), ["url"]);
   const program = { name: "demo", command: "sql", args: ["postgresql://***@db"] };
   assert.deepEqual(Object.keys(entryOf({ ...fieldsOf(program), description: "Digs" }, program).problems), ["args"]);
 });
 
-test("arguments come back as they were, with any characters in them", () => {
+test("arguments survive editing unchanged, with any characters", () => {
   const args = ["-c", "import x\nx.run()", "", " ", "\t", '"quoted"', '"', "a\r\nb", " two words ", "\\n", "{}", "'"];
   const before = { name: "demo", command: "python", args };
   const fields = fieldsOf(before);
@@ -83,24 +83,24 @@ test("arguments come back as they were, with any characters in them", () => {
   assert.deepEqual(more.entry.args, [...args, "--more"]);
 });
 
-test("an argument that begins with a quote and is no JSON is refused", () => {
+test("an argument that begins with a quote and is invalid JSON is rejected", () => {
   const { problems } = read({ kind: "command", command: "x", args: '-v\n"two\nlines"' });
   assert.match(problems.args, /Line 2.*JSON/);
 });
 
-test("settings without a field stay, if they go with what the server is now", () => {
+test("settings without a field are kept if they apply to the kind of server", () => {
   const before = { name: "demo", url: "https://h", mode: "legacy", sessionHeader: false, roots: ["file:///x"] };
   assert.deepEqual(entryOf(fieldsOf(before), before).entry, before);
   const program = entryOf({ ...fieldsOf(before), kind: "command", command: "npx" }, before).entry;
   assert.deepEqual(program, { name: "demo", command: "npx", mode: "legacy", roots: ["file:///x"] });
 });
 
-test("secrets without a field are not lost in silence", () => {
+test("lost secrets without a field are reported", () => {
   const before = { name: "demo", url: "https://h", oauth: { client_id: "x", client_secret: "***" } };
   assert.match(entryOf(fieldsOf(before), before).problems.name, /oauth/);
 });
 
-test("names that mean something to JavaScript are names like others", () => {
+test("names with a meaning in JavaScript are ordinary names", () => {
   const { entry } = read({ kind: "command", command: "x", env: "__proto__=1\nconstructor=2" });
   assert.deepEqual(Object.entries(entry.env), [
     ["__proto__", "1"],

@@ -11,18 +11,18 @@ beforeEach(() => {
   setGlobal("sessionStorage", storage);
 });
 
-test("what is saved is loaded again", () => {
+test("a saved value is loaded again", () => {
   assert.equal(saveItem("calls", [{ tool: "dig" }]), true);
   assert.deepEqual(loadItem("calls", []), [{ tool: "dig" }]);
 });
 
-test("what was never saved, or cannot be read, is the fallback", () => {
+test("a missing or unreadable value is replaced by the fallback", () => {
   assert.equal(loadItem("calls", "none"), "none");
   storage.setItem("calls", "{half");
   assert.equal(loadItem("calls", "none"), "none");
 });
 
-test("what is removed is gone", () => {
+test("a removed value is gone", () => {
   saveItem("a", 1);
   saveItem("b", 2);
   saveItem("c", 3);
@@ -30,13 +30,13 @@ test("what is removed is gone", () => {
   assert.deepEqual([loadItem("a", null), loadItem("b", null), loadItem("c", null)], [null, null, 3]);
 });
 
-test("a full storage says so", () => {
+test("a full storage is reported", () => {
   storage.room = 10;
   assert.equal(saveItem("calls", "x".repeat(50)), false);
   assert.equal(loadItem("calls", "none"), "none");
 });
 
-test("without storage the page works on", () => {
+test("the page works without storage", () => {
   Object.defineProperty(globalThis, "sessionStorage", {
     configurable: true,
     get: () => {

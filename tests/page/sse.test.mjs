@@ -16,11 +16,11 @@ const EVENTS = [
   { event: "message", id: undefined, data: "three" },
 ];
 
-test("fields make an event, comments and unknown fields do not", () => {
+test("SSE fields form an event, and comments and unknown fields are ignored", () => {
   assert.deepEqual(parse(STREAM), EVENTS);
 });
 
-test("an event is the same wherever the stream is cut into pieces, with any kind of line end", () => {
+test("an event is parsed from any chunks of the stream, with any line ending", () => {
   for (const end of ["\n", "\r\n", "\r"]) {
     const text = STREAM.replaceAll("\n", end);
     assert.deepEqual(parse(...text), EVENTS, `character by character, ${JSON.stringify(end)}`);
@@ -28,7 +28,7 @@ test("an event is the same wherever the stream is cut into pieces, with any kind
   }
 });
 
-test("an event that is not complete is not told", () => {
+test("an incomplete event is not emitted", () => {
   assert.deepEqual(parse("data: half\n"), []);
   assert.deepEqual(parse("data: half"), []);
 });
@@ -37,17 +37,17 @@ test("an id without data is reported, so that a stream can be resumed after it",
   assert.deepEqual(parse("id: 3\n\n"), [{ event: "message", id: "3", data: "" }]);
 });
 
-test("an id belongs to its own event, and one with a null character is none", () => {
+test("an id belongs to its own event, and an id with a null character is ignored", () => {
   const [first, second, third] = parse("id: 1\ndata: a\n\ndata: b\n\nid: \0\ndata: c\n\n");
   assert.deepEqual([first.id, second.id, third.id], ["1", undefined, undefined]);
 });
 
-test("one blank after the colon is not part of the value, and a field may have no value", () => {
+test("one space after the colon is not part of the value, and a field may have no value", () => {
   assert.deepEqual(parse("data:  two\n\n")[0].data, " two");
   assert.deepEqual(parse("data\n\n")[0].data, "");
 });
 
-test("a response is read to its end, with characters that are cut in two", async () => {
+test("a response is read to its end, with characters split between chunks", async () => {
   const bytes = new TextEncoder().encode("data: é€😀\n\n: ping\n\n");
   const body = new ReadableStream({
     start(controller) {
@@ -73,7 +73,7 @@ test("a response without a body has no events", async () => {
   await readEvents(new Response(null), assert.fail);
 });
 
-test("an event stream is known by its type", () => {
+test("an event stream is recognized by its content type", () => {
   const typed = (type) => new Response("", { headers: { "content-type": type } });
   assert.ok(isEventStream(typed("text/event-stream; charset=utf-8")));
   assert.ok(!isEventStream(typed("application/json")));

@@ -81,7 +81,7 @@ test("only the newest events are kept", () => {
   assert.deepEqual([store.events.length, store.events[0].createdAt], [10_000, "000005"]);
 });
 
-test("an event that the next holder of its session sends again is there once", () => {
+test("an event that the next holder of its session sends again is stored once", () => {
   const store = new Store();
   const event = (id) => ({ id, createdAt: id });
   const snapshot = { hello: {}, sessions: new Map(), rows: new RequestLog(), logs: [] };
@@ -94,7 +94,7 @@ test("an event that the next holder of its session sends again is there once", (
   );
 });
 
-test("questions of all sessions stand in the order they were asked, and a task is found in any", () => {
+test("questions of all sessions are sorted by time, and a task is found in any session", () => {
   const store = new Store();
   store.putSession(session("a", "", { questions: [{ timestamp: "2" }], tasks: [{ taskId: "t" }] }));
   store.putSession(session("b", "", { questions: [{ timestamp: "1" }] }));
@@ -106,7 +106,7 @@ test("questions of all sessions stand in the order they were asked, and a task i
   assert.equal(store.findTask("u"), null);
 });
 
-test("a session has its caller's name, as short as it can be while it is unique", () => {
+test("a session is labeled with the shortest unique form of its caller's name", () => {
   const store = new Store();
   setOwnNonce("mine");
   const labels = {

@@ -13,7 +13,7 @@ import {
 } from "../../src/emceepee/console/page/lib/format.js";
 import { asArray, stringify } from "../../src/emceepee/console/page/lib/safe-json.js";
 
-test("what deceives the eye is spelled out, and what a text needs stays", () => {
+test("deceptive characters are spelled out, and ordinary text is unchanged", () => {
   assert.equal(revealInvisible("plain é 漢 😀\n\tline"), "plain é 漢 😀\n\tline");
   assert.equal(revealInvisible("a\u202eb"), "a⟨U+202E⟩b");
   assert.equal(revealInvisible("a\u200bb\ufeff"), "a⟨U+200B⟩b⟨U+FEFF⟩");
@@ -24,7 +24,7 @@ test("what deceives the eye is spelled out, and what a text needs stays", () => 
   assert.equal(revealInvisible(null), "null");
 });
 
-test("a text is cut with a mark, and never inside a character", () => {
+test("a text is truncated with a mark, and never inside a character", () => {
   assert.equal(truncate("abc", 3), "abc");
   assert.equal(truncate("abcd", 3), "abc…");
   assert.equal(truncate("ab😀", 3), "ab…");
@@ -35,7 +35,7 @@ test("a label is one line", () => {
   assert.equal(singleLine("x".repeat(300)).length, 201);
 });
 
-test("durations are as exact as a person reads them", () => {
+test("durations are rounded for reading", () => {
   const cases = {
     0: "0 ms",
     0.4: "0.4 ms",
@@ -51,12 +51,12 @@ test("durations are as exact as a person reads them", () => {
   for (const [ms, text] of Object.entries(cases)) assert.equal(formatDuration(Number(ms)), text);
 });
 
-test("a countdown has whole seconds at most", () => {
+test("a countdown is not more precise than whole seconds", () => {
   const cases = { 0: "0 s", 1600: "2 s", 61_000: "1 min 01 s", 900_000: "15 min", 7_200_000: "2 h" };
   for (const [ms, text] of Object.entries(cases)) assert.equal(formatCoarse(Number(ms)), text);
 });
 
-test("a time that is none is a dash", () => {
+test("an invalid time is shown as a dash", () => {
   assert.equal(formatTime("soon"), "–");
   assert.equal(formatPreciseTime(NaN), "–");
   assert.match(formatPreciseTime(Date.UTC(2026, 0, 1, 0, 0, 0, 7)), /\.007$/);
@@ -94,6 +94,6 @@ test("JSON of any depth becomes text", () => {
   assert.match(stringify(circle), /too deeply/);
 });
 
-test("what is no array is an empty one", () => {
+test("a value that is not an array becomes an empty array", () => {
   assert.deepEqual([asArray([1]), asArray(null), asArray("ab"), asArray({ length: 2 })], [[1], [], [], []]);
 });

@@ -19,7 +19,7 @@ function scale(from, span, isFollowing = false) {
   return Object.assign(new TimeScale(), { from, span, isFollowing });
 }
 
-test("who follows sees the newest moment near the right edge", () => {
+test("in follow mode the newest time is near the right edge", () => {
   const following = scale(0, 1000, true);
   following.follow(50_000);
   const x = following.place(50_000, 100);
@@ -29,7 +29,7 @@ test("who follows sees the newest moment near the right edge", () => {
   assert.equal(still.from, 0);
 });
 
-test("zooming keeps the moment under the pointer where it is", () => {
+test("zooming keeps the time under the pointer in place", () => {
   const zoomed = scale(1000, 1000);
   const before = zoomed.place(1250, 800);
   zoomed.zoom(0.5, 0.25);
@@ -37,7 +37,7 @@ test("zooming keeps the moment under the pointer where it is", () => {
   assert.ok(Math.abs(zoomed.place(1250, 800) - before) < 1e-6);
 });
 
-test("zooming ends at the shortest and at the longest span", () => {
+test("zooming stops at the shortest and the longest span", () => {
   const zoomed = scale(0, 1000);
   zoomed.zoom(1e-9);
   assert.equal(zoomed.span, MIN_SPAN_MS);
@@ -45,7 +45,7 @@ test("zooming ends at the shortest and at the longest span", () => {
   assert.equal(zoomed.span, MAX_SPAN_MS);
 });
 
-test("moving the view, or centering it, ends the following", () => {
+test("moving or centering the view ends follow mode", () => {
   const panned = scale(0, 1000, true);
   panned.pan(-200);
   assert.deepEqual([panned.from, panned.isFollowing], [-200, false]);
@@ -60,7 +60,7 @@ test("fit shows everything with a margin", () => {
   assert.ok(fitted.place(NOON, 1000) > 10 && fitted.place(NOON + 60_000, 1000) < 990);
 });
 
-test("ticks stand at round times, far enough from each other, and inside the view", () => {
+test("ticks are at round times, far enough apart, and inside the view", () => {
   for (const span of [20, 333, 5000, 61_000, 3_600_000, 86_400_000, MAX_SPAN_MS]) {
     const view = scale(NOON + 12_345, span);
     const found = ticks(view, 900);
@@ -73,13 +73,13 @@ test("ticks stand at round times, far enough from each other, and inside the vie
   }
 });
 
-test("hours are round on the reader's clock, also where it is half an hour off", () => {
+test("hours are round on the reader's clock, even with a half-hour offset", () => {
   process.env.TZ = "Asia/Kolkata";
   const found = ticks(scale(NOON, 6 * 3_600_000), 900);
   assert.deepEqual(found.slice(0, 2).map(tickLabel), ["18:00", "19:00"]);
 });
 
-test("a label says as much as the step needs", () => {
+test("a label is as precise as the step requires", () => {
   process.env.TZ = "UTC";
   const at = Date.UTC(2026, 4, 1, 9, 5, 7, 40);
   assert.equal(tickLabel({ at, step: 60_000 }), "09:05");

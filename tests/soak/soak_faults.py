@@ -26,7 +26,7 @@ async def test_a_thousand_sessions_abandoned_in_waves_leave_no_process() -> None
 
 
 @pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_hundred_restarts_under_load_lose_nothing_and_run_nothing_twice(era: Era) -> None:
+async def test_a_hundred_backend_restarts_under_load_lose_nothing_and_run_nothing_twice(era: Era) -> None:
     outcomes = await restarts_under_load(era, restarts=100)
     record_figure(f"{era}: {outcomes['ok']} calls succeeded, {outcomes['failed']} failed with a clear error")
     assert outcomes["ok"] > 100
@@ -37,7 +37,7 @@ async def test_fifty_kills_under_the_load_of_eight_callers_lose_nothing_and_run_
     assert min(counts["calls"], counts["tasks completed"], counts["timers"], counts["notifications promised"]) > 50
 
 
-async def test_fifteen_minutes_of_faults_to_three_replicas_and_their_redis_lose_nothing(tmp_path: Path) -> None:
+async def test_fifteen_minutes_of_faults_in_three_replicas_and_their_redis_lose_nothing(tmp_path: Path) -> None:
     """CHAOS_MINUTES sets another length."""
     seed, minutes = chaos_seed(), float(os.environ.get("CHAOS_MINUTES", "15"))
     schedule = random_schedule(seed, seconds=60 * minutes, replicas=3)
@@ -45,7 +45,7 @@ async def test_fifteen_minutes_of_faults_to_three_replicas_and_their_redis_lose_
     assert not outcome.findings.found, str(outcome.findings)
 
 
-async def test_ten_minutes_of_everything_at_once_with_faults_leave_nothing_behind() -> None:
+async def test_ten_minutes_of_combined_load_with_faults_leave_nothing_behind() -> None:
     """SOAK_MINUTES sets another length. The measurements are printed; a leak shows as a slope."""
     minutes = float(os.environ.get("SOAK_MINUTES", "10"))
     async with mixed_load(seed=1) as load:

@@ -10,7 +10,7 @@ from support.store.store_engines import Engine
 from support.store.stored_sessions import head, key, store_session
 
 
-async def test_chunks_are_read_as_they_were_written(store: Store) -> None:
+async def test_the_store_reads_chunks_as_they_were_written(store: Store) -> None:
     await store_session(store, head("a"), x="1")
     assert await store.put_chunks("a", "big", 0, [b"one", b"\x00\xff" * 1000])
     assert await store.put_chunks("a", "big", 2, [b"three"])
@@ -21,7 +21,7 @@ async def test_chunks_are_read_as_they_were_written(store: Store) -> None:
     assert await store.read_chunks("b", "big", 0, 5) == []
 
 
-async def test_a_read_stops_at_the_first_missing_chunk(store: Store) -> None:
+async def test_a_read_of_chunks_stops_at_the_first_missing_one(store: Store) -> None:
     await store_session(store, head("a"), x="1")
     assert await store.put_chunks("a", "big", 0, [b"one", b"two"])
     assert await store.put_chunks("a", "big", 3, [b"four"])
@@ -31,7 +31,9 @@ async def test_a_read_stops_at_the_first_missing_chunk(store: Store) -> None:
     assert await store.read_chunks("a", "big", 3, 2) == [b"four"]
 
 
-async def test_the_next_holder_finds_them_and_need_not_read_them(store: Store, engine: Engine) -> None:
+async def test_the_next_holder_of_a_session_finds_its_chunks_without_reading_them_all(
+    store: Store, engine: Engine
+) -> None:
     await store_session(store, head("a"), x="1")
     await store.put_chunks("a", "big", 0, [b"one"])
     await store.close()
@@ -42,13 +44,13 @@ async def test_the_next_holder_finds_them_and_need_not_read_them(store: Store, e
     assert await again.read_chunks("a", "big", 0, 1) == [b"one"]
 
 
-async def test_nothing_is_kept_of_a_session_that_is_not_there(store: Store) -> None:
+async def test_the_store_keeps_no_chunks_of_an_unknown_session(store: Store) -> None:
     assert not await store.put_chunks("a", "big", 0, [b"one"])
     await store_session(store, head("a"), x="1")
     assert await store.read_chunks("a", "big", 0, 1) == []
 
 
-async def test_they_are_dropped_by_name(store: Store) -> None:
+async def test_chunks_are_deleted_by_name(store: Store) -> None:
     await store_session(store, head("a"), x="1")
     await store.put_chunks("a", "big", 0, [b"one", b"two"])
     await store.put_chunks("a", "other", 0, [b"x"])
@@ -58,7 +60,7 @@ async def test_they_are_dropped_by_name(store: Store) -> None:
 
 
 @pytest.mark.parametrize("expires", [False, True])
-async def test_they_go_with_their_session(store: Store, clock: FakeClock, expires: bool) -> None:
+async def test_chunks_are_deleted_with_their_session(store: Store, clock: FakeClock, expires: bool) -> None:
     lease = await store_session(store, head("a"), x="1")
     await store.put_chunks("a", "big", 0, [b"one"])
     if expires:

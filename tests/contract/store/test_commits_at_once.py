@@ -23,7 +23,7 @@ from support.store.stored_sessions import NOT_STORED, change, head, key, store_s
 
 
 @pytest.mark.parametrize("engine", ["memory", "sqlite"], indirect=True)
-async def test_a_commit_at_once_is_one_as_any_other(store: Store) -> None:
+async def test_an_inline_commit_equals_any_other_commit(store: Store) -> None:
     leases = store.commit_now([change(head("a"), NOT_STORED, x="1")])
     assert leases is not None
     (lease,) = leases
@@ -36,7 +36,7 @@ async def test_a_commit_at_once_is_one_as_any_other(store: Store) -> None:
     assert list(stored.records.values()) == [b"3"]
 
 
-async def test_while_another_process_writes_nobody_waits_for_it_in_the_loop(path: Path) -> None:
+async def test_an_inline_commit_does_not_wait_in_the_event_loop_for_another_process(path: Path) -> None:
     store = await SqliteStore.open(path, SystemClock())
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -47,7 +47,7 @@ async def test_while_another_process_writes_nobody_waits_for_it_in_the_loop(path
     await store.close()
 
 
-async def test_what_is_large_or_must_reach_the_disk_is_left_to_the_thread(path: Path) -> None:
+async def test_large_commits_and_commits_that_sync_the_disk_are_left_to_the_writer_thread(path: Path) -> None:
     store = await SqliteStore.open(path, SystemClock())
     assert store.commit_now([change(head("a"), x="1" * (SMALL_BYTES + 1))]) is None
     assert store.commit_now([change(head(str(number)), x="1") for number in range(FEW_SESSIONS + 1)]) is None
@@ -59,7 +59,7 @@ async def test_what_is_large_or_must_reach_the_disk_is_left_to_the_thread(path: 
     await careful.close()
 
 
-async def test_after_a_slow_commit_the_next_ones_are_left_to_the_thread_for_a_while() -> None:
+async def test_after_a_slow_inline_commit_the_next_ones_are_left_to_the_writer_thread_for_a_while() -> None:
     clock = FakeClock()
     here = InlineCommits(clock, is_off=False)
     commits = [change(head("a"), x="1")]
@@ -73,7 +73,7 @@ async def test_after_a_slow_commit_the_next_ones_are_left_to_the_thread_for_a_wh
     assert here.is_good_for(commits)
 
 
-async def test_the_log_is_moved_into_the_database_now_and_then(path: Path) -> None:
+async def test_the_write_ahead_log_is_regularly_checkpointed_into_the_database(path: Path) -> None:
     """Else the file beside it would grow as long as the process runs."""
     store = await SqliteStore.open(path, SystemClock())
     lease: Lease | None = await store_session(store, head("a"))

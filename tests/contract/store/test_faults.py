@@ -53,7 +53,7 @@ def no_file_may_grow_beyond(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-async def test_a_write_that_the_system_refuses_leaves_nothing_and_the_next_one_works(store: SqliteStore) -> None:
+async def test_a_failed_write_leaves_no_changes_and_the_next_one_succeeds(store: SqliteStore) -> None:
     lease = await store_session(store, head("s1"), e="1")
     with no_file_may_grow_beyond(256 << 10):
         await why_unavailable(store, Commit(head=head("s1"), lease=lease, puts=LARGE))
@@ -72,7 +72,7 @@ async def test_a_full_disk_is_reported_and_the_store_recovers(store: SqliteStore
     await check_that_it_goes_on(store, lease)
 
 
-async def test_of_commits_that_were_joined_only_the_one_to_blame_fails(store: SqliteStore) -> None:
+async def test_of_several_joined_commits_only_the_faulty_one_fails(store: SqliteStore) -> None:
     leases = [await store_session(store, head(name), e="1") for name in ("s1", "s2", "s3")]
     store._database.connection.execute("PRAGMA max_page_count = 20")
     jobs = [
@@ -89,7 +89,7 @@ async def test_of_commits_that_were_joined_only_the_one_to_blame_fails(store: Sq
 # A file that others use.
 
 
-async def test_a_file_that_is_locked_for_long_is_reported(
+async def test_a_state_file_that_is_locked_for_long_is_reported(
     path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.01)
@@ -105,7 +105,7 @@ async def test_a_file_that_is_locked_for_long_is_reported(
     await store.close()
 
 
-async def test_a_file_that_was_moved_away_is_missed_and_not_created_again(
+async def test_a_state_file_that_was_moved_away_is_reported_and_not_created_again(
     store: SqliteStore, path: Path, clock: FakeClock
 ) -> None:
     lease = await store_session(store, head("s1"), e="1")
@@ -119,7 +119,7 @@ async def test_a_file_that_was_moved_away_is_missed_and_not_created_again(
     await check_that_it_goes_on(store, lease)
 
 
-async def test_a_file_that_was_replaced_is_used_and_leases_of_the_old_one_are_out_of_date(
+async def test_a_replaced_state_file_is_used_and_leases_of_the_old_one_are_invalid(
     store: SqliteStore, path: Path, clock: FakeClock
 ) -> None:
     lease = await store_session(store, head("s1"), e="1")
@@ -134,9 +134,7 @@ async def test_a_file_that_was_replaced_is_used_and_leases_of_the_old_one_are_ou
     assert await records_in(store, key("s1")) == records(e="other")
 
 
-async def test_damage_while_it_is_in_use_is_an_error_that_says_so(
-    store: SqliteStore, path: Path, clock: FakeClock
-) -> None:
+async def test_damage_to_a_state_file_in_use_is_a_clear_error(store: SqliteStore, path: Path, clock: FakeClock) -> None:
     lease = await store_session(store, head("s1"), e="1")
     await store.close()
     store = await SqliteStore.open(path, clock)
@@ -149,7 +147,7 @@ async def test_damage_while_it_is_in_use_is_an_error_that_says_so(
     await store.close()
 
 
-async def test_a_mistake_in_what_is_committed_harms_nobody_else(store: SqliteStore) -> None:
+async def test_an_invalid_commit_does_not_affect_others(store: SqliteStore) -> None:
     lease = await store_session(store, head("s1"), e="1")
     wrong = Commit(head=head("s2"), lease=Lease(0, 0), puts={RecordKey("event", "1"): object()})  # type: ignore[dict-item]  # the mistake
     with pytest.raises((sqlite3.Error, StoreUnavailable)):
@@ -173,7 +171,7 @@ async def test_a_file_system_without_locks_is_refused(path: Path, monkeypatch: p
     assert str(path) in str(refused.value)
 
 
-async def test_closing_does_not_fail_though_nothing_can_be_written(store: SqliteStore, path: Path) -> None:
+async def test_closing_the_store_succeeds_even_if_nothing_can_be_written(store: SqliteStore, path: Path) -> None:
     await store_session(store, head("s1"), e="1")
     store._database.connection.execute("PRAGMA query_only = 1")
     await store.close()

@@ -35,7 +35,9 @@ async def store_free(store: SqliteStore, name: str, **puts: str) -> None:
     await store.release({name: await store_session(store, head(name), **puts)})
 
 
-async def test_statistics_tell_size_sessions_records_and_age(path: Path, store: SqliteStore, clock: FakeClock) -> None:
+async def test_state_statistics_show_size_sessions_records_and_age(
+    path: Path, store: SqliteStore, clock: FakeClock
+) -> None:
     await store_free(store, "s1", e1="1", e2="2")
     await clock.advance(60)
     await store.commit([Commit(head=head("s2"), lease=NOT_STORED, puts={RecordKey("task", "1"): b"{}"})])
@@ -56,33 +58,33 @@ async def test_an_empty_state_file_has_no_age(path: Path, store: SqliteStore) ->
     assert (seen.sessions, seen.records, seen.oldest, seen.newest) == (0, {}, None, None)
 
 
-def test_a_file_that_is_not_there_is_not_made(path: Path) -> None:
+def test_an_inspection_does_not_create_a_missing_state_file(path: Path) -> None:
     with pytest.raises(StoreUnusable, match="does not exist"), opened(path):
         pass
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_file_that_is_no_state_file_is_refused_in_the_same_words(path: Path) -> None:
+def test_an_inspection_refuses_a_foreign_file_with_the_usual_error(path: Path) -> None:
     path.write_text("words" * 1000)
     with pytest.raises(StoreUnusable, match="damaged, or is not a state file"), opened(path):
         pass
 
 
-async def test_an_inspection_leaves_no_trace(path: Path, store: SqliteStore) -> None:
+async def test_an_inspection_leaves_no_trace_in_the_state_file(path: Path, store: SqliteStore) -> None:
     before = sorted(file.name for file in folder_of(path).iterdir())
     with opened(path) as file:
         file.statistics()
     assert sorted(file.name for file in folder_of(path).iterdir()) == before
 
 
-async def test_a_sound_file_has_no_problems_also_while_it_is_used(path: Path, store: SqliteStore) -> None:
+async def test_a_sound_state_file_has_no_problems_even_during_use(path: Path, store: SqliteStore) -> None:
     await store_session(store, head("s1"), e="1")
     await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
     with opened(path) as file:
         assert file.check() == []
 
 
-async def test_what_belongs_to_nothing_is_a_problem(path: Path, store: SqliteStore) -> None:
+async def test_orphaned_rows_in_the_state_file_are_reported_as_a_problem(path: Path, store: SqliteStore) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("INSERT INTO records VALUES ('lost', 'event', '1', x'00')")
     connection.execute("INSERT INTO keys VALUES ('alice', 'id', 'x', 'gone')")
@@ -98,7 +100,7 @@ async def test_what_belongs_to_nothing_is_a_problem(path: Path, store: SqliteSto
     assert len(problems) == 3
 
 
-async def test_damage_is_a_problem_and_not_a_crash(path: Path, store: SqliteStore) -> None:
+async def test_damage_to_the_state_file_is_a_reported_problem_and_not_a_crash(path: Path, store: SqliteStore) -> None:
     for number in range(50):
         await store_free(store, f"s{number}", e="x" * 2000)
     await store.close()
@@ -109,7 +111,7 @@ async def test_damage_is_a_problem_and_not_a_crash(path: Path, store: SqliteStor
         assert file.check() != []
 
 
-async def test_compacting_gives_room_back(path: Path, store: SqliteStore) -> None:
+async def test_compacting_the_state_file_frees_space(path: Path, store: SqliteStore) -> None:
     for number in range(50):
         await store_free(store, f"s{number}", e="x" * 10_000)
     await store_session(store, head("held"), e="1")
@@ -120,7 +122,7 @@ async def test_compacting_gives_room_back(path: Path, store: SqliteStore) -> Non
     assert (await taken(store, key("held"))).records == records(e="1")
 
 
-async def test_only_what_nobody_holds_is_forgotten(path: Path, store: SqliteStore) -> None:
+async def test_only_sessions_without_a_holder_can_be_deleted(path: Path, store: SqliteStore) -> None:
     await store_free(store, "free", e="1")
     await store_session(store, head("held"), e="1")
     with opened(path) as file:
@@ -130,7 +132,7 @@ async def test_only_what_nobody_holds_is_forgotten(path: Path, store: SqliteStor
     assert (await taken(store, key("held"))).records != {}
 
 
-async def test_what_nobody_changed_for_long_is_forgotten(path: Path, store: SqliteStore, clock: FakeClock) -> None:
+async def test_sessions_without_recent_changes_can_be_deleted(path: Path, store: SqliteStore, clock: FakeClock) -> None:
     await store_free(store, "old")
     await store_session(store, head("old and held"))
     await clock.advance(3600)
@@ -140,7 +142,7 @@ async def test_what_nobody_changed_for_long_is_forgotten(path: Path, store: Sqli
     assert await store.take(key("new")) is not None
 
 
-async def test_an_export_has_everything_but_secrets(path: Path, store: SqliteStore) -> None:
+async def test_a_state_export_contains_everything_except_secrets(path: Path, store: SqliteStore) -> None:
     puts = {
         RecordKey("event", "1"): b'{"a": [1]}',
         RecordKey("event", "2"): "käse".encode(),
@@ -174,14 +176,14 @@ async def test_an_export_has_everything_but_secrets(path: Path, store: SqliteSto
     assert "digest" not in written.getvalue()
 
 
-async def test_an_export_of_nothing_is_a_document(path: Path, store: SqliteStore) -> None:
+async def test_an_export_of_empty_state_is_a_valid_document(path: Path, store: SqliteStore) -> None:
     written = io.StringIO()
     with opened(path) as file:
         file.export(written)
     assert json.loads(written.getvalue()) == {"format": 4, "sessions": [], "servers": [], "logins": []}
 
 
-async def test_a_reader_of_an_export_may_stop_without_an_error_about_the_file(path: Path) -> None:
+async def test_an_aborted_export_reports_no_error_about_the_state_file(path: Path) -> None:
     class Gone(io.StringIO):
         def write(self, text: str) -> int:
             raise BrokenPipeError

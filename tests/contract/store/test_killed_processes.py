@@ -75,7 +75,7 @@ async def last_batch_of_a_killed_process(path: Path) -> int:
         await store.close()
 
 
-async def test_a_batch_is_wholly_there_or_wholly_not_whenever_the_process_is_killed(tmp_path: Path) -> None:
+async def test_a_batch_is_applied_wholly_or_not_at_all_when_the_process_is_killed(tmp_path: Path) -> None:
     path, choice, last = tmp_path / "state.db", random.Random(15), 0
     for _ in range(KILLS):
         async with committer(path) as process:
@@ -90,7 +90,7 @@ async def test_a_batch_is_wholly_there_or_wholly_not_whenever_the_process_is_kil
     record_figure(f"{KILLS} kills from outside, {last} batches")
 
 
-async def test_a_batch_is_wholly_there_or_wholly_not_if_the_process_dies_between_any_two_changes(
+async def test_a_batch_is_applied_wholly_or_not_at_all_if_the_process_dies_between_two_changes(
     tmp_path: Path,
 ) -> None:
     path, choice = tmp_path / "state.db", random.Random(16)
@@ -117,7 +117,7 @@ async def test_the_sessions_of_a_killed_process_are_free_at_once(tmp_path: Path)
     await store.close()
 
 
-async def test_two_processes_write_to_one_file_at_the_same_time(tmp_path: Path) -> None:
+async def test_two_processes_write_to_one_state_file_concurrently(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path / "state.db", SystemClock())
     lease = await store_session(store, head("mine"))
     async with committer(tmp_path / "state.db") as process:

@@ -21,14 +21,14 @@ from support.store.stored_sessions import (
 )
 
 
-async def test_what_another_living_process_holds_cannot_be_taken(store: Store, other: Store) -> None:
+async def test_a_session_of_another_living_process_cannot_be_taken(store: Store, other: Store) -> None:
     lease = await store_session(store, head("s1"), e="1")
     with pytest.raises(HeldElsewhere):
         await other.take(key("s1"))
     await put(store, change(head("s1"), lease, e="2"))
 
 
-async def test_what_was_released_can_be_taken_and_the_old_lease_is_good_for_nothing(store: Store, other: Store) -> None:
+async def test_a_released_session_can_be_taken_and_its_old_lease_is_invalid(store: Store, other: Store) -> None:
     old = await store_session(store, head("s1"), e="1")
     await store.release({"s1": old})
     new = (await taken(other, key("s1"))).lease
@@ -37,7 +37,7 @@ async def test_what_was_released_can_be_taken_and_the_old_lease_is_good_for_noth
     await put(other, change(head("s1"), new, e="2"))
 
 
-async def test_a_lease_that_was_let_go_commits_nothing(store: Store) -> None:
+async def test_a_released_lease_commits_nothing(store: Store) -> None:
     lease = await store_session(store, head("s1"), e="1")
     await store.release({"s1": lease})
     assert await store.commit([change(head("s1"), lease, e="late")]) == [None]
@@ -53,7 +53,7 @@ async def test_an_old_lease_releases_nothing(store: Store, other: Store) -> None
         await other.take(key("s1"))
 
 
-async def test_a_second_take_has_another_lease(store: Store) -> None:
+async def test_taking_a_session_again_returns_a_new_lease(store: Store) -> None:
     old = await store_session(store, head("s1"), e="1")
     new = (await taken(store, key("s1"))).lease
     assert await store.commit([change(head("s1"), old, e="late")]) == [None]
@@ -68,7 +68,7 @@ async def test_the_lease_of_a_dead_process_is_taken_over_at_once(engine: Engine,
     await put(other, change(head("s1"), found.lease, e="2"))
 
 
-async def test_closing_lets_go_of_everything(engine: Engine, store: Store, other: Store) -> None:
+async def test_closing_the_store_releases_all_leases(engine: Engine, store: Store, other: Store) -> None:
     await store_session(store, head("s1"))
     await store_session(store, head("s2"))
     await store.close()
@@ -79,7 +79,7 @@ async def test_closing_lets_go_of_everything(engine: Engine, store: Store, other
 # Deadlines.
 
 
-async def test_what_is_due_is_taken_the_longest_due_first_and_no_more_than_asked_for(store: Store) -> None:
+async def test_due_sessions_are_taken_longest_due_first_and_up_to_the_limit(store: Store) -> None:
     for number in (3, 1, 2, 4):
         lease = await store_session(store, head(f"s{number}", due_at=NOW + number * HOUR), e=str(number))
         await store.release({f"s{number}": lease})
@@ -94,7 +94,7 @@ async def test_what_is_due_is_taken_the_longest_due_first_and_no_more_than_asked
     assert await store.next_due() == NOW + 4 * HOUR
 
 
-async def test_what_someone_alive_holds_is_not_due_for_anyone(engine: Engine, store: Store, other: Store) -> None:
+async def test_a_due_session_with_a_living_holder_is_not_taken(engine: Engine, store: Store, other: Store) -> None:
     await store_session(store, head("s1", due_at=NOW))
     await store_session(other, head("s2", due_at=NOW))
     for each in (store, other):
@@ -104,7 +104,7 @@ async def test_what_someone_alive_holds_is_not_due_for_anyone(engine: Engine, st
     assert [each.head.session_id for each in await other.take_due(NOW, 10)] == ["s1"]
 
 
-async def test_without_deadlines_nothing_is_due(store: Store) -> None:
+async def test_without_deadlines_no_session_is_due(store: Store) -> None:
     await store.release({"s1": await store_session(store, head("s1"))})
     assert (await store.next_due(), await store.take_due(NOW + HOUR, 10)) == (None, [])
 
@@ -112,7 +112,7 @@ async def test_without_deadlines_nothing_is_due(store: Store) -> None:
 # Expiry.
 
 
-async def test_what_has_expired_is_forgotten_unless_someone_alive_holds_it(
+async def test_an_expired_session_is_deleted_unless_a_living_process_holds_it(
     engine: Engine, store: Store, other: Store
 ) -> None:
     gone = await engine.open()
@@ -129,7 +129,7 @@ async def test_what_has_expired_is_forgotten_unless_someone_alive_holds_it(
     assert (await taken(other, key("s4"))).head.session_id == "s4"
 
 
-async def test_beyond_the_limit_the_first_to_expire_are_deleted(store: Store, other: Store) -> None:
+async def test_over_the_session_limit_the_first_to_expire_are_deleted(store: Store, other: Store) -> None:
     for number in (3, 1, 4, 2):
         of = head(f"s{number}", expires_at=NOW + number * HOUR)
         await store.release({of.session_id: await store_session(store, of, e="1")})
@@ -141,7 +141,7 @@ async def test_beyond_the_limit_the_first_to_expire_are_deleted(store: Store, ot
     assert (await taken(other, key("s0"))).head.session_id == "s0"
 
 
-async def test_what_is_held_is_not_forgotten_even_beyond_the_limit(store: Store) -> None:
+async def test_a_held_session_is_not_deleted_even_over_the_session_limit(store: Store) -> None:
     await store_session(store, head("s1"))
     await store_session(store, head("s2"))
     assert await store.forget_expired(NOW, 1) == 0

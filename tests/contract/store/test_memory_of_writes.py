@@ -28,7 +28,7 @@ async def growth_since(before: int) -> int:
     return memory_of(os.getpid()) - before
 
 
-async def test_large_records_stay_in_the_file_only(tmp_path: Path) -> None:
+async def test_large_records_do_not_stay_in_memory_after_the_write(tmp_path: Path) -> None:
     clock = SystemClock()
     store = await SqliteStore.open(tmp_path / "state.db", clock)
     of, lease = head("one", expires_at=clock.now() + HOUR), NOT_STORED
@@ -48,7 +48,7 @@ async def test_large_records_stay_in_the_file_only(tmp_path: Path) -> None:
     assert grown < ALLOWED_BYTES
 
 
-async def test_the_last_record_that_was_written_stays_in_the_file_only(tmp_path: Path) -> None:
+async def test_the_last_written_record_does_not_stay_in_memory(tmp_path: Path) -> None:
     clock = SystemClock()
     store = await SqliteStore.open(tmp_path / "state.db", clock)
     of = head("one", expires_at=clock.now() + HOUR)

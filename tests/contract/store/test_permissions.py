@@ -59,7 +59,7 @@ async def program(path: Path) -> AsyncIterator[Program]:
         await asyncio.wait_for(process.wait(), BOUND)
 
 
-async def test_a_directory_that_may_not_be_written_is_one_clear_line(place: Path) -> None:
+async def test_a_state_directory_without_write_permission_is_one_clear_error(place: Path) -> None:
     place.chmod(0o500)
     async with program(place / "state.db") as opening:
         said = await opening.heard()
@@ -70,13 +70,13 @@ async def test_a_directory_that_may_not_be_written_is_one_clear_line(place: Path
     )
 
 
-async def test_a_directory_that_may_not_be_made_is_one_clear_line(place: Path) -> None:
+async def test_a_state_directory_that_cannot_be_created_is_one_clear_error(place: Path) -> None:
     place.chmod(0o500)
     async with program(place / "folder" / "state.db") as opening:
         assert "StoreUnusable" in await opening.heard()
 
 
-async def test_a_file_that_may_not_be_written_is_refused(place: Path) -> None:
+async def test_a_state_file_without_write_permission_is_refused(place: Path) -> None:
     async with program(place / "state.db") as first:
         assert await first.heard() == "opened"
         assert await first.commit() == "committed"
@@ -87,7 +87,7 @@ async def test_a_file_that_may_not_be_written_is_refused(place: Path) -> None:
         assert "cannot be opened or written" in await second.heard()
 
 
-async def test_writing_goes_on_by_itself_when_the_file_is_there_again(place: Path) -> None:
+async def test_writing_resumes_when_the_state_file_returns(place: Path) -> None:
     path = place / "inner" / "state.db"
     async with program(path) as store:
         assert await store.heard() == "opened"

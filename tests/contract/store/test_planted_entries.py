@@ -49,7 +49,7 @@ async def test_redis_entries_without_encryption_are_refused_when_a_key_is_set(
     await store.close()
 
 
-async def test_an_encrypted_entry_is_accepted_under_its_own_name_and_principal_only(redis: RedisServer) -> None:
+async def test_an_encrypted_entry_is_accepted_only_under_its_own_name_and_principal(redis: RedisServer) -> None:
     url = redis.url()
     store, names = await opened(url), KeyNames(parse_address(url).prefix)
     await store.add_server(server("ant"))
@@ -100,7 +100,7 @@ def test_servers_from_before_the_key_are_shown_and_encrypted_on_request(redis: R
     assert asyncio.run(read_with_key()) == ["ant"]
 
 
-async def test_a_console_login_that_was_written_into_redis_lets_nobody_in(
+async def test_a_console_login_planted_in_redis_is_rejected(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = redis.url()
@@ -118,7 +118,7 @@ async def test_a_console_login_that_was_written_into_redis_lets_nobody_in(
     await store.close()
 
 
-async def test_a_console_login_that_was_written_into_a_state_file_lets_nobody_in(tmp_path: Path) -> None:
+async def test_a_console_login_planted_in_a_state_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     store = await SqliteStore.open(path, SystemClock(), key=STATE_KEY)
     mine = StoredLogin(b"1" * 32, "alice", NOW + HOUR)

@@ -160,12 +160,14 @@ async def compare_with_memory(engine: Engine, actions: list[tuple[str, int, Any]
 
 @settings(max_examples=150)
 @given(actions=_histories)
-async def test_sqlite_does_what_memory_does(actions: list[tuple[str, int, Any]]) -> None:
+async def test_sqlite_behaves_like_the_memory_engine_in_random_histories(actions: list[tuple[str, int, Any]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         await compare_with_memory(SqliteEngine(Path(folder) / "state.db"), actions)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=_histories)
-async def test_redis_does_what_memory_does(redis: RedisServer, actions: list[tuple[str, int, Any]]) -> None:
+async def test_redis_behaves_like_the_memory_engine_in_random_histories(
+    redis: RedisServer, actions: list[tuple[str, int, Any]]
+) -> None:
     await compare_with_memory(RedisEngine(redis), actions)

@@ -71,7 +71,7 @@ async def cut(store: RedisStore) -> None:
     store._commands._connection.close("it was cut")
 
 
-async def test_what_was_reported_is_there_after_redis_was_killed(server: RedisServer, store: RedisStore) -> None:
+async def test_confirmed_commits_survive_a_kill_of_redis(server: RedisServer, store: RedisStore) -> None:
     lease = await store_session(store, of(), e="0")
     for number in range(1, KILLS + 1):
         for step in range(20):
@@ -86,7 +86,7 @@ async def test_what_was_reported_is_there_after_redis_was_killed(server: RedisSe
     record_figure(f"{KILLS} kills of Redis, revision {lease.revision}")
 
 
-async def test_a_short_pause_of_redis_is_waited_for(server: RedisServer, store: RedisStore) -> None:
+async def test_the_store_waits_for_a_short_pause_of_redis(server: RedisServer, store: RedisStore) -> None:
     lease = await store_session(store, of(), e="1")
     server.pause()
     committing = asyncio.ensure_future(store.commit([change(of(), lease, e="2")]))
@@ -99,9 +99,7 @@ async def test_a_short_pause_of_redis_is_waited_for(server: RedisServer, store: 
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_a_long_pause_of_redis_holds_nobody_up_and_nothing_is_lost(
-    server: RedisServer, store: RedisStore
-) -> None:
+async def test_a_long_pause_of_redis_blocks_no_caller_and_loses_nothing(server: RedisServer, store: RedisStore) -> None:
     lease = await store_session(store, of(), e="1")
     server.pause()
     try:
@@ -116,7 +114,7 @@ async def test_a_long_pause_of_redis_holds_nobody_up_and_nothing_is_lost(
     assert await records_in(store, key("s1")) == records(e="3"), "what was put and is not any more is gone"
 
 
-async def test_a_commit_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
+async def test_an_unconfirmed_commit_that_succeeded_does_not_block_the_next_one(
     server: RedisServer, store: RedisStore
 ) -> None:
     lease = await store_session(store, of(), e="1", kept="k")
@@ -134,7 +132,7 @@ async def test_a_commit_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
     assert await records_in(store, key("s1")) == records(e="3", kept="k")
 
 
-async def test_a_session_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
+async def test_an_unconfirmed_session_creation_that_succeeded_does_not_block_the_next_commit(
     server: RedisServer, store: RedisStore
 ) -> None:
     server.pause()
@@ -151,7 +149,7 @@ async def test_a_session_that_was_made_though_nobody_heard_of_it_is_no_obstacle(
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_a_commit_that_comes_late_changes_nothing(store: RedisStore) -> None:
+async def test_a_delayed_commit_has_no_effect_after_its_successor(store: RedisStore) -> None:
     """It lay in a buffer while its successor was made."""
     lease = await store_session(store, of(), e="1")
     committing, late = store._committing, change(of(), lease, e="late", x="x")
@@ -162,7 +160,7 @@ async def test_a_commit_that_comes_late_changes_nothing(store: RedisStore) -> No
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_a_cancelled_wait_takes_no_answer_from_others(store: RedisStore) -> None:
+async def test_a_canceled_wait_takes_no_answer_from_others(store: RedisStore) -> None:
     for number in range(20):
         await store_session(store, head(f"s{number}"), e=str(number))
     for number in range(1, 20):
@@ -175,7 +173,7 @@ async def test_a_cancelled_wait_takes_no_answer_from_others(store: RedisStore) -
         assert found.records == records(e=str(number))
 
 
-async def test_a_commit_of_which_nobody_awaits_the_outcome_is_no_obstacle(store: RedisStore) -> None:
+async def test_a_commit_without_a_waiting_caller_does_not_block_the_next_one(store: RedisStore) -> None:
     lease = await store_session(store, of(), e="1")
     given_up = asyncio.ensure_future(store.commit([change(of(), lease, e="2", x="x")]))
     await asyncio.sleep(0)
@@ -186,7 +184,7 @@ async def test_a_commit_of_which_nobody_awaits_the_outcome_is_no_obstacle(store:
     assert await records_in(store, key("s1")) == records(e="3")
 
 
-async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards(
+async def test_changes_by_other_processes_during_a_disconnect_are_noticed_afterwards(
     server: RedisServer, store: RedisStore
 ) -> None:
     heard: list[str] = []
@@ -196,7 +194,7 @@ async def test_what_others_changed_while_the_line_was_cut_is_heard_of_afterwards
     await eventually(lambda: bool(heard), what="it looks after what it may have missed")
 
 
-async def test_a_failed_writer_learns_soon_that_redis_is_back(server: RedisServer) -> None:
+async def test_a_failed_writer_soon_notices_that_redis_is_back(server: RedisServer) -> None:
     store = await open_store(server.url(), lease_seconds=0.5)
     log = ReportLog("store", [])
     store.listen(log)
@@ -217,7 +215,7 @@ async def test_scripts_that_redis_has_forgotten_are_loaded_again(server: RedisSe
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_a_redis_without_memory_takes_nothing_and_loses_nothing(server: RedisServer, store: RedisStore) -> None:
+async def test_a_redis_out_of_memory_rejects_commits_and_loses_nothing(server: RedisServer, store: RedisStore) -> None:
     lease = await store_session(store, of(), e="1")
     server.command("CONFIG", "SET", "maxmemory", "1")
     try:
@@ -228,7 +226,7 @@ async def test_a_redis_without_memory_takes_nothing_and_loses_nothing(server: Re
     await put(store, change(of(), lease, e="3"))
 
 
-async def test_closing_ends_while_redis_is_away(server: RedisServer) -> None:
+async def test_closing_the_store_ends_while_redis_is_away(server: RedisServer) -> None:
     store = await open_store(server.url())
     await store_session(store, of())
     server.kill()

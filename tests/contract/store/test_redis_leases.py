@@ -43,7 +43,7 @@ def is_in_doubt(store: RedisStore) -> bool:
     return store.is_in_doubt
 
 
-async def test_a_lease_is_renewed_by_itself_as_long_as_the_process_lives(
+async def test_a_lease_in_redis_is_renewed_as_long_as_its_process_lives(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
     watch = holder._lease._watch
@@ -60,7 +60,7 @@ async def test_a_lease_is_renewed_by_itself_as_long_as_the_process_lives(
     assert not is_sure(holder)
 
 
-async def test_a_lease_lapses_by_the_clock_of_redis(engine: RedisEngine) -> None:
+async def test_a_lease_expires_by_the_clock_of_redis(engine: RedisEngine) -> None:
     """With time as it is. Nothing is said of how soon."""
     stores = [
         await RedisStore.open(engine.address, SystemClock(), key=engine.state_key, lease_seconds=1) for _ in range(2)
@@ -80,7 +80,7 @@ async def test_a_lease_lapses_by_the_clock_of_redis(engine: RedisEngine) -> None
     await other.close()
 
 
-async def test_an_owner_that_could_not_renew_is_unsure_until_it_has_asked(
+async def test_an_owner_that_failed_to_renew_its_lease_is_unsure_until_redis_answers(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"))
@@ -90,7 +90,7 @@ async def test_an_owner_that_could_not_renew_is_unsure_until_it_has_asked(
     assert is_sure(holder)
 
 
-async def test_whose_lease_had_lapsed_is_not_sure_because_it_was_renewed(
+async def test_renewing_an_expired_lease_does_not_make_its_owner_sure(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     kept, lost = await store_session(holder, head("s1")), await store_session(holder, head("s2"))
@@ -106,7 +106,7 @@ async def test_whose_lease_had_lapsed_is_not_sure_because_it_was_renewed(
         await other.take(key("s1"))
 
 
-async def test_who_stood_still_is_in_doubt_until_redis_answers_and_who_saw_redis_go_is_not(
+async def test_an_owner_is_in_doubt_after_a_suspension_or_an_expired_lease_until_redis_confirms(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     await engine.clock.advance(LEASE_SECONDS * SURE_SHARE / 2)
@@ -122,7 +122,7 @@ async def test_who_stood_still_is_in_doubt_until_redis_answers_and_who_saw_redis
     assert not is_in_doubt(holder)
 
 
-async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine, holder: RedisStore) -> None:
+async def test_a_new_process_waits_before_it_takes_over_expired_leases(engine: RedisEngine, holder: RedisStore) -> None:
     """After a fault of Redis every lease has lapsed, and the first replica to return would take everything."""
     await store_session(holder, head("s1", due_at=NOW))
     new = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
@@ -138,7 +138,7 @@ async def test_who_has_just_come_waits_before_it_takes_over(engine: RedisEngine,
     await new.close()
 
 
-async def test_who_could_not_renew_does_so_long_before_others_may_take_over(
+async def test_an_owner_renews_a_failing_lease_long_before_others_may_take_over(
     engine: RedisEngine, holder: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise a new replica takes sessions whose newest state only their owner has."""
@@ -164,7 +164,7 @@ async def test_who_could_not_renew_does_so_long_before_others_may_take_over(
     assert watch.retry_every + LONGEST_PAUSE < LEASE_SECONDS * GRACE_SHARE
 
 
-async def test_whose_slot_another_has_by_now_takes_another_and_keeps_its_sessions(
+async def test_an_owner_whose_slot_was_taken_gets_another_slot_and_keeps_its_sessions(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1", due_at=NOW))
@@ -186,7 +186,7 @@ async def test_whose_slot_another_has_by_now_takes_another_and_keeps_its_session
     await usurper.close()
 
 
-async def test_a_commit_in_another_slot_says_where_the_session_is_now(
+async def test_a_commit_under_another_slot_updates_the_holder_of_the_session(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"))
@@ -200,7 +200,7 @@ async def test_a_commit_in_another_slot_says_where_the_session_is_now(
     await usurper.close()
 
 
-async def test_of_many_who_take_over_at_once_one_has_it(engine: RedisEngine, holder: RedisStore) -> None:
+async def test_of_many_concurrent_takeovers_one_succeeds(engine: RedisEngine, holder: RedisStore) -> None:
     await store_session(holder, head("s1"), e="1")
     others = [as_redis(await engine.open()) for _ in range(4)]
     await engine.kill(holder)
@@ -209,7 +209,7 @@ async def test_of_many_who_take_over_at_once_one_has_it(engine: RedisEngine, hol
     assert sum(isinstance(each, HeldElsewhere) for each in found) == 3
 
 
-async def test_who_saw_a_lease_lapse_does_not_take_what_its_owner_has_confirmed_since(
+async def test_a_takeover_fails_if_the_owner_has_confirmed_its_session_since_the_lease_expired(
     engine: RedisEngine, holder: RedisStore, other: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between seeing that, and taking it."""
@@ -230,7 +230,7 @@ async def test_who_saw_a_lease_lapse_does_not_take_what_its_owner_has_confirmed_
     await put(holder, change(head("s1"), lease, e="1"))
 
 
-async def test_what_was_taken_for_nobody_is_let_go_so_that_its_timers_fire(
+async def test_a_session_taken_by_a_lost_request_is_released_so_that_its_timers_fire(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     """An answer that never came: the process holds it, and does not know."""
@@ -244,7 +244,7 @@ async def test_what_was_taken_for_nobody_is_let_go_so_that_its_timers_fire(
     await put(holder, change(head("s2"), kept, e="still held"))
 
 
-async def test_a_given_slot_is_waited_for_as_long_as_a_lease_and_then_refused(
+async def test_opening_with_a_configured_slot_waits_as_long_as_a_lease_and_then_fails(
     engine: RedisEngine, holder: RedisStore
 ) -> None:
     async def open_in_slot_0() -> RedisStore:
@@ -267,9 +267,7 @@ async def test_a_given_slot_is_waited_for_as_long_as_a_lease_and_then_refused(
 # What Redis itself lets expire.
 
 
-async def test_redis_keeps_a_session_a_day_longer_than_anybody_asks_for_it(
-    engine: RedisEngine, holder: RedisStore
-) -> None:
+async def test_redis_keeps_a_session_a_day_beyond_its_expiry(engine: RedisEngine, holder: RedisStore) -> None:
     lease = await store_session(holder, head("s1"))
     tag = engine.names.tag_of("alice")
     names = [f"{tag}:session:s1", *keys_in(engine.server, f"{tag}:key:*")]
@@ -282,7 +280,7 @@ async def test_redis_keeps_a_session_a_day_longer_than_anybody_asks_for_it(
         assert seconds_left(engine.server, name) > 19 * 24 * 3600
 
 
-async def test_what_redis_let_expire_leaves_no_trace(engine: RedisEngine, holder: RedisStore) -> None:
+async def test_a_session_that_redis_expired_leaves_no_trace(engine: RedisEngine, holder: RedisStore) -> None:
     await holder.release({"s1": await store_session(holder, head("s1", due_at=NOW))})
     tag = engine.names.tag_of("alice")
     engine.server.command("DEL", f"{tag}:session:s1")
@@ -295,7 +293,7 @@ async def test_what_redis_let_expire_leaves_no_trace(engine: RedisEngine, holder
     assert keys_in(engine.server, f"{tag}:*") in ([], [f"{tag}:owners"])
 
 
-async def test_a_session_comes_back_whole_after_it_was_forgotten_elsewhere(
+async def test_a_session_that_was_deleted_elsewhere_is_created_again_in_full(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
     lease = await store_session(holder, head("s1"), e="1")

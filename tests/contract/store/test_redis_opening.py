@@ -45,7 +45,7 @@ async def refusal(url: str, key: str | None = None) -> str:
     return told
 
 
-async def test_a_password_is_asked_for_and_never_shown(locked: RedisServer) -> None:
+async def test_a_redis_password_is_requested_and_never_shown(locked: RedisServer) -> None:
     store = await opened(locked.url())
     await store.close()
     place = f"127.0.0.1:{locked.port}"
@@ -54,15 +54,15 @@ async def test_a_password_is_asked_for_and_never_shown(locked: RedisServer) -> N
     assert "rejects the user or the password" in await refusal(f"redis://eve:{PASSWORD}@{place}")
 
 
-async def test_a_password_for_one_without_is_reported(redis: RedisServer) -> None:
+async def test_a_password_for_a_redis_without_one_is_reported(redis: RedisServer) -> None:
     assert "has no password, but the URL contains one" in await refusal(redis.url().replace("//", f"//:{PASSWORD}@"))
 
 
-async def test_a_missing_database_is_reported(redis: RedisServer) -> None:
+async def test_a_missing_redis_database_is_reported(redis: RedisServer) -> None:
     assert "has no database with that number" in await refusal(redis.url().replace("/0?", "/99?"))
 
 
-async def test_an_address_without_a_server_is_reported() -> None:
+async def test_an_address_without_a_redis_server_is_reported() -> None:
     told = await refusal(f"redis://:{PASSWORD}@127.0.0.1:{free_port()}")
     assert "cannot be reached" in told
     assert "cannot be reached" in await refusal(f"redis://{'a' * 64}.example")
@@ -104,7 +104,7 @@ async def test_an_old_redis_is_refused_with_its_version() -> None:
     assert "is version 5.0.14. Use 6.2 or newer, or Valkey" in told
 
 
-async def test_keys_of_other_data_are_reported(redis: RedisServer) -> None:
+async def test_redis_keys_of_other_data_are_reported(redis: RedisServer) -> None:
     url = redis.url()
     prefix = parse_address(url).prefix
     redis.command("LPUSH", f"{{{prefix}:replicas}}:registry", "x")
@@ -112,13 +112,13 @@ async def test_keys_of_other_data_are_reported(redis: RedisServer) -> None:
     assert "has other data under these keys. Choose another ?prefix= in the URL" in told
 
 
-async def test_state_of_a_newer_emceepee_is_left_as_it_is(redis: RedisServer) -> None:
+async def test_redis_state_of_a_newer_emceepee_is_left_unchanged(redis: RedisServer) -> None:
     url = redis.url()
     redis.command("SET", f"{{{parse_address(url).prefix}:shared}}:format", "99")
     assert "has state of a newer emceepee" in await refusal(url)
 
 
-async def test_prefixes_keep_states_apart(redis: RedisServer) -> None:
+async def test_redis_key_prefixes_separate_states(redis: RedisServer) -> None:
     first, second = await opened(redis.url()), await opened(redis.url())
     await store_session(first, head("s1"))
     assert await second.take(key("s1")) is None
@@ -134,7 +134,7 @@ def server(*, holds_secrets: bool = True) -> ServerConfiguration:
     return ServerConfiguration(principal="alice", name="ant", settings=SETTINGS, holds_secrets=holds_secrets)
 
 
-async def test_every_replica_needs_the_same_key(redis: RedisServer) -> None:
+async def test_every_replica_needs_the_same_state_key(redis: RedisServer) -> None:
     url, another = redis.url(), base64.urlsafe_b64encode(b"x" * 32).decode()
     store = await opened(url, STATE_KEY)
     await store.add_server(server())
@@ -151,7 +151,7 @@ async def test_every_replica_needs_the_same_key(redis: RedisServer) -> None:
     await store.close()
 
 
-async def test_without_a_key_a_secret_is_refused_and_the_rest_is_stored(redis: RedisServer) -> None:
+async def test_without_a_state_key_a_secret_is_refused_and_other_data_is_stored(redis: RedisServer) -> None:
     store = await opened(redis.url())
     with pytest.raises(NoKey, match=r"EMCEEPEE_STATE_KEY to the same key on every replica"):
         await store.add_server(server())
@@ -163,7 +163,7 @@ async def test_without_a_key_a_secret_is_refused_and_the_rest_is_stored(redis: R
     await store.close()
 
 
-async def test_a_secret_is_not_to_be_found_in_redis(redis: RedisServer) -> None:
+async def test_redis_contains_no_secret_in_plain_text(redis: RedisServer) -> None:
     url = redis.url()
     store = await opened(url, STATE_KEY)
     await store.add_server(server())
@@ -173,7 +173,7 @@ async def test_a_secret_is_not_to_be_found_in_redis(redis: RedisServer) -> None:
     await store.close()
 
 
-async def test_what_began_without_a_key_gets_one_when_nobody_is_left_who_has_none(redis: RedisServer) -> None:
+async def test_state_without_a_key_is_encrypted_once_all_replicas_without_a_key_have_left(redis: RedisServer) -> None:
     url = redis.url()
     without = await opened(url)
     assert await without.sealer() is None
@@ -190,7 +190,7 @@ async def test_what_began_without_a_key_gets_one_when_nobody_is_left_who_has_non
 # Unusual, but no obstacle.
 
 
-async def test_a_redis_that_may_throw_state_away_is_warned_of(
+async def test_a_redis_with_an_eviction_policy_causes_a_warning(
     redis: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
@@ -203,7 +203,7 @@ async def test_a_redis_that_may_throw_state_away_is_warned_of(
     assert "redis_may_lose_state" in caplog.text, "it writes nothing to its disk"
 
 
-async def test_the_line_is_encrypted_if_the_certificate_is_trusted(tmp_path: Path) -> None:
+async def test_the_redis_connection_is_encrypted_if_the_certificate_is_trusted(tmp_path: Path) -> None:
     file, port = self_signed(tmp_path), free_port()
     files = ("--tls-cert-file", str(file), "--tls-key-file", str(file), "--tls-ca-cert-file", str(file))
     with redis_server("--tls-port", str(port), *files, "--tls-auth-clients", "no", password=PASSWORD):
@@ -217,7 +217,7 @@ async def test_the_line_is_encrypted_if_the_certificate_is_trusted(tmp_path: Pat
         assert "cannot be used" in plain
 
 
-async def test_a_cluster_is_said_to_be_one(redis_cluster: RedisServer) -> None:
+async def test_a_redis_cluster_is_recognized(redis_cluster: RedisServer) -> None:
     assert "is part of a cluster. Use redis+cluster:// in the URL" in await refusal(redis_cluster.url())
 
 

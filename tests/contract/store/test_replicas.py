@@ -29,7 +29,7 @@ def me(store: Store) -> Replica:
 # Making a session.
 
 
-async def test_a_session_is_made_with_all_its_keys(store: Store) -> None:
+async def test_a_session_is_created_with_all_its_keys(store: Store) -> None:
     of = head("s1", key("s1"), key("work", kind=KeyKind.NAME))
     lease = await store.create(change(of, e="1"))
     assert lease == Lease(1, 1)
@@ -38,7 +38,7 @@ async def test_a_session_is_made_with_all_its_keys(store: Store) -> None:
     assert (found.head, found.records) == (of, records(e="2"))
 
 
-async def test_a_session_is_not_made_if_one_of_its_keys_leads_to_another(store: Store, other: Store) -> None:
+async def test_a_session_is_not_created_if_one_of_its_keys_leads_to_another(store: Store, other: Store) -> None:
     await store_session(store, head("s1", key("shared")), e="1")
     assert await other.create(change(head("s2", key("own"), key("shared")), x="x")) is None
     assert await other.take(key("own")) is None
@@ -47,7 +47,7 @@ async def test_a_session_is_not_made_if_one_of_its_keys_leads_to_another(store: 
     assert await store.take(key("new")) is None
 
 
-async def test_a_key_that_was_let_go_is_free_for_a_new_session(store: Store, other: Store) -> None:
+async def test_a_released_key_is_free_for_a_new_session(store: Store, other: Store) -> None:
     lease = await store_session(store, head("s1", key("a"), key("b")))
     await put(store, change(head("s1", key("a")), lease))
     assert await other.create(change(head("s2", key("b")))) is not None
@@ -58,7 +58,7 @@ async def test_a_key_that_was_let_go_is_free_for_a_new_session(store: Store, oth
 # Who is there.
 
 
-async def test_a_new_replica_has_the_lowest_free_slot_and_its_own_epoch(engine: Engine) -> None:
+async def test_a_new_replica_gets_the_lowest_free_slot_and_its_own_epoch(engine: Engine) -> None:
     first, second = await engine.open("http://first"), await engine.open("http://second")
     assert [(me(each).slot, me(each).address) for each in (first, second)] == [
         (0, "http://first"),
@@ -74,12 +74,12 @@ async def test_a_new_replica_has_the_lowest_free_slot_and_its_own_epoch(engine: 
     assert me(third).epoch not in (gone.epoch, me(second).epoch)
 
 
-async def test_one_that_was_killed_is_not_there(engine: Engine, store: Store, other: Store) -> None:
+async def test_a_killed_replica_is_not_listed(engine: Engine, store: Store, other: Store) -> None:
     await engine.kill(store)
     assert await other.replicas() == [me(other)]
 
 
-async def test_a_request_for_anothers_session_gets_its_holder(engine: Engine) -> None:
+async def test_taking_a_session_of_another_replica_fails_with_its_holder(engine: Engine) -> None:
     holder, other = await engine.open("http://holder"), await engine.open()
     await store_session(holder, head("s1"))
     with pytest.raises(HeldElsewhere) as caught:
@@ -87,7 +87,7 @@ async def test_a_request_for_anothers_session_gets_its_holder(engine: Engine) ->
     assert caught.value.holder == me(holder)
 
 
-async def test_all_know_one_secret(engine: Engine, store: Store, other: Store) -> None:
+async def test_all_replicas_share_one_secret(engine: Engine, store: Store, other: Store) -> None:
     secret = await store.replica_secret()
     assert len(secret) >= 32
     assert await other.replica_secret() == await store.replica_secret() == secret
@@ -95,7 +95,9 @@ async def test_all_know_one_secret(engine: Engine, store: Store, other: Store) -
     assert await (await engine.open()).replica_secret() == secret
 
 
-async def test_what_one_seals_another_opens_and_only_in_its_place(engine: Engine, store: Store, other: Store) -> None:
+async def test_one_replica_opens_data_that_another_sealed_only_in_its_place(
+    engine: Engine, store: Store, other: Store
+) -> None:
     sealer = await store.sealer()
     assert sealer is not None
     sealed = sealer.seal(b"hush", place=("task", "one"))
@@ -112,7 +114,7 @@ async def test_what_one_seals_another_opens_and_only_in_its_place(engine: Engine
 # What a process holds.
 
 
-async def test_a_confirmation_reports_sessions_that_another_has_taken(
+async def test_a_confirmation_reports_sessions_that_another_replica_has_taken(
     engine: Engine, store: Store, other: Store
 ) -> None:
     mine = await store_session(store, head("s1"))
@@ -128,10 +130,10 @@ async def test_a_confirmation_reports_sessions_that_another_has_taken(
     await put(store, change(head("s1"), mine, e="1"))
 
 
-async def test_nothing_to_confirm_is_fine(store: Store) -> None:
+async def test_an_empty_confirmation_succeeds(store: Store) -> None:
     assert await store.confirm({}) == []
     assert store.is_sure
 
 
-async def test_a_session_that_was_never_stored_is_not_held(store: Store) -> None:
+async def test_an_unknown_session_has_no_holder(store: Store) -> None:
     assert await store.confirm({"s1": NOT_STORED}) == ["s1"]

@@ -27,7 +27,7 @@ async def held(store: Store, principal: str, name: str) -> bytes | None:
     return None if found is None else found.data
 
 
-async def test_a_secret_is_there_for_every_process_and_after_all_are_killed(
+async def test_a_secret_is_available_to_every_process_and_survives_kills(
     engine: Engine, store: Store, other: Store
 ) -> None:
     revision = await store.put_secret("alice", "b/ü\n", b"\x00secret\xff", revision=0)
@@ -45,7 +45,7 @@ async def test_a_secret_is_there_for_every_process_and_after_all_are_killed(
     assert await held(await engine.open(), "alice", "b/ü\n") == b"\x00secret\xff"
 
 
-async def test_only_who_knows_the_last_revision_changes_it(store: Store, other: Store) -> None:
+async def test_a_secret_is_changed_only_with_its_last_revision(store: Store, other: Store) -> None:
     first = await store.put_secret("alice", "a", b"1", revision=0)
     assert first is not None
     assert await other.put_secret("alice", "a", b"x", revision=0) is None
@@ -60,7 +60,7 @@ async def test_only_who_knows_the_last_revision_changes_it(store: Store, other: 
     assert await held(other, "alice", "a") is None
 
 
-async def test_a_revision_never_comes_again(store: Store) -> None:
+async def test_a_revision_of_a_secret_is_never_reused(store: Store) -> None:
     """Otherwise a reader of a dropped secret would mistake its successor for it."""
     first = await store.put_secret("alice", "a", b"1", revision=0)
     assert first is not None
@@ -71,7 +71,7 @@ async def test_a_revision_never_comes_again(store: Store) -> None:
     assert await store.put_secret("alice", "a", b"x", revision=first) is None
 
 
-async def test_of_many_that_change_it_at_the_same_time_one_does(store: Store, other: Store) -> None:
+async def test_of_many_concurrent_changes_of_a_secret_one_succeeds(store: Store, other: Store) -> None:
     revision = await store.put_secret("alice", "a", b"0", revision=0)
     for number in range(10):
         assert revision is not None
@@ -83,13 +83,13 @@ async def test_of_many_that_change_it_at_the_same_time_one_does(store: Store, ot
         (revision,) = done
 
 
-async def test_a_change_of_a_secret_is_no_change_of_what_is_shared(store: Store, other: Store) -> None:
+async def test_changing_a_secret_does_not_change_the_shared_revision(store: Store, other: Store) -> None:
     before = await other.shared_revision()
     await store.put_secret("alice", "a", b"1", revision=0)
     assert await other.shared_revision() == before
 
 
-async def test_a_lock_has_one_holder_until_it_is_let_go(store: Store, other: Store) -> None:
+async def test_a_lock_has_one_holder_until_its_release(store: Store, other: Store) -> None:
     start = now()
     until = start + timedelta(hours=1)
     assert await store.lock("x", "one", now=start, until=until)
@@ -102,7 +102,7 @@ async def test_a_lock_has_one_holder_until_it_is_let_go(store: Store, other: Sto
     assert await other.lock("x", "two", now=start, until=until)
 
 
-async def test_a_lock_is_anybodys_after_its_time(store: Store, other: Store) -> None:
+async def test_an_expired_lock_is_free(store: Store, other: Store) -> None:
     assert await store.lock("x", "one", now=now(), until=now() + timedelta(seconds=0.2))
 
     async def take() -> bool:
@@ -112,9 +112,7 @@ async def test_a_lock_is_anybodys_after_its_time(store: Store, other: Store) -> 
 
 
 @pytest.mark.parametrize("how", ["kill", "close"])
-async def test_a_lock_of_a_process_that_is_gone_is_anybodys(
-    how: str, engine: Engine, store: Store, other: Store
-) -> None:
+async def test_the_lock_of_a_dead_process_is_free(how: str, engine: Engine, store: Store, other: Store) -> None:
     until = now() + timedelta(hours=1)
     assert await store.lock("x", "one", now=now(), until=until)
     await (engine.kill(store) if how == "kill" else store.close())
@@ -125,7 +123,7 @@ async def test_a_lock_of_a_process_that_is_gone_is_anybodys(
     assert not await third.lock("x", "three", now=now(), until=until)
 
 
-async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -> None:
+async def test_of_many_concurrent_requests_for_a_lock_one_succeeds(store: Store, other: Store) -> None:
     start = now()
     for number in range(10):
         asked = [
@@ -135,7 +133,7 @@ async def test_of_many_that_want_a_lock_one_has_it(store: Store, other: Store) -
         assert sorted(await asyncio.gather(*asked)) == [False, False, False, True]
 
 
-async def test_an_expired_lock_is_not_kept_forever(sqlite_store: SqliteStore, path: Path) -> None:
+async def test_an_expired_lock_is_eventually_deleted(sqlite_store: SqliteStore, path: Path) -> None:
     await sqlite_store.lock("x", "one", now=now(), until=now())
     await sqlite_store.forget_expired(now(), 10)
     with closing(sqlite3.connect(path)) as connection:
@@ -143,7 +141,9 @@ async def test_an_expired_lock_is_not_kept_forever(sqlite_store: SqliteStore, pa
     assert count == 0
 
 
-async def test_what_is_on_the_disk_tells_nothing_and_opens_nowhere_else(sqlite_store: SqliteStore, path: Path) -> None:
+async def test_a_stored_secret_is_unreadable_on_disk_and_in_any_other_place(
+    sqlite_store: SqliteStore, path: Path
+) -> None:
     await sqlite_store.put_secret("alice", "a", b"the canary sings", revision=0)
     await sqlite_store.put_secret("alice", "b", b"another", revision=0)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -155,7 +155,7 @@ async def test_what_is_on_the_disk_tells_nothing_and_opens_nowhere_else(sqlite_s
         await sqlite_store.secret("alice", "b")
 
 
-async def test_redis_keeps_no_secret_without_a_key(redis: RedisServer) -> None:
+async def test_redis_stores_no_secret_without_a_key(redis: RedisServer) -> None:
     store = await RedisStore.open(parse_address(redis.url()), FakeClock())
     try:
         with pytest.raises(NoKey, match="EMCEEPEE_STATE_KEY"):

@@ -20,7 +20,7 @@ from support.store.stored_sessions import (
 )
 
 
-async def test_what_was_committed_is_there_for_the_next_process(engine: Engine, store: Store) -> None:
+async def test_committed_records_are_available_to_the_next_process(engine: Engine, store: Store) -> None:
     of = head("s1", key("s1"), key("work", kind=KeyKind.NAME), due_at=NOW)
     lease = await store_session(store, of, e1="one", e2="two")
     await store.close()
@@ -30,32 +30,32 @@ async def test_what_was_committed_is_there_for_the_next_process(engine: Engine, 
     assert (found.lease.revision, found.lease.fence > lease.fence) == (lease.revision, True)
 
 
-async def test_a_durable_engine_says_so(store: Store) -> None:
+async def test_a_durable_engine_is_marked_as_durable(store: Store) -> None:
     assert store.is_durable
 
 
-async def test_an_unknown_key_finds_nothing(store: Store) -> None:
+async def test_an_unknown_key_finds_no_session(store: Store) -> None:
     await store_session(store, head("s1"))
     assert await store.take(key("s2")) is None
     assert await store.take(key("s1", principal="bob")) is None
     assert await store.take(key("s1", kind=KeyKind.HANDLE)) is None
 
 
-async def test_a_commit_changes_what_it_names_and_leaves_the_rest(store: Store) -> None:
+async def test_a_commit_changes_only_the_records_that_it_names(store: Store) -> None:
     of = head("s1")
     lease = await store_session(store, of, e1="one", e2="two", e3="three")
     await put(store, change(of, lease, "e1", "e9", e2="zwei", e4="four"))
     assert await records_in(store, key("s1")) == records(e2="zwei", e3="three", e4="four")
 
 
-async def test_what_is_both_put_and_deleted_is_put(store: Store) -> None:
+async def test_a_record_both_put_and_deleted_in_a_commit_is_put(store: Store) -> None:
     of = head("s1")
     lease = await store_session(store, of, e1="one")
     await put(store, change(of, lease, "e1", "e2", e1="again", e2="two"))
     assert await records_in(store, key("s1")) == records(e1="again", e2="two")
 
 
-async def test_ids_are_apart_by_kind_and_by_session(store: Store) -> None:
+async def test_record_ids_are_separate_by_kind_and_by_session(store: Store) -> None:
     first = {RecordKey("event", "1"): b"event", RecordKey("task", "1"): b"task"}
     await store.commit(
         [
@@ -68,13 +68,13 @@ async def test_ids_are_apart_by_kind_and_by_session(store: Store) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\x00\xff\x00", bytes(range(256)) * 4096], ids=["empty", "binary", "1 MB"])
-async def test_a_record_is_any_bytes(store: Store, data: bytes) -> None:
+async def test_a_record_may_contain_any_bytes(store: Store, data: bytes) -> None:
     name = RecordKey("käse\n", "ü' --")
     await store.commit([Commit(head=head("s1"), lease=NOT_STORED, puts={name: data})])
     assert await records_in(store, key("s1")) == {name: data}
 
 
-async def test_a_commit_may_have_very_many_records(store: Store) -> None:
+async def test_a_commit_may_contain_very_many_records(store: Store) -> None:
     many = {RecordKey("event", str(number)): b"%d" % number for number in range(3000)}
     of = head("s1")
     (lease,) = await store.commit([Commit(head=of, lease=NOT_STORED, puts=many)])
@@ -86,14 +86,14 @@ async def test_a_commit_may_have_very_many_records(store: Store) -> None:
     assert await records_in(store, key("s1")) == {}
 
 
-async def test_the_head_is_that_of_the_last_commit(store: Store) -> None:
+async def test_the_head_of_a_session_is_the_head_of_the_last_commit(store: Store) -> None:
     lease = await store_session(store, head("s1", due_at=NOW))
     later = head("s1", expires_at=NOW + 2 * HOUR)
     await put(store, change(later, lease))
     assert (await taken(store, key("s1"))).head == later
 
 
-async def test_revisions_grow_by_one_and_a_lease_is_good_for_one_commit(store: Store) -> None:
+async def test_revisions_increase_by_one_and_a_lease_is_valid_for_one_commit(store: Store) -> None:
     of = head("s1")
     first = await store_session(store, of, e="1")
     second = await put(store, change(of, first, e="2"))
@@ -102,19 +102,19 @@ async def test_revisions_grow_by_one_and_a_lease_is_good_for_one_commit(store: S
     assert await records_in(store, key("s1")) == records(e="2")
 
 
-async def test_a_session_is_made_once(store: Store) -> None:
+async def test_a_session_is_created_once(store: Store) -> None:
     await store_session(store, head("s1"), e="first")
     assert await store.commit([change(head("s1", key("another")), e="second", x="x")]) == [None]
     assert await store.take(key("another")) is None
     assert await records_in(store, key("s1")) == records(e="first")
 
 
-async def test_a_commit_to_what_is_not_there_changes_nothing(store: Store) -> None:
+async def test_a_commit_to_an_unknown_session_has_no_effect(store: Store) -> None:
     assert await store.commit([change(head("s1"), Lease(fence=1, revision=1), e="1")]) == [None]
     assert await store.take(key("s1")) is None
 
 
-async def test_of_several_commits_only_those_with_a_good_lease_are_made(store: Store) -> None:
+async def test_of_several_commits_only_those_with_a_valid_lease_are_applied(store: Store) -> None:
     stale = await store_session(store, head("s1"), e="1")
     await put(store, change(head("s1"), stale, e="2"))
     good = await store_session(store, head("s2"), e="1")
@@ -136,14 +136,14 @@ async def test_one_session_may_be_changed_twice_in_a_batch(store: Store) -> None
     assert await records_in(store, key("b")) == records(e2="2", e3="3")
 
 
-async def test_nothing_to_commit_is_fine(store: Store) -> None:
+async def test_an_empty_commit_succeeds(store: Store) -> None:
     assert await store.commit([]) == []
 
 
 # Keys.
 
 
-async def test_keys_come_and_go_with_the_head(store: Store) -> None:
+async def test_keys_are_added_and_removed_with_the_head(store: Store) -> None:
     lease = await store_session(store, head("s1", key("a"), key("b")))
     lease = await put(store, change(head("s1", key("b"), key("c")), lease))
     assert await store.take(key("a")) is None
@@ -152,7 +152,7 @@ async def test_keys_come_and_go_with_the_head(store: Store) -> None:
     assert (await taken(store, key("a"))).head.session_id == "s2"
 
 
-async def test_a_key_that_leads_to_another_session_is_left_to_it(store: Store, other: Store) -> None:
+async def test_a_key_of_another_session_stays_with_that_session(store: Store, other: Store) -> None:
     await store_session(store, head("s1", key("shared")), e="1")
     lease = await store_session(other, head("s2", key("shared"), key("own")))
     await put(other, change(head("s2", key("shared"), key("own")), lease, e="2"))
@@ -160,7 +160,7 @@ async def test_a_key_that_leads_to_another_session_is_left_to_it(store: Store, o
     assert (await taken(other, key("own"))).head.keys == {key("own")}
 
 
-async def test_a_key_that_was_left_is_gained_with_the_next_commit_when_it_is_free(store: Store) -> None:
+async def test_a_key_that_becomes_free_is_gained_with_the_next_commit(store: Store) -> None:
     first = await store_session(store, head("s1", key("shared")))
     second = await store_session(store, head("s2", key("shared"), key("own")))
     await store.forget("s1", first)
@@ -169,7 +169,7 @@ async def test_a_key_that_was_left_is_gained_with_the_next_commit_when_it_is_fre
     assert (await taken(store, key("shared"))).head.session_id == "s2"
 
 
-async def test_a_key_goes_from_one_session_to_another_in_one_batch(store: Store) -> None:
+async def test_a_key_moves_from_one_session_to_another_in_one_batch(store: Store) -> None:
     first = await store_session(store, head("s1", key("s1"), key("name")))
     second = await store_session(store, head("s2", key("s2")))
     await store.commit([change(head("s2", key("s2"), key("name")), second), change(head("s1", key("s1")), first)])
@@ -194,7 +194,7 @@ async def test_every_kind_of_key_finds_its_session(store: Store, kind: KeyKind) 
 # Forgetting.
 
 
-async def test_what_is_forgotten_is_gone_with_its_records_and_keys(store: Store) -> None:
+async def test_a_deleted_session_is_gone_with_its_records_and_keys(store: Store) -> None:
     lease = await store_session(store, head("s1"), e="1")
     await store.forget("s1", lease)
     assert await store.take(key("s1")) is None
@@ -202,7 +202,7 @@ async def test_what_is_forgotten_is_gone_with_its_records_and_keys(store: Store)
     assert await records_in(store, key("s1")) == records(f="2")
 
 
-async def test_only_a_good_lease_forgets(store: Store, other: Store) -> None:
+async def test_only_a_valid_lease_deletes_a_session(store: Store, other: Store) -> None:
     old = await store_session(store, head("s1"), e="1")
     await store.release({"s1": old})
     new = (await taken(other, key("s1"))).lease
@@ -222,7 +222,7 @@ async def test_the_holder_of_the_lease_may_delete_a_session_after_any_commit(sto
 # Its own life.
 
 
-async def test_a_closed_store_says_that_it_is_closed(store: Store) -> None:
+async def test_a_closed_store_reports_that_it_is_closed(store: Store) -> None:
     await store.close()
     with pytest.raises(StoreUnavailable, match="closed"):
         await store.commit([change(head("s1"))])
@@ -230,6 +230,6 @@ async def test_a_closed_store_says_that_it_is_closed(store: Store) -> None:
         await store.take(key("s1"))
 
 
-async def test_closing_twice_is_closing_once(store: Store) -> None:
+async def test_a_store_may_be_closed_twice(store: Store) -> None:
     await store.close()
     await store.close()

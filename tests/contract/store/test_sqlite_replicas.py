@@ -84,7 +84,7 @@ async def slots_seen_by(store: SqliteStore) -> list[int]:
     return sorted(replica.slot for replica in await store.replicas())
 
 
-async def test_its_lock_file_says_which_slot_it_has_and_where_it_is_reached(processes: Processes, path: Path) -> None:
+async def test_the_lock_file_of_a_replica_contains_its_slot_and_its_address(processes: Processes, path: Path) -> None:
     store = await processes.start(address=HERE, slot=7)
     (mark,) = [file for file in folder_of(path).iterdir() if file.name != "opening"]
     assert json.loads(mark.read_bytes()) == {"slot": 7, "epoch": itself(store).epoch, "address": HERE}
@@ -102,7 +102,7 @@ async def test_a_slot_is_free_as_soon_as_its_process_is_dead(processes: Processe
     assert len({itself(store).epoch for store in (first, second, third, again)}) == 4
 
 
-async def test_the_slot_of_a_live_replica_is_refused_with_the_next_step(processes: Processes) -> None:
+async def test_the_slot_of_a_living_replica_is_refused_with_the_next_step(processes: Processes) -> None:
     first = await processes.start(slot=3)
     with pytest.raises(StoreUnusable, match=r"another emceepee process with the slot 3\. Omit --replica-slot"):
         await processes.start(slot=3)
@@ -111,7 +111,7 @@ async def test_the_slot_of_a_live_replica_is_refused_with_the_next_step(processe
     assert await slots_seen_by(await processes.start(slot=3)) == [3]
 
 
-async def test_processes_that_start_at_the_same_time_get_slots_of_their_own(path: Path) -> None:
+async def test_processes_that_start_concurrently_get_separate_slots(path: Path) -> None:
     command, pipe = (sys.executable, "-c", OPENS_A_STORE, str(path)), asyncio.subprocess.PIPE
     running = [await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe) for _ in range(4)]
     found = []
@@ -123,7 +123,7 @@ async def test_processes_that_start_at_the_same_time_get_slots_of_their_own(path
     assert sorted(found) == [0, 1, 2, 3]
 
 
-async def test_one_without_a_word_in_its_lock_file_is_alive_but_no_replica(processes: Processes, path: Path) -> None:
+async def test_a_process_with_an_empty_lock_file_is_alive_but_no_replica(processes: Processes, path: Path) -> None:
     """An emceepee from before, or one that only looks at the file."""
     store = await processes.start()
     looking = Owners(path)
@@ -135,7 +135,7 @@ async def test_one_without_a_word_in_its_lock_file_is_alive_but_no_replica(proce
     looking.leave()
 
 
-async def test_words_that_nobody_can_read_are_none(processes: Processes, path: Path) -> None:
+async def test_an_unreadable_lock_file_counts_as_empty(processes: Processes, path: Path) -> None:
     store = await processes.start()
     for words in (b"\xff", b"[]", b'{"slot": "x", "epoch": 1, "address": ""}', b'{"slot": 1}'):
         other = Owners(path)
@@ -146,7 +146,7 @@ async def test_words_that_nobody_can_read_are_none(processes: Processes, path: P
         other.leave()
 
 
-async def test_the_holder_of_a_session_is_named_without_waiting_for_one_who_writes(
+async def test_the_holder_of_a_session_is_returned_without_waiting_for_a_writer(
     processes: Processes, path: Path
 ) -> None:
     """A forwarding replica asks that often."""
@@ -160,7 +160,7 @@ async def test_the_holder_of_a_session_is_named_without_waiting_for_one_who_writ
     assert refused.value.holder == itself(holder)
 
 
-async def test_a_process_whose_lock_file_was_deleted_keeps_its_slot_if_nobody_has_it(
+async def test_a_process_whose_lock_file_was_deleted_keeps_its_slot_if_it_is_free(
     processes: Processes, path: Path
 ) -> None:
     first, second = await processes.start(), await processes.start()
@@ -175,7 +175,7 @@ async def test_a_process_whose_lock_file_was_deleted_keeps_its_slot_if_nobody_ha
     assert await slots_seen_by(third) == [0, 1, 2]
 
 
-async def test_the_secret_is_made_once_and_is_in_no_other_file(processes: Processes, path: Path) -> None:
+async def test_the_secret_of_replicas_is_created_once_and_is_in_no_other_file(processes: Processes, path: Path) -> None:
     first, second = await processes.start(), await processes.start()
     found = await asyncio.gather(first.replica_secret(), second.replica_secret(), first.replica_secret())
     (secret,) = set(found)
@@ -187,7 +187,7 @@ async def test_the_secret_is_made_once_and_is_in_no_other_file(processes: Proces
     assert [file for file in path.parent.rglob("*") if file.is_file() and file.stat().st_mode & 0o077] == []
 
 
-async def test_a_session_is_made_whole_or_not_at_all_though_two_make_it_at_once(processes: Processes) -> None:
+async def test_a_session_is_created_wholly_or_not_at_all_in_a_race_of_two_processes(processes: Processes) -> None:
     stores = [await processes.start() for _ in range(2)]
     for number in range(50):
         shared, own = key("name" + str(number)), [key(f"{side}{number}") for side in "ab"]
@@ -208,9 +208,7 @@ def listen(folder: Path) -> str:
     return f"unix:{folder / 'socket'}"
 
 
-async def test_the_socket_that_a_dead_process_left_is_removed_by_the_next_one(
-    processes: Processes, folder: Path
-) -> None:
+async def test_the_socket_of_a_dead_process_is_removed_by_the_next_one(processes: Processes, folder: Path) -> None:
     living = await processes.start()
     dead = await processes.start(address=listen(folder))
     await processes.start()
@@ -221,7 +219,7 @@ async def test_the_socket_that_a_dead_process_left_is_removed_by_the_next_one(
     assert await slots_seen_by(living) == [0, 1, 2]
 
 
-async def test_nothing_is_removed_but_a_socket_in_a_directory_of_its_own(processes: Processes, folder: Path) -> None:
+async def test_only_a_socket_in_a_directory_of_its_own_is_removed(processes: Processes, folder: Path) -> None:
     file, deeper = folder / "file", folder / "folder"
     file.write_text("kept")
     deeper.mkdir()

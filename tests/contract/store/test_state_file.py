@@ -46,7 +46,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-async def test_the_directory_and_every_file_in_it_are_for_their_owner_alone(path: Path) -> None:
+async def test_the_state_directory_and_its_files_are_private_to_the_owner(path: Path) -> None:
     mask = os.umask(0)
     try:
         async with opened(path) as store:
@@ -60,21 +60,21 @@ async def test_the_directory_and_every_file_in_it_are_for_their_owner_alone(path
         os.umask(mask)
 
 
-async def test_a_state_file_of_ours_that_others_could_read_is_closed_to_them(path: Path) -> None:
+async def test_an_own_state_file_that_others_could_read_is_made_private(path: Path) -> None:
     async with opened(path):
         path.chmod(0o644)
     async with opened(path):
         assert mode(path) == 0o600
 
 
-async def test_what_is_left_after_closing_is_the_file_alone(path: Path) -> None:
+async def test_closing_the_store_leaves_only_the_state_file(path: Path) -> None:
     async with opened(path) as store:
         await store_session(store, head("s1"))
     assert {file.name for file in path.parent.iterdir()} == {"state.db", "state.db.owners"}
     assert [file.name for file in folder_of(path).iterdir()] == ["opening"]
 
 
-async def test_the_next_process_clears_away_the_marks_of_dead_ones(path: Path) -> None:
+async def test_the_next_process_deletes_the_lock_files_of_dead_ones(path: Path) -> None:
     engine = SqliteEngine(path)
     for _ in range(3):
         await engine.kill(await engine.open())
@@ -82,7 +82,7 @@ async def test_the_next_process_clears_away_the_marks_of_dead_ones(path: Path) -
         assert len(list(folder_of(path).iterdir())) == 2
 
 
-async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path) -> None:
+async def test_a_state_file_of_a_newer_version_is_refused_and_left_unchanged(path: Path) -> None:
     async with opened(path) as store:
         await store_session(store, head("s1"))
     connection = sqlite3.connect(path)
@@ -97,7 +97,7 @@ async def test_a_file_of_a_newer_version_is_refused_and_left_as_it_is(path: Path
     assert [file.name for file in folder_of(path).iterdir()] == ["opening"]
 
 
-async def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_state_file_of_an_older_version_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path) as store:
         await store_session(store, head("s1"), e="1")
     later = (*schema.STEPS, ["ALTER TABLE sessions ADD COLUMN extra TEXT", "INSERT INTO meta VALUES ('extra', 1)"])
@@ -110,9 +110,7 @@ async def test_a_file_of_an_older_version_is_brought_up_to_date(path: Path, monk
     connection.close()
 
 
-async def test_a_step_to_a_newer_version_that_fails_leaves_the_old_one(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_failed_migration_leaves_the_old_version(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path) as store:
         await store_session(store, head("s1"), e="1")
     monkeypatch.setattr(schema, "STEPS", (*schema.STEPS, ["CREATE TABLE more (a)", "CREATE NONSENSE"]))
@@ -123,7 +121,7 @@ async def test_a_step_to_a_newer_version_that_fails_leaves_the_old_one(
         assert (await taken(store, key("s1"))).head.session_id == "s1"
 
 
-async def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) -> None:
+async def test_a_database_of_another_program_is_refused_and_left_unchanged(path: Path) -> None:
     path.parent.mkdir(parents=True)
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE bookmarks (url)")
@@ -136,7 +134,7 @@ async def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: 
 @pytest.mark.parametrize(
     "text", [b"just words\n" * 500, b"SQLite format 3\0" + b"\xff" * 5000], ids=["text", "damaged"]
 )
-async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, text: bytes) -> None:
+async def test_a_file_other_than_a_database_is_refused_and_left_unchanged(path: Path, text: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(text)
     said = await why_unusable(path)
@@ -145,7 +143,7 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Pat
     assert path.read_bytes() == text
 
 
-async def test_damage_in_the_middle_is_found_after_a_process_that_did_not_close_it(path: Path) -> None:
+async def test_damage_inside_a_state_file_is_found_after_an_unclean_exit(path: Path) -> None:
     engine = SqliteEngine(path)
     store = await engine.open()
     for number in range(50):
@@ -161,19 +159,19 @@ async def test_damage_in_the_middle_is_found_after_a_process_that_did_not_close_
     assert path.read_bytes() == data
 
 
-async def test_an_empty_file_is_one_that_was_just_made(path: Path) -> None:
+async def test_an_empty_file_is_accepted_as_a_new_state_file(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.touch()
     async with opened(path) as store:
         await store_session(store, head("s1"))
 
 
-async def test_a_directory_in_its_place_is_refused(path: Path) -> None:
+async def test_a_directory_in_place_of_the_state_file_is_refused(path: Path) -> None:
     path.mkdir(parents=True)
     assert str(path) in await why_unusable(path)
 
 
-async def test_an_open_that_was_refused_leaves_no_owner_behind(path: Path) -> None:
+async def test_a_refused_open_leaves_no_lock_file_behind(path: Path) -> None:
     async with opened(path, key=KEY) as store:
         await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
     await why_unusable(path)
@@ -192,7 +190,7 @@ async def test_commits_are_counted_and_timed(path: Path) -> None:
 # Secrets.
 
 
-async def test_no_secret_is_in_any_file(path: Path) -> None:
+async def test_no_state_file_contains_a_secret_in_plain_text(path: Path) -> None:
     async with opened(path) as store:
         await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
         files = [file for file in path.parent.rglob("*") if file.is_file()]
@@ -204,7 +202,7 @@ async def test_no_secret_is_in_any_file(path: Path) -> None:
         assert "hunter2" not in repr(server)
 
 
-async def test_a_key_file_is_made_with_the_first_secret_and_not_before(path: Path) -> None:
+async def test_a_key_file_is_created_with_the_first_secret(path: Path) -> None:
     key_file = path.with_name("state.db.key")
     async with opened(path) as store:
         await store_session(store, head("s1"))
@@ -213,7 +211,7 @@ async def test_a_key_file_is_made_with_the_first_secret_and_not_before(path: Pat
         assert key_file.exists()
 
 
-async def test_secrets_under_a_key_that_is_given_need_that_key(path: Path) -> None:
+async def test_secrets_under_a_configured_key_need_that_key(path: Path) -> None:
     async with opened(path, key=KEY) as store:
         await store.add_server(ServerConfiguration(principal="alice", name="github", settings=SECRET))
     assert not path.with_name("state.db.key").exists()
@@ -224,7 +222,7 @@ async def test_secrets_under_a_key_that_is_given_need_that_key(path: Path) -> No
         assert [each.settings for each in await store.servers_of("alice")] == [SECRET]
 
 
-async def test_a_bad_key_is_refused_even_if_there_is_no_secret_yet(path: Path) -> None:
+async def test_an_invalid_key_is_refused_even_without_stored_secrets(path: Path) -> None:
     assert "URL-safe" in await why_unusable(path, key="password")
 
 
@@ -245,7 +243,7 @@ async def test_a_process_with_another_key_than_the_first_gets_an_error(path: Pat
         assert [each.name for each in await store.servers_of("alice")] == ["one"]
 
 
-async def test_a_directory_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
+async def test_a_state_directory_that_cannot_be_created_is_one_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(
         StoreUnusable, match=r"because its directory cannot be \(.*\). Create the directory, or specify"

@@ -10,7 +10,7 @@ from support.waiting import eventually
 pytestmark = pytest.mark.parametrize("engine", ["memory", "redis", "cluster"], indirect=True)
 
 
-async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: Store) -> None:
+async def test_other_processes_are_notified_of_a_change(store: Store, other: Store) -> None:
     heard: list[str] = []
     store.listen(ReportLog("store", heard))
     other.listen(ReportLog("other", heard))
@@ -24,7 +24,7 @@ async def test_the_others_hear_of_a_change_by_themselves(store: Store, other: St
     assert heard == ["other", "store"], "nothing else was a change"
 
 
-async def test_the_others_are_notified_of_a_lost_replica(store: Store, other: Store) -> None:
+async def test_other_replicas_are_notified_of_a_lost_replica(store: Store, other: Store) -> None:
     changes: list[str] = []
     log = ReportLog("other", changes)
     other.listen(log)

@@ -20,7 +20,7 @@ def login(digest: bytes, *, principal: str = "alice", hours: int = 1) -> StoredL
     return StoredLogin(digest, principal, NOW + hours * HOUR)
 
 
-async def test_servers_are_there_for_every_process_in_the_order_in_which_they_were_added(
+async def test_added_servers_are_visible_to_every_process_in_the_order_of_addition(
     engine: Engine, store: Store, other: Store
 ) -> None:
     names = ["zebra", "ant", "mole"]
@@ -36,7 +36,7 @@ async def test_servers_are_there_for_every_process_in_the_order_in_which_they_we
     assert await (await engine.open()).servers_of("alice") == expected
 
 
-async def test_a_name_is_given_once_per_principal(store: Store, other: Store) -> None:
+async def test_a_server_name_is_unique_per_principal(store: Store, other: Store) -> None:
     await store.add_server(server("ant", settings=b"first"))
     before = await other.shared_revision()
     with pytest.raises(NameTaken):
@@ -53,14 +53,14 @@ async def test_a_server_is_replaced_in_its_place(store: Store) -> None:
     assert await store.servers_of("alice") == [server("one"), changed, server("three")]
 
 
-async def test_what_is_not_there_is_not_replaced(store: Store) -> None:
+async def test_replacing_an_unknown_server_fails(store: Store) -> None:
     before = await store.shared_revision()
     await store.replace_server(server("ant"))
     assert await store.servers_of("alice") == []
     assert await store.shared_revision() == before
 
 
-async def test_a_removed_server_is_gone_and_one_of_its_name_comes_last(store: Store) -> None:
+async def test_a_removed_server_is_gone_and_a_new_one_of_its_name_comes_last(store: Store) -> None:
     for name in ("one", "two"):
         await store.add_server(server(name))
     assert await store.remove_server("alice", "one")
@@ -72,7 +72,7 @@ async def test_a_removed_server_is_gone_and_one_of_its_name_comes_last(store: St
     assert [each.name for each in await store.servers_of("alice")] == ["two", "one"]
 
 
-async def test_the_shared_revision_grows_for_all_with_every_change_of_any(store: Store, other: Store) -> None:
+async def test_the_shared_revision_increases_for_all_processes_with_every_change(store: Store, other: Store) -> None:
     changes: list[Callable[[], Awaitable[object]]] = [
         lambda: store.add_server(server("ant")),
         lambda: other.replace_server(server("ant", is_disabled=True)),
@@ -89,13 +89,13 @@ async def test_the_shared_revision_grows_for_all_with_every_change_of_any(store:
         last = now
 
 
-async def test_a_change_of_a_session_is_no_change_of_what_is_shared(store: Store, other: Store) -> None:
+async def test_a_change_of_a_session_does_not_change_the_shared_revision(store: Store, other: Store) -> None:
     before = await store.shared_revision()
     await store_session(other, head("s1"), e="1")
     assert [await each.shared_revision() for each in (store, other)] == [before, before]
 
 
-async def test_logins_are_there_until_they_are_ended(engine: Engine, store: Store, other: Store) -> None:
+async def test_console_logins_are_stored_until_they_are_ended(engine: Engine, store: Store, other: Store) -> None:
     first, second = login(b"\x00\xff1"), login(b"2", principal="bob", hours=2)
     await store.add_login(first)
     await other.add_login(second)
@@ -107,27 +107,27 @@ async def test_logins_are_there_until_they_are_ended(engine: Engine, store: Stor
     assert await (await engine.open()).logins() == [second]
 
 
-async def test_of_several_that_end_a_login_at_the_same_time_one_succeeds(store: Store, other: Store) -> None:
+async def test_of_several_concurrent_logouts_one_succeeds(store: Store, other: Store) -> None:
     for number in range(20):
         await store.add_login(login(b"%d" % number))
         ended = await asyncio.gather(*(each.end_login(b"%d" % number) for each in (other, store, other, store)))
         assert sorted(ended) == [False, False, False, True]
 
 
-async def test_a_login_of_the_same_secret_is_the_same_login(store: Store) -> None:
+async def test_a_console_login_with_the_same_secret_is_the_same_login(store: Store) -> None:
     await store.add_login(login(b"1"))
     await store.add_login(login(b"1", hours=3))
     assert await store.logins() == [login(b"1", hours=3)]
 
 
-async def test_logins_that_are_over_are_forgotten_with_the_sessions_that_are(store: Store) -> None:
+async def test_expired_console_logins_are_deleted_with_expired_sessions(store: Store) -> None:
     await store.add_login(login(b"1", hours=1))
     await store.add_login(login(b"2", hours=2))
     assert await store.forget_expired(NOW + HOUR, 10) == 0
     assert await store.logins() == [login(b"2", hours=2)]
 
 
-async def test_every_process_can_be_made_to_look_again(store: Store, other: Store) -> None:
+async def test_an_announced_change_makes_every_process_reload_shared_data(store: Store, other: Store) -> None:
     before = await other.shared_revision()
     await store.announce_change()
     assert await other.shared_revision() > before

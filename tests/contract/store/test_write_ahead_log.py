@@ -34,7 +34,7 @@ async def put_much(store: SqliteStore) -> None:
         await store.put_chunks("s1", "r", first, [CHUNK] * 4)
 
 
-async def test_large_results_that_come_and_go_leave_a_short_log(store: SqliteStore) -> None:
+async def test_large_results_that_are_added_and_deleted_leave_a_short_write_ahead_log(store: SqliteStore) -> None:
     await store_session(store, head("s1"))
     longest = 0
     for number in range(40):
@@ -48,7 +48,7 @@ async def test_large_results_that_come_and_go_leave_a_short_log(store: SqliteSto
     assert longest <= 16 * MIB
 
 
-async def test_sessions_that_are_forgotten_leave_a_short_log(store: SqliteStore) -> None:
+async def test_deleted_sessions_leave_a_short_write_ahead_log(store: SqliteStore) -> None:
     for number in range(8):
         lease = await store_session(store, head(f"s{number}"))
         for first in range(0, 16, 4):
@@ -57,7 +57,7 @@ async def test_sessions_that_are_forgotten_leave_a_short_log(store: SqliteStore)
     assert log_bytes(store) <= 16 * MIB
 
 
-async def test_a_log_that_another_program_holds_is_bounded_and_shortened_when_it_ends(
+async def test_the_write_ahead_log_stays_bounded_while_another_program_reads_the_file_and_shrinks_afterwards(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "HELD_WAL_BYTES", 24 * MIB)
