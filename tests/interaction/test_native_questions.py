@@ -230,7 +230,7 @@ async def test_a_question_with_an_unreadable_answer_waits_for_a_tool(client: Std
 
 
 def cancelled(request: JsonObject) -> JsonObject:
-    told = {"requestId": request["id"], "reason": "It was answered elsewhere, or is no longer asked."}
+    told = {"requestId": request["id"], "reason": "The question was answered elsewhere or withdrawn."}
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": told}
 
 

@@ -50,7 +50,7 @@ from emceepee.telemetry.request_metrics import RequestMetrics
 from emceepee.web.callback import CALLBACK_PATH
 
 log = EventLog("app")
-NO_PUBLIC_URL = "emceepee was started without --public-url, so a browser on another machine cannot come back to it."
+NO_PUBLIC_URL = "emceepee was started without --public-url, so a browser on another machine cannot return to it."
 CONSOLE_HOST = "127.0.0.1"  # the host of the console beside a stdio caller; always loopback
 REPLICA_HOST = "127.0.0.1"  # the default host at which replicas reach each other
 CONSOLE_CLOSE_SECONDS = 3.0  # the console's shutdown timeout for open requests after the caller disconnected

@@ -97,7 +97,7 @@ class Reloader:
         try:
             await self._watch()
         except (OSError, ImportError) as error:  # for example: the user has too many watches
-            log.warning("config_changes_not_reported", error=str(error), instead=f"a look every {LOOK_SECONDS:g} s")
+            log.warning("config_changes_not_reported", error=str(error), instead=f"a check every {LOOK_SECONDS:g} s")
         while True:
             await self.look()
             await self._clock.sleep(LOOK_SECONDS)
@@ -155,7 +155,7 @@ class Reloader:
             except Exception as error:  # even an unexpected error: the next version of the file must still be read
                 words = str(error) if isinstance(error, ConfigError) else f"{self._source.file}: {error!r}"
                 self._problem = self._registry.problem = words
-                log.warning("config_not_reloaded", error=words, instead="the configuration before it stays in use")
+                log.warning("config_not_reloaded", error=words, instead="the previous configuration stays in use")
                 return
             await self._apply(config)
 
@@ -193,7 +193,7 @@ class Reloader:
             summary["limits"] = limits
         log.info("config_reloaded", file=str(self._source.file), **summary)
         if later := needing_restart(before, config):
-            log.warning("config_needs_restart", keys=later, because="these take effect at the next start")
+            log.warning("config_needs_restart", keys=later, because="these keys take effect at the next start")
         if config.ignored and config.ignored != before.ignored:
             log.warning("config_keys_ignored", keys=list(config.ignored))
         warn_of_problems([problem for problem in config.problems if problem not in before.problems])
@@ -212,7 +212,7 @@ async def follow_file(source: ConfigSource | None, make: Callable[[ConfigSource]
 
     def reload() -> None:
         if reloader is None:
-            log.warning("config_not_reloaded", error="there is no file that it came from")
+            log.warning("config_not_reloaded", error="the configuration does not come from a file")
         else:
             tasks.spawn(reloader.reload(), name="reload")
 

@@ -59,12 +59,10 @@ class AccessControl:
         """Reject a foreign Host or Origin (DNS rebinding, CSRF). Return None if both are allowed."""
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_own_host(host):
-            return Rejection(
-                421, f"This server does not answer to the host {host[:100]!r}; start it with --allow-host."
-            )
+            return Rejection(421, f"This server does not accept the host {host[:100]!r}; start it with --allow-host.")
         origin = headers.get(b"origin")
         if origin is not None and not self._is_allowed_origin(origin.decode("latin-1"), host):
-            return Rejection(403, "Pages of this origin may not call; start the server with --allow-origin.")
+            return Rejection(403, "Pages of this origin are not allowed; start the server with --allow-origin.")
         return None
 
     async def admit(
@@ -114,7 +112,7 @@ class AccessControl:
         if verdict is None and self._check is not None:
             verdict = await self._check.principal_of(token.decode("latin-1"))
         elif verdict is None:
-            verdict = self._challenge("The token is not known here.")
+            verdict = self._challenge("The token is unknown.")
         if self._throttle is not None:
             if not isinstance(verdict, Rejection):
                 await self._throttle.delay_success(peer, token)

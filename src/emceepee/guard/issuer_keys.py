@@ -115,7 +115,7 @@ async def fetch_keys(issuer: str, clock: Clock, tls: ssl.SSLContext, proxies: Pr
     except (HttpFailure, TimeoutError, ValueError, LookupError) as error:
         raise KeysUnavailable(f"{type(error).__name__}: {error}") from error
     if keys is None:
-        raise KeysUnavailable("the key set is not where the metadata says, or elsewhere by a redirect")
+        raise KeysUnavailable("the address in the metadata returns no key set, or redirects")
     return verifying_keys(keys)
 
 
@@ -147,9 +147,9 @@ async def _key_address(issuer: str, document: Callable[[str], Awaitable[JsonObje
             continue
         keys = str(metadata.get("jwks_uri"))
         if str(metadata.get("issuer")).rstrip("/") != issuer:
-            problem = f"the metadata at {address} is of another issuer"
+            problem = f"the metadata at {address} belongs to another issuer"
         elif urlsplit(keys).scheme not in ("https", parts.scheme):  # another scheme could be a Unix socket
-            problem = f"the keys named in {address} would not come over TLS"
+            problem = f"the keys named in {address} would not be fetched over TLS"
         else:
             return keys
     raise LookupError(problem)

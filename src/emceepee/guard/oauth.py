@@ -57,9 +57,9 @@ class OAuthCheck:
         except (jwt.PyJWTError, KeyError, TypeError, ValueError):  # for example, the token names a key of another type
             return self._refused(401, "The token is not valid here; get a new one from the authorization server.")
         if str(claims["iss"]).rstrip("/") != self._issuer:
-            return self._refused(401, "The token is of another issuer.")
+            return self._refused(401, "The token is from another issuer.")
         if not str(claims["sub"]).strip():  # all tokens without a subject would share one principal
-            return self._refused(401, "The token names nobody.")
+            return self._refused(401, "The token has no subject.")
         granted = str(claims.get("scope", "")).split()
         if missing := [scope for scope in self._scopes if scope not in granted]:
             error = f', error="insufficient_scope", scope="{" ".join(self._scopes)}"'.encode()

@@ -38,7 +38,7 @@ class AddServerPolicy:
         """Return the server's specification with this caller's restrictions. Raises: NotAllowed, InvalidArguments."""
         if is_remote and not all(root.startswith(ROOT_SCHEME) for root in entry.roots or ()):
             # A path would be resolved on this machine and reveal its files to remote callers.
-            raise InvalidArguments(f"roots: callers from other machines give them as {ROOT_SCHEME}/… addresses.")
+            raise InvalidArguments(f"roots: callers from other machines must use {ROOT_SCHEME}/… addresses.")
         spec = entry.spec()
         await self.check(spec, is_remote=is_remote)
         if not isinstance(spec.target, HttpTarget) or not (is_remote or self.urls):

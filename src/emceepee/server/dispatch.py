@@ -38,9 +38,11 @@ class Tools:
         self.surface = surface
 
     def check_surface(self, surface: Surface) -> None:
-        """Raises: UnknownSurface if there is nothing to list on it."""
+        """Raises: UnknownSurface if the surface would list no tools."""
         if not order_of_listing(surface, self._by_name.keys() & CODE_MODE) and surface is not Surface.FULL:
-            raise UnknownSurface(f"the surface {surface} needs code mode, which is switched off here; ask for full")
+            raise UnknownSurface(
+                f"the surface {surface} requires code mode, which is disabled here; request the surface full"
+            )
 
     async def call(self, params: JsonObject | None, context: RequestContext) -> JsonObject:
         """Serve one `tools/call`. A failure inside a tool becomes an error reply.
@@ -48,7 +50,7 @@ class Tools:
         The context's session is the caller's own. A `session` argument names another session, and takes precedence.
 
         Raises:
-            BadCall: there is no such tool, the request does not name one, or it answers what was not asked.
+            BadCall: the tool is unknown or missing, or the request answers questions that were not asked.
         """
         try:
             tool, arguments = self._find_tool(params)
@@ -124,7 +126,7 @@ class Tools:
         return result
 
     def begin_unkept(self, params: JsonObject | None, context: RequestContext) -> Span | None:
-        """Begin a span for a refused call, or for a call without a session. None if there are no observers."""
+        """Begin a span for a refused call, or for a call without a session. Return None if there are no observers."""
         journal = context.unkept_journal()
         if journal is None:
             return None
@@ -133,7 +135,7 @@ class Tools:
             asked = own
         name, arguments = asked.get("name"), asked.get("arguments")
         name, given = name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else {}
-        if (tool := self._by_name.get(name)) is None:  # no schema says which arguments are private, so mask all
+        if (tool := self._by_name.get(name)) is None:  # without a schema, any argument may be private, so mask all
             return journal.begin(SpanKind.UNKNOWN_TOOL, name, None, dict.fromkeys(given, MASK), origin=context)
         if SESSION_ARGUMENT not in tool.params.model_fields:
             given = {key: value for key, value in given.items() if key != SESSION_ARGUMENT}
@@ -198,7 +200,7 @@ def _last_reply(
 ) -> JsonObject:
     """Return the reply of a call whose session another replica took over during the call.
 
-    Changes made here are not stored, so the reply reports an error instead. Backend results and errors are passed on.
+    Changes made here are not stored, so the reply is an error. Results and errors of backends are passed on.
     """
     if isinstance(outcome, BackendResult | EmceepeeError):
         return with_move(result, session, outcome, context)
@@ -219,7 +221,10 @@ def _moved(tool: Tool) -> EmceepeeError:
 
 
 async def _is_kept(session: Session, context: RequestContext) -> bool:
-    """Save the session before its reply leaves, or leave the save pending. False if another replica may own it."""
+    """Save the session before its reply is sent, or leave the save pending.
+
+    Return False if another replica may own the session.
+    """
     try:
         await session.unsaved.save()
     except BaseException:  # cancelled
@@ -240,11 +245,11 @@ async def _resolve_session(tool: Tool, arguments: JsonObject, context: RequestCo
         arguments = dict(arguments)
         handle = arguments.pop(SESSION_ARGUMENT)
         if not isinstance(handle, str) or context.directory is None:
-            raise InvalidArguments(f"session: give a handle from {call_to('open_session')}, or leave it out.")
+            raise InvalidArguments(f"session: pass a handle from {call_to('open_session')}, or omit the argument.")
         session = await context.find_session(handle)
     if session is None and tool.needs_session:
         raise EmceepeeError(
-            f"This call says no session. Call {call_to('open_session')} once and pass its handle as the argument "
+            f"This call names no session. Call {call_to('open_session')} once and pass its handle as the argument "
             "`session`, or pin a name in the client's configuration with the header Emceepee-Session or ?session= in "
             "the URL.",
             code=ErrorCode.SESSION_NOT_FOUND,

@@ -13,7 +13,7 @@ from emceepee.wire.json_rpc import Response, notification_message, request_messa
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("server")
-WITHDRAWN = "It was answered elsewhere, or is no longer asked."
+WITHDRAWN = "The question was answered elsewhere or withdrawn."
 SendMessage = Callable[[JsonObject], None]
 Reach = Callable[[object | None], SendMessage | None]  # finds a sender, by call if one is given; None if there is none
 

@@ -79,7 +79,7 @@ class HandshakeEra:
         """Resume a connection of an ended process, as if its caller had just repeated the handshake.
 
         Raises:
-            ProtocolError: this is no handshake. An older emceepee may have taken it for one.
+            ProtocolError: the handshake is invalid. An older version of emceepee may have accepted it.
         """
         self._initialize(Request(0, "initialize", handshake))
         if is_initialized:

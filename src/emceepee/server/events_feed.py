@@ -1,4 +1,4 @@
-"""`emceepee://events`: notifies subscribers that something happened. It delivers no events itself."""
+"""`emceepee://events`: notifies subscribers that there are new events. It delivers no events itself."""
 
 import asyncio
 from collections.abc import Callable

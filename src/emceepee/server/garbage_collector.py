@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 GEN0_THRESHOLD = 10_000  # new objects before a young collection; six calls exceed Python's default of 700
-GEN1_THRESHOLD = 1  # young collections between two that also scan the generation before
+GEN1_THRESHOLD = 1  # young collections between two collections that also scan the next generation
 
 
 @contextmanager

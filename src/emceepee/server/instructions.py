@@ -25,7 +25,7 @@ _LITE = (
 _CODEMODE = (
     "codemode_search finds tools and shows their arguments; codemode_execute runs a script that calls them, each or "
     "many at once, and returns only what you want to see. emceepee's own tools are reached in a script by "
-    'mcp.tool(name, args): mcp.tool("list_servers", {}) tells how the servers are. Replies carry what is new '
+    'mcp.tool(name, args): mcp.tool("list_servers", {}) shows the servers\' status. Replies carry new events '
     "(events_since_last_response). When a reply has pending_client_action, a server waits for an answer: ask the user "
     'and call mcp.tool("respond_to_elicitation", {…}).'
 )

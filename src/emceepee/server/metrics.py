@@ -83,10 +83,10 @@ class Metrics:
         yield from self._happened()
         yield GaugeMetricFamily(
             "emceepee_event_loop_lag_seconds",
-            "How late the event loop was at most, within the last minute.",
+            "Largest lag of the event loop in the last minute.",
             value=self._sources.lag.worst,
         )
-        info = GaugeMetricFamily("emceepee_build_info", "The version that runs.", labels=("version",))
+        info = GaugeMetricFamily("emceepee_build_info", "The running version.", labels=("version",))
         info.add_metric((__version__,), 1)
         yield info
 
@@ -94,11 +94,11 @@ class Metrics:
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         count = CounterMetricFamily(
-            "emceepee_requests", "Requests of callers that have ended.", labels=(*_REQUEST_LABELS, "status")
+            "emceepee_requests", "Finished requests of callers.", labels=(*_REQUEST_LABELS, "status")
         )
         duration = HistogramMetricFamily(
             "emceepee_request_duration_seconds",
-            "How long requests took, from their arrival to their result.",
+            "Duration of requests, from their arrival to their result.",
             labels=_REQUEST_LABELS,
         )
         bounds = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
@@ -115,15 +115,15 @@ class Metrics:
         from prometheus_client.core import GaugeMetricFamily
 
         sessions = self._sources.directory.sessions
-        yield GaugeMetricFamily("emceepee_sessions", "Sessions that are held here.", value=len(sessions))
+        yield GaugeMetricFamily("emceepee_sessions", "Sessions held by this process.", value=len(sessions))
         yield GaugeMetricFamily(
             "emceepee_calls_in_flight",
-            "Calls to servers that have no result yet, tasks included.",
+            "Calls to servers without a result yet, including tasks.",
             value=sum(len(session.calls) for session in sessions),
         )
         yield GaugeMetricFamily(
             "emceepee_questions_waiting",
-            "Questions of servers that wait for an answer.",
+            "Questions from servers that wait for an answer.",
             value=sum(len(session.questions.open()) for session in sessions if session.questions.is_any_open),
         )
         states = Counter(connection.state.status for session in sessions for connection in session.connections)
@@ -136,7 +136,7 @@ class Metrics:
         tasks = Counter(task.status for session in sessions for task in session.tasks.all())
         yield _by_value(
             "emceepee_tasks",
-            "Tasks at work, and finished ones that are kept.",
+            "Running tasks, and stored finished tasks.",
             "status",
             {status: tasks[status] for status in TaskStatus},
         )
@@ -146,10 +146,10 @@ class Metrics:
 
         backends = self._sources.backends
         restarts = CounterMetricFamily(
-            "emceepee_server_restarts", "Servers' programs that were started again.", labels=("server",)
+            "emceepee_server_restarts", "Restarts of servers' processes.", labels=("server",)
         )
         refreshes = CounterMetricFamily(
-            "emceepee_token_refreshes", "Tokens for servers that were refreshed, or not.", labels=("outcome",)
+            "emceepee_token_refreshes", "Attempts to refresh tokens for servers, by outcome.", labels=("outcome",)
         )
         for family, counts in ((restarts, backends.restarts), (refreshes, backends.refreshes)):
             for value, number in counts.items():
@@ -159,7 +159,7 @@ class Metrics:
         if isinstance(figures, CommitStatistics):
             yield SummaryMetricFamily(
                 "emceepee_store_commit_duration_seconds",
-                "Commits to the store, and how long they took in all.",
+                "Commits to the store, and their total duration.",
                 count_value=figures.count,
                 sum_value=figures.total_seconds,
             )

@@ -73,7 +73,7 @@ class ProtocolMethods:
     def __init__(
         self, tools: Iterable[Tool] = TOOLS, *, servers: Iterable[BackendSpec] = (), takes_handles: bool = True
     ) -> None:
-        """`takes_handles`: whether callers of 2026-07-28 can name a session in each call; false if the connection
+        """`takes_handles`: whether callers of 2026-07-28 can name a session in each call. False if the connection
         itself is the session."""
         self.servers: Sequence[BackendSpec] = tuple(servers)  # the servers that the instructions name from now on
         self._tools, self._takes_handles = {tool.name: tool for tool in tools}, takes_handles
@@ -203,7 +203,7 @@ async def _unsubscribe(asked: MethodRequest, params: ResourceParams) -> JsonObje
 async def _listen(asked: MethodRequest, params: ListenParams) -> JsonObject:
     if asked.feed.session is None:
         error = EmceepeeError(
-            "This request says no session, so there is nothing to listen for. Pin a name in the client's configuration "
+            "This request names no session, so there are no events for it. Pin a name in the client's configuration "
             "with the header Emceepee-Session or ?session= in the URL.",
             code=ErrorCode.SESSION_NOT_FOUND,
         )

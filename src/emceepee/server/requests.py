@@ -163,7 +163,7 @@ class Requests:
         if era is None or not era.has_batches or not values:
             return "Invalid request: a batch is not accepted here"
         if len(values) > most:
-            return f"Invalid request: the batch has {len(values)} messages, and may have {most}"
+            return f"Invalid request: the batch has {len(values)} messages, but the limit is {most}"
         return None
 
     async def respond_to_batch(self, values: list[Any], era: Era, accept: Accept) -> list[JsonObject]:

@@ -20,7 +20,9 @@ class NameTooLong(EmceepeeError):
     code = ErrorCode.INVALID_ARGUMENTS
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"The session's name is too long: it has {len(name)} characters, and may have {LONGEST_NAME}.")
+        super().__init__(
+            f"The session's name is too long: it has {len(name)} characters, but the limit is {LONGEST_NAME}."
+        )
 
 
 def pinned_name(headers: Headers, query: bytes) -> str:
@@ -45,10 +47,10 @@ def named_key(principal: str, name: str) -> SessionKey:
 
 
 def default_key(identity: CallerIdentity, params: object) -> SessionKey | None:
-    """Return the session of a caller that names none: one per program of a principal. None if it must name one.
+    """Return the default session of a caller: one per program of a principal. None if the caller must name a session.
 
-    Without proof of identity all callers are the same principal, so only programs that surely run on this machine have
-    one.
+    Without authentication, all callers are the same principal. In that case, only programs that certainly run on this
+    machine have a default session.
     """
     if not (identity.is_proven or identity.is_direct):
         return None

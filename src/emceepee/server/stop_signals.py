@@ -7,7 +7,7 @@ from contextlib import suppress
 
 FINISH_SECONDS = 2.0  # for nearly finished calls
 LET_GO_SECONDS = 0.5  # for the replies of canceled calls
-PASSED_ON_SECONDS = 4.0  # after that, for the answers of other replicas, whose calls do not have to end
+PASSED_ON_SECONDS = 4.0  # after that, for the answers of other replicas, whose calls need not end
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -104,7 +104,7 @@ class CallerConnection(Protocol):
         ...
 
     def give_up_response(self) -> None:
-        """Give up the response, or its rest, because the caller is gone. It is no fault of the application."""
+        """Abandon the response, or the rest of it, because the caller is gone. The application made no mistake."""
         ...
 
     def abort_response(self) -> None:

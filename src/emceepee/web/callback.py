@@ -41,7 +41,7 @@ UNFINISHED = CallbackOutcome(
     202,
     "Login not finished",
     "emceepee has your answer, but the authorization server has not confirmed the login yet. The program in which you"
-    " began the login shows how it ends.",
+    " began the login shows the outcome.",
 )
 OTHER_BROWSER = CallbackOutcome(
     403,
@@ -75,7 +75,7 @@ def is_callback(path: str) -> bool:
 
 
 def is_login_path(path: str) -> bool:
-    """Return whether the path belongs to logins to servers: a callback, or a client document."""
+    """Return whether the path belongs to server logins: a callback, or a client document."""
     return is_callback(path) or document_digest(path) is not None
 
 
@@ -96,8 +96,8 @@ def callback_page(outcome: CallbackOutcome) -> bytes:
 class LoopbackCallback:
     """Listens on this machine from the first login on. Its creator must close it.
 
-    Browsers are sent to the `chosen` address, if there is one. If it cannot be bound here, the emceepee that listens
-    there forwards them, or a person does.
+    Browsers are sent to the `chosen` address, if there is one. If it cannot be bound here, the emceepee process that
+    listens there forwards them, or a person copies the address.
     """
 
     def __init__(self, receive: Receive, chosen: str | None = None) -> None:

@@ -11,7 +11,9 @@ from emceepee.web.asgi import STREAM_HEADERS, CallerConnection, Header, Receive,
 PING_SECONDS = 15.0  # so that no proxy mistakes a silent stream for a dead one
 PING = b": ping\n\n"
 END_SECONDS = 1.0  # for the last bytes of a stopped stream, to a caller that may have stopped reading
-PART_BYTES = 256 << 10  # of a frame, written at once: the next part waits until the caller has read most of this one
+PART_BYTES = (
+    256 << 10
+)  # of a frame, written at once: the next part waits until the caller has read most of the previous one
 Frames = AsyncGenerator[bytes, None]
 
 

@@ -37,7 +37,7 @@ _REPLACEMENT = rb"\\ufffd"
 
 
 class Unreadable(ValueError):
-    """It is valid JSON, but exceeds a limit."""
+    """The text is valid JSON but exceeds a limit."""
 
 
 TOO_DEEP = f"nested deeper than {DEEPEST} levels"
@@ -49,8 +49,8 @@ def decode(data: bytes | bytearray) -> Any:
     """Parse JSON. Lone surrogates, NaN, and invalid bytes are replaced instead of rejected.
 
     Raises:
-        Unreadable: it is nested too deeply, or has too many values to be held.
-        ValueError: it is no JSON.
+        Unreadable: the text is nested too deeply, or has too many values.
+        ValueError: the text is not JSON.
     """
     try:
         if len(data) <= _TOO_SHORT_TO_BE_DEEP:
@@ -112,10 +112,10 @@ def _finite(number: str) -> float | None:
 
 def _without_lone_surrogates(data: bytes | bytearray) -> bytes | bytearray:
     if b"\0" in data:
-        raise ValueError("a null byte is in it")
+        raise ValueError("it contains a null byte")
     if data.count(rb"\ud") + data.count(rb"\uD") > MOST_VALUES:
         raise Unreadable(TOO_MANY)
-    data = data.replace(rb"\\", b"\0\0")  # out of the way, so that each remaining backslash begins an escape
+    data = data.replace(rb"\\", b"\0\0")  # replaced, so that each remaining backslash begins an escape
     return _LONE_LOW.sub(_REPLACEMENT, _LONE_HIGH.sub(_REPLACEMENT, data)).replace(b"\0\0", rb"\\")
 
 

@@ -25,7 +25,7 @@ _TIMEOUT_WORDS = (str(REQUEST_TIMEOUT), "timed out", "timed-out", "time out", "t
 
 
 class ProtocolError(Exception):
-    """A request that is answered with a JSON-RPC error with this code and message."""
+    """The request is answered with a JSON-RPC error with this code and message."""
 
     def __init__(self, code: int, message: str, data: JsonValue = None) -> None:
         super().__init__(message)

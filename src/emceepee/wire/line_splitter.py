@@ -8,7 +8,7 @@ ENDS_KEPT = 256  # bytes stored from each end of a line that is too long
 _ID = rb'"id"\s*:\s*(?:(\d{1,18})|"([^"\\]{0,100})")'
 ANSWERED = re.compile(rb'"(?:result|error)"\s*:')
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
-# Programs write the id first or last. Only there can it be distinguished, without a full parse, from an id in the
+# Programs write the id first or last. Without a full parse, only these positions distinguish it from an id in the
 # result.
 _AT_HEAD = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb"\s*,\s*)?" + _ID)
 _AT_TAIL = re.compile(rb"[,{]\s*" + _ID + rb"\s*(?:,\s*" + _VERSION + rb"\s*)?\}\s*\Z")

@@ -185,5 +185,5 @@ async def test_a_batch_is_rejected_if_it_is_too_long_or_the_version_has_no_batch
         assert core.requests.batch_refusal([1], core.era, 1) is None
         assert core.requests.batch_refusal([], core.era, 1) == "Invalid request: a batch is not accepted here"
         assert core.requests.batch_refusal([1], None, 1) == "Invalid request: a batch is not accepted here"
-        too_long = "Invalid request: the batch has 2 messages, and may have 1"
+        too_long = "Invalid request: the batch has 2 messages, but the limit is 1"
         assert core.requests.batch_refusal([1, 2], core.era, 1) == too_long

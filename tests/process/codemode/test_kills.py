@@ -200,7 +200,7 @@ async def test_code_mode_can_be_disabled(tmp_path: Path, by: str) -> None:
         assert "code mode is switched off" in answer["error"]["message"]
         caller.headers["emceepee-surface"] = "lite"
         async with caller.post("tools/list") as response:
-            assert (response.status, "switched off here; ask for full" in await response.text()) == (400, True)
+            assert (response.status, "disabled here; request the surface full" in await response.text()) == (400, True)
 
 
 async def test_a_missing_sandbox_is_reported_clearly(tmp_path: Path) -> None:

@@ -229,7 +229,7 @@ class FaultCaller(SessionCaller):
 
     def _hear_end(self, call_id: str, message: Json, asked: Span, process: RestartableProcess) -> None:
         if "error" in message:
-            assert "was restarted while it served this" in message["error"]["message"], message
+            assert "was restarted during this request" in message["error"]["message"], message
             self.world.counts["streams resumed, to hear of the restart"] += 1
             return
         result = message["result"]

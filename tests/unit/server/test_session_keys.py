@@ -44,7 +44,7 @@ def test_a_session_name_comes_from_the_header_or_else_from_the_query(
 def test_a_session_name_belongs_to_its_principal_and_has_a_length_limit() -> None:
     assert named_key("ada", "desk") == SessionKey("ada", KeyKind.NAME, "desk")
     assert named_key("ada", "x" * LONGEST_NAME)
-    with pytest.raises(NameTooLong, match=r"201 characters, and may have 200"):
+    with pytest.raises(NameTooLong, match=r"201 characters, but the limit is 200"):
         named_key("ada", "x" * (LONGEST_NAME + 1))
 
 

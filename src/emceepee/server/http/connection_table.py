@@ -11,9 +11,9 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("http")
 TICK_SECONDS = 0.5  # precision of deadlines
-MOST_TICKS_AT_ONCE = 4  # after a halt of this process, during which callers may have sent and read unnoticed
+MOST_TICKS_AT_ONCE = 4  # after a suspension of this process, during which callers may have sent and read data
 SPARE_SHARE = 0.25  # of the process's file descriptors: reserved for servers, files, and refused connections
-BODY_SLACK = 1 << 20  # beyond the largest body, so that its reader can refuse it with a message of its own
+BODY_SLACK = 1 << 20  # beyond the largest body, so that the code that reads it can reject it with its own message
 CALM_SHARE = 0.9  # of the limit: below it, the next overflow is logged again
 QUIET_SHARE = 0.5  # like CALM_SHARE, for unread bytes: one response may be a large part of them
 

@@ -48,7 +48,7 @@ from emceepee.wire.protocol import HANDSHAKE_PROTOCOL_VERSIONS
 
 STREAM_AFTER = 1.0  # seconds of silence before the response becomes a stream, which can be resumed and kept alive
 DISCONNECT_CHECK_AFTER = 0.5  # seconds until a caller that cannot resume is watched; a quicker answer costs no watcher
-RETURN_SECONDS = 5.0  # for a caller to resume a cut stream, before its call becomes a task
+RETURN_SECONDS = 5.0  # time for a caller to resume a cut stream before its call becomes a task
 MOST_WAITING = 1000  # messages for a stalled reader; further messages are dropped, but never the answer
 OK = 200  # the status of every stream; an error with another status is not a stream
 VERSION_HEADER = protocol.VERSION_HEADER.encode()

@@ -37,7 +37,7 @@ from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_REQUEST
 
 RESTARTED = (
-    "emceepee was restarted while it served this. A call to a server may have run: check before you send it again."
+    "emceepee was restarted during this request. A call to a server may have run: check before you send it again."
 )
 LAST_WORDS_SECONDS = 1.0  # for the answers to requests that end with the session
 
@@ -217,7 +217,7 @@ class HandshakeConnection:
         """Replay and follow one stream: the stream of the given event id, or else the push stream."""
         found = None if last_event_id is None else self._replay.find(last_event_id)
         if last_event_id is not None and found is None:
-            words = "Unknown Last-Event-ID: it is no longer kept. Open a fresh stream without it."
+            words = "Unknown Last-Event-ID: the event is no longer stored. Open a new stream without this header."
             await send_rpc_error(http.send, 400, INVALID_REQUEST, words, self._header)
             return
         self._gets += 1
@@ -298,7 +298,7 @@ class HandshakeConnection:
         """Restore the connection of an ended process. A request that was in progress gets an error that says so.
 
         Raises:
-            ProtocolError: its handshake is none.
+            ProtocolError: the stored handshake is invalid.
         """
         await self._era.resume(record.handshake, is_initialized=record.is_initialized)
         self._handshake = encode(record.handshake)
@@ -352,7 +352,7 @@ class HandshakeConnection:
 
 
 async def handshake_refusal(request: Request, methods: ProtocolMethods) -> JsonObject | None:
-    """Return the error that this `initialize` would produce, if any. The attempt leaves no state."""
+    """Return the error that this `initialize` would cause, or None. The check leaves no state."""
     era = HandshakeEra(methods, EventsFeed(None, NO_CHANNEL.send))
     try:
         await era.serve(RequestContext(request))

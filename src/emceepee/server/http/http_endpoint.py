@@ -121,7 +121,7 @@ class HttpEndpoint:
             await self._parts.fallback.close()
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
-        """Serve a request that another replica forwarded. False, without effect, if its session is not here."""
+        """Serve a request that another replica forwarded. If its session is not here, do nothing and return False."""
         return await self._mcp.serve_hop(request, body)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -143,13 +143,13 @@ class HttpEndpoint:
                 await self._mcp.serve(scope, headers, receive, send)
         elif (pages := self._login_pages) is not None and is_page(path):
             if not await pages.serve(scope, headers, receive, send):
-                await respond_json(send, 405, {"error": "This page is not used in this way."})
+                await respond_json(send, 405, {"error": "This page does not support this method."})
         elif path in (RESOURCE_PATH, RESOURCE_PATH + MCP_PATH) and self._parts.oauth is not None:
             await respond_json(send, 200, self._parts.oauth.metadata())
         elif path == METRICS_PATH and self._parts.metrics is not None:
             await self._parts.metrics.serve(scope, headers, send)
         elif (fallback := self._parts.fallback) is None or not await fallback.serve(scope, headers, receive, send):
-            await respond_json(send, 404, {"error": f"There is nothing here. MCP is served at {MCP_PATH}."})
+            await respond_json(send, 404, {"error": f"Not found. MCP is served at {MCP_PATH}."})
 
     async def _health(self, path: str, send: Send) -> None:
         is_ready = path == "/healthz" or not self.is_draining
@@ -157,5 +157,5 @@ class HttpEndpoint:
         if path == "/readyz" and self.directory.storage.unsaved_problem is not None:  # callers are still served
             body["state"] = "not saved"
         if path == "/readyz" and self.directory.has_configuration_problem:
-            body["configuration"] = "the file has a mistake, which the log names"
+            body["configuration"] = "the file has a mistake; see the log"
         await respond_json(send, 200 if is_ready else 503, body)

@@ -30,7 +30,7 @@ class ShutdownStage:
     """How far the shutdown has come."""
 
     is_draining: bool = False
-    """New requests are for other replicas."""
+    """New requests go to other replicas."""
     is_refusing: bool = False
     """Nothing is forwarded any more."""
     is_over: bool = False
@@ -53,7 +53,7 @@ class HttpShutdown:
     ) -> None:
         self._stage, self._directory, self._connections, self._stateless = stage, directory, connections, stateless
         self._finish_seconds, self._forwarder, self._neighbor = finish_seconds, forwarder, neighbor
-        self._is_finished = False  # with the requests that are served here
+        self._is_finished = False  # whether all requests that are served here have ended
 
     def __repr__(self) -> str:
         return f"<HttpShutdown {'over' if self.is_over else 'draining' if self.is_draining else 'not begun'}>"

@@ -33,8 +33,10 @@ from emceepee.web.callback import (
 _TICKET = re.compile(rf"{LINK_PATH}([0-9a-f]{{64}})")
 COOKIE_SECONDS = 86_400
 FORM_BYTES = 4096
-OVER = CallbackOutcome(404, "No login is waiting", "This link is used up, or its login is over. Ask for a new one.")
-REFUSED = CallbackOutcome(403, "Not from this page", "Open the link again, and go on from the page that it shows.")
+OVER = CallbackOutcome(
+    404, "No login is waiting", "This link was used already, or its login is over. Request a new link."
+)
+REFUSED = CallbackOutcome(403, "Not from this page", "Open the link again, and continue from the page that it shows.")
 # The gate checks the origin, which a form sends only if the referrer policy allows it. The last policy wins.
 LINK_HEADERS = (*PAGE_HEADERS, (b"referrer-policy", b"same-origin"))
 
@@ -149,7 +151,7 @@ def _link_page(link: LoginLink, proof: str) -> bytes:
         f"<h1>Log in to {server} for {principal}</h1>"
         f"<p>You log in at <b>{host}</b>. After that, everyone who uses emceepee as <b>{principal}</b> can use your"
         f" account there through {server}.</p>{issuer}"
-        f"<p>Go on only if you are {principal}. If somebody else sent you this link, close this page.</p>"
+        f"<p>Continue only if you are {principal}. If somebody else sent you this link, close this page.</p>"
         f'<form method="post"><input type="hidden" name="proof" value="{proof}">'
         f"<button>Log in for {principal}</button></form></html>"
     ).encode()

@@ -121,7 +121,7 @@ class McpEndpoint:
                 decision = self._router.forward(elsewhere)
 
     async def serve_hop(self, request: HttpRequest, body: bytes) -> bool:
-        """Serve a request that another replica forwarded. False, without effect, if its session is not here."""
+        """Serve a request that another replica forwarded. If its session is not here, do nothing and return False."""
         with suppress(UnknownSurface):  # a replica of another version may support it
             request = replace(request, surface=pinned_surface(request.headers, request.query))
         message = await read_message(request, self._body_bytes, body)
@@ -180,7 +180,7 @@ class McpEndpoint:
 
     @property
     def _loss(self) -> "_Loss":
-        """Why a forwarded request gets no answer."""
+        """Return the messages for the reason why a forwarded request gets no answer."""
         return _STOPPED if self._stage.is_over else _LOST
 
     # Connections of sessions.
@@ -232,7 +232,7 @@ def _lost_reply(http: HttpRequest, message: RequestBody, loss: _Loss) -> JsonObj
     request = classify(message.value) if message.body else None
     if not isinstance(request, Request):
         return None
-    if request.method == LISTEN:  # nothing else is lost with it, and its caller listens again
+    if request.method == LISTEN:  # a listen loses no result, and its caller listens again
         return result_message(request.request_id, modern_result(listen_result(request.request_id)))
     error = EmceepeeError(
         loss.of_a_request.format(request.method),

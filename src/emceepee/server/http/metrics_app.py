@@ -33,7 +33,7 @@ class MetricsApp:
         if (misplaced := self._gate.check_host_and_origin(headers)) is not None:
             await _reject(send, misplaced)
         elif scope["path"] != METRICS_PATH:
-            await respond_json(send, 404, {"error": f"There is nothing here. Figures are at {METRICS_PATH}."})
+            await respond_json(send, 404, {"error": f"Not found. Metrics are at {METRICS_PATH}."})
         else:
             await self.serve(scope, headers, send)
 

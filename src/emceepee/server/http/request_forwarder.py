@@ -14,13 +14,13 @@ class ForwardOutcome(Enum):
     """The outcome of a forwarded request. Only with `ANSWERED` has anything been written to the caller."""
 
     ANSWERED = auto()
-    """The response was passed back, as far as it came; or the caller has left, and the holder knows."""
+    """The response, or the part of it that arrived, was passed back. Or the caller has left, and the holder knows."""
     NOT_HELD = auto()
-    """The replica does not hold the session, or no longer takes requests: it did nothing."""
+    """The replica does not hold the session, or no longer accepts requests: it did nothing."""
     UNREACHABLE = auto()
-    """The replica could not be connected to, or what answers there is not that replica: nothing was done."""
+    """The connection failed, or another program answers at that address: nothing was done."""
     LOST = auto()
-    """The request was sent, and the replica was gone before its response began: the call may have run."""
+    """The request was sent, but the replica was lost before its response began: the call may have run."""
 
 
 class RequestForwarder(Protocol):

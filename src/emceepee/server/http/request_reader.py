@@ -1,5 +1,5 @@
-"""Checks every request at /mcp before it is served: whether it is meant for us, what its body contains, and whether its
-headers follow the rules of 2026-07-28. It also maps replies of that era to HTTP statuses.
+"""Checks every request at /mcp before it is served: its address, its body, and whether its headers follow the rules of
+2026-07-28. It also maps replies of that era to HTTP statuses.
 """
 
 from dataclasses import dataclass
@@ -108,7 +108,9 @@ def accept_request(value: object, http: HttpRequest) -> Request | DirectResponse
         case InvalidMessage(reply):
             return DirectResponse(400, reply)
         case _:
-            return DirectResponse(400, error_message(None, INVALID_REQUEST, "Invalid request: nothing was asked"))
+            return DirectResponse(
+                400, error_message(None, INVALID_REQUEST, "Invalid request: the body contains no request")
+            )
 
 
 def http_status(reply: JsonObject) -> int:

@@ -1,6 +1,6 @@
 """Decides where a request is served: here, or at the replica that holds its session. The endpoint carries it out.
 
-    request ─▶ decide ─┬─▶ what serves it here, as the finder returns it
+    request ─▶ decide ─┬─▶ the local target, as the finder returns it
                  ▲     ├─▶ DirectResponse: this replica stops, or the holder cannot be reached
                  │     └─▶ Forward ── answered, or lost after it was sent: the response says that it may have run
                  │           └ not held there, or unreachable
@@ -35,7 +35,9 @@ STOPPING = DirectResponse(503, error_message(None, INVALID_REQUEST, SHUTTING_DOW
 OUT_OF_REACH = DirectResponse(
     503,
     error_message(
-        None, INVALID_REQUEST, "The replica of emceepee that has this session cannot be reached just now. Try again."
+        None,
+        INVALID_REQUEST,
+        "The replica of emceepee that has this session cannot be reached at this time. Try again.",
     ),
     ((b"retry-after", b"2"),),
 )
@@ -97,7 +99,7 @@ class RequestRouter(Generic[Target]):
             return self.forward(elsewhere)
 
     async def decide_hop(self, http: HttpRequest, message: RequestBody) -> Target | DirectResponse | None:
-        """Decide about a request that another replica forwarded. None if it is misdirected or too late."""
+        """Decide about a request that another replica forwarded. Return None if it is misdirected or too late."""
         if not self._storage.is_sure and not await self._confirm():
             return None
         if self._stage.is_draining:
@@ -110,7 +112,7 @@ class RequestRouter(Generic[Target]):
     async def decide_again(
         self, last: Forward, http: HttpRequest, message: RequestBody
     ) -> Target | Forward | DirectResponse | None:
-        """Decide after a forward that had no effect. None if the caller has left."""
+        """Decide after a forward that had no effect. Return None if the caller has left."""
         if last.key is None:
             return await self._hand_over_again(last)
         if self._stage.is_refusing or self._clock.monotonic() >= last.give_up_at:

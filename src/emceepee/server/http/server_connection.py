@@ -67,7 +67,7 @@ class ServerConnection(HttpToolsProtocol):
         self._unconfirmed: list[Unconfirmed] = []  # callbacks of the last responses
         self._in_head = self._in_body = self._is_done_reading = self._is_closing = False
         self._was_asked = False
-        self._beside = 0  # non-body bytes since the message began or its head ended, without the part in which it did
+        self._beside = 0  # non-body bytes since the part in which the message began or its head ended
         self._body_bytes = self._trailers = self._trailer_bytes = 0  # of the arriving message
         self._ignored_bytes = 0  # received after the last message that is read
         self._ticks = 0  # since the caller last made progress
@@ -386,7 +386,7 @@ class ServerConnection(HttpToolsProtocol):
 _ADVICE = {
     HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE: "Send a shorter address, fewer or shorter headers, and larger chunks.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Send a smaller body.",
-    HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive whole in time.",
+    HTTPStatus.REQUEST_TIMEOUT: "The request did not arrive completely in time.",
     HTTPStatus.SERVICE_UNAVAILABLE: "All connections are in use; try again later.",
 }
 

@@ -11,7 +11,7 @@ class SocketLines(asyncio.Protocol):
 
     def __init__(self, longest: int, first: bytes = b"") -> None:
         """`first`: bytes that were already read from the connection."""
-        # The other end sends a line again on its next connection if it could not write the line end. So a line
+        # If the other end could not write the line end, it sends the line again on its next connection. So a line
         # without its end must not be executed here: it would run twice.
         self._reader, self.writer = LineReader(longest, needs_line_end=True), LineWriter()
         self._reader.data_received(first)

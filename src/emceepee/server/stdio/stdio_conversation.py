@@ -34,7 +34,7 @@ SendMessages = Callable[[JsonObject | list[JsonObject]], None]
 
 
 class StdioConversation:
-    """Receives lines with `receive`, and answers through `send`, which is the channel of all its requests."""
+    """Receives lines with `receive`, and answers through `send`. It is the channel of all its requests."""
 
     is_gone = False  # the process ends with its caller
 

@@ -235,7 +235,7 @@ async def test_a_session_name_over_the_length_limit_is_rejected() -> None:
     async with an_endpoint_client() as client:
         refused = await client.ask("POST", body=client.message("initialize", HELLO), emceepee_session="x" * 201)
         assert (refused.status, client.sessions()) == (400, [])
-        assert "201 characters, and may have 200" in refused.error["message"]
+        assert "201 characters, but the limit is 200" in refused.error["message"]
 
 
 async def test_another_principal_gets_a_separate_session_of_the_same_name_and_cannot_use_foreign_connections() -> None:

@@ -220,7 +220,7 @@ class MessageLog:
             while stream.kept and stream.kept[0].at + self._keep < now:
                 oldest = stream.kept[0]
                 if oldest.is_final and oldest.number > stream.taken and stream.readers:
-                    break  # its reader is slow, but still gets it
+                    break  # its slow reader still receives it
                 self._evict(oldest, stream)
         if len(self._entries) > self._most or self._bytes > self._most_bytes:
             enough = self._most - self._spare_count if len(self._entries) > self._most else self._most
