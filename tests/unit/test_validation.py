@@ -16,7 +16,7 @@ ODD = ["", "soon", "x" * 1000, 0, -1, 1.5, 10**30, True, None, [], [5], ["x"], {
 LIBRARY_PHRASES = (
     *("Input should", "Field required", "should have", "Value error", "valid string", "valid integer", "valid dict"),
     *("unable to", "Extra inputs", "not permitted", "permitted", "pydantic", "type=", "input_value", "instance of"),
-    "another value",  # what is said of an error that nobody thought of
+    "another value",  # the message for an unforeseen error
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),

@@ -30,7 +30,7 @@ def test_several_nodes_can_be_charged_to_a_budget_at_once() -> None:
 def test_the_time_of_a_budget_starts_with_its_first_use_and_stops_the_conversion() -> None:
     now = 100.0
     budget = Budget(max_bytes=0, max_nodes=1_000_000, seconds=0.5, now=lambda: now)
-    now = 200.0  # waited in a queue
+    now = 200.0  # time spent in a queue
     budget.spend()
     now = 200.4
     budget.spend(nodes=NODES_PER_CLOCK_READING)

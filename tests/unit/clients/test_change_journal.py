@@ -73,7 +73,7 @@ def test_an_interrupted_change_can_be_undone(journal: ChangeJournal, tmp_path: P
     one.write_bytes(b"1")
     two.write_bytes(b"2")
     change = journal.carry_out("import", [a_change(one, b"-"), a_change(two, b"-")], now=NOW)
-    two.write_bytes(b"2")  # as if it had been killed before
+    two.write_bytes(b"2")  # as if the process had been killed earlier
     journal.undo(change)
     assert (one.read_bytes(), two.read_bytes()) == (b"1", b"2")
 

@@ -15,7 +15,7 @@ from emceepee.config import jsonc_edits
 from emceepee.config.document_errors import BadDocument
 from emceepee.paths import CONFIG_VARIABLE
 
-SECONDS = 12.0  # twice the longest time that a reader gives itself
+SECONDS = 12.0  # twice the time limit of a reader
 LAUGHS = "a0: &a0 [lol]\n" + "".join(
     f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, 12)
 )

@@ -49,7 +49,7 @@ def test_a_uvx_launch_command_repeats_the_current_options(parent: tuple[str, ...
 def test_relative_paths_in_a_launch_command_become_absolute(tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "x.whl").touch()
-    (tmp_path / "emceepee").mkdir()  # a name is the name of a package, even beside a folder of that name
+    (tmp_path / "emceepee").mkdir()  # a bare name is a package, even if a folder has that name
     parent = ("uv", "tool", "uvx", "--from", "./dist/x.whl", "--with=dist/x.whl", "--find-links", "dist/no", "emceepee")
     assert by_uvx(*parent, folder=tmp_path) == (
         *("uvx", "--from", f"{tmp_path}/dist/x.whl", f"--with={tmp_path}/dist/x.whl"),

@@ -71,12 +71,12 @@ async def test_a_cancelled_waiter_loses_its_turn_and_leaks_no_worker_slot() -> N
     _, second, third, _ = await line.ask("a", "b", "b", "c")
     second.cancel()
     await settle()
-    third.cancel()  # with its turn in the same moment
+    third.cancel()  # at the same time as its turn
     line.slots.give_back("a")
     await settle()
     assert line.got == ["a", "c"]
     (fifth,) = await line.ask("d")
     line.slots.give_back("c")
-    fifth.cancel()  # its turn has come, and it does not know yet
+    fifth.cancel()  # it has its turn, and has not resumed yet
     await settle()
     assert (line.got, line.slots.taken) == (["a", "c"], 0)

@@ -443,7 +443,7 @@ def test_tags_of_a_server_are_chosen_by_the_operator() -> None:
         assert problem.key.startswith("mcpServers.one.tags")
 
 
-# One mistake disables one server.
+# An error disables only its server.
 
 MISSING = "the environment has no variable TOKEN; set it, or write ${TOKEN:-default}"
 BROKEN_ENTRIES: dict[str, Any] = {

@@ -198,7 +198,7 @@ def test_without_the_keyring_package_the_error_names_it(monkeypatch: pytest.Monk
         ask_platform_keyring("tracker", "ada")
 
 
-# Secrets that are spelled out.
+# Secrets in plain text.
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def console(tmp_path: Path) -> Console:
     return Console(tmp_path, tokens={"sesame": "bob"})
 
 
-# Who gets where.
+# Access control.
 
 
 async def test_every_console_route_except_the_open_ones_requires_a_login(console: Console) -> None:
@@ -163,7 +163,7 @@ async def test_requests_of_strangers_never_fail_internally_or_get_access(
         assert "set-cookie" not in answered.headers or "Max-Age=0" in answered.headers["set-cookie"]
 
 
-# How it is answered.
+# Responses.
 
 
 async def test_every_console_response_has_security_headers(console: Console) -> None:
@@ -271,7 +271,7 @@ async def test_a_console_query_with_too_many_parameters_is_treated_as_empty(cons
     assert json.loads(answered.body)["query"] == {}
 
 
-# The end.
+# Shutdown.
 
 
 async def test_a_draining_console_ends_its_streams_and_refuses_new_requests(console: Console) -> None:
@@ -290,7 +290,7 @@ def raising(error: Exception) -> Callable[[], None]:
     return fail
 
 
-# For another replica, which has let its principal in.
+# Requests of another replica, which has authenticated the principal.
 
 
 async def serve_peer(console: Console, method: str, path: str, body: bytes = b"") -> Answered | None:

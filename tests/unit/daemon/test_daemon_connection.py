@@ -99,7 +99,7 @@ def test_a_request_written_while_its_daemon_dies_is_settled_once(
     assert line.send(sent) is is_done
     is_lost = is_done and bool(sent.keys)
     assert [loss.lost for loss in owner.losses if loss.lost] == ([list(sent.keys)] if is_lost else [])
-    assert [loss for loss in owner.losses if loss.again] == []  # the sender sees to it
+    assert [loss for loss in owner.losses if loss.again] == []  # the sender settles it
     assert not line.send(LIST)
 
 

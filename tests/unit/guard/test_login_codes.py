@@ -169,7 +169,7 @@ async def test_a_login_at_one_process_is_valid_at_another_after_a_refresh(store:
     assert there.logins.principal_of(secret) == "ada"
 
 
-# The store is away.
+# The store is unavailable.
 
 
 async def test_a_login_code_that_could_not_be_saved_is_valid_where_it_was_created(store: FailingStore) -> None:

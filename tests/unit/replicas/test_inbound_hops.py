@@ -140,7 +140,7 @@ def test_a_sender_whose_lease_has_lapsed_is_gone_despite_open_connections(holder
     assert holder.unread == []
     holder.hops.drop(SigningReplica(1, 7))
     assert holder.unread == [1]
-    holder.hops.leave(ANN)  # nobody is missed who is not known
+    holder.hops.leave(ANN)  # an unknown sender changes nothing
 
 
 def test_the_number_of_stored_responses_is_limited(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from emceepee.search.index import SearchIndex
 from emceepee.search.vectors import MOST_NEAREST, Vectors, convert
 from emceepee.wire.json_types import JsonObject
 
-# Two fields of meaning, and words that belong to none.
+# Two groups of related words, and words in neither group.
 WORDS = {
     **{word: [1.0, 0.1 * n, 0.0, 0.3] for n, word in enumerate(("boat", "ship", "vessel", "harbor"))},
     **{word: [0.0, 0.1 * n, 1.0, 0.2] for n, word in enumerate(("cake", "bread", "oven", "flour"))},

@@ -5,7 +5,7 @@ from emceepee.server.instructions import how_to, instructions
 from emceepee.surface import Surface
 from support.sessions.catalogue import CATALOGUE
 
-TWO_KILOBYTES = 2048  # where some clients cut
+TWO_KILOBYTES = 2048  # some clients truncate at this length
 
 
 def server(name: str, description: str | None = None) -> BackendSpec:
@@ -66,7 +66,7 @@ def test_a_long_server_list_ends_with_the_number_of_remaining_servers() -> None:
 
 def test_the_instructions_are_shorter_than_the_limit_of_clients() -> None:
     many = [server("n" * 100, "é" * 200) for _ in range(50)]
-    assert len(instructions(many).encode()) <= TWO_KILOBYTES + 1000  # every letter of the list counted twice
+    assert len(instructions(many).encode()) <= TWO_KILOBYTES + 1000  # each letter of the list takes two bytes
     assert len(instructions(many)) <= TWO_KILOBYTES
 
 

@@ -115,7 +115,7 @@ async def test_the_list_of_tools_costs_little_context(is_modern: bool, surface: 
     assert wire <= 25_000
 
 
-# The SDK is the judge of what may be asked, and of what is answered. emceepee does not load it, but this does.
+# The SDK decides which requests and results are valid. Only these tests import it.
 
 ASKED: list[tuple[str, JsonObject | None]] = [
     ("ping", None),

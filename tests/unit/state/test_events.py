@@ -146,8 +146,8 @@ def test_an_outbox_is_limited_in_bytes_and_counts_undelivered_evictions() -> Non
     box = Outbox(most=MOST, keep=KEEP, most_bytes=1000)
     assert [box.append(large(number, 300)) for number in range(5)] == [0, 0, 0, 1, 1]
     assert (box.bytes, ids(take(box, most=0))) == (900, [])
-    assert take(box).dropped == 0  # told already
-    assert box.append(large(9, 2000)) == 4  # even itself
+    assert take(box).dropped == 0  # already reported
+    assert box.append(large(9, 2000)) == 4  # even the new event
     assert (len(box), box.bytes) == (0, 0)
 
 
@@ -186,7 +186,7 @@ def test_the_event_budget_is_never_exceeded_and_enforcing_it_always_ends(most: i
     assert evicted == 28 - sum(map(len, boxes)) == sum(take(box).dropped for box in boxes)
 
 
-# Replies that nobody read.
+# Unread replies.
 
 
 def test_events_of_an_unread_reply_are_delivered_again_before_newer_ones() -> None:
@@ -330,7 +330,7 @@ class OutboxAgainstAModel(RuleBasedStateMachine):
         assert not delivery.cursor_lost
         wanted = [*lost, *self.kept[index + 1 :]]
         self.delivered(delivery, wanted[:most], seen=index + 1)
-        for item in wanted[most:]:  # asked for, and not in this reply: undelivered again, and known not to be seen
+        for item in wanted[most:]:  # requested, but not in this reply: undelivered again, and known to be unseen
             if item.is_delivered:
                 item.is_delivered, item.was_carried = False, True
                 self.carried = [event_id for event_id in self.carried if event_id != item.event.event_id]

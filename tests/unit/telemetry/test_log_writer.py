@@ -15,7 +15,7 @@ from emceepee.telemetry.log_writer import LogWriter
 
 BOUND = 20.0
 COUNTED = re.compile(r"^(\d+) dropped$", re.MULTILINE)
-LINE = "x" * 99  # a hundred bytes with its end
+LINE = "x" * 99  # a hundred bytes with its line ending
 
 
 class Pipe:
@@ -72,7 +72,7 @@ def test_log_lines_that_do_not_fit_are_dropped_and_counted_without_blocking(pipe
     in_a_thread(writer, 1000)
     assert not writer.flush(within=0.01)
     kept, counted = read_all(pipe, 1000)
-    assert 100 <= kept <= 200  # the queue, and what the pipe itself holds
+    assert 100 <= kept <= 200  # the queue, and the buffer of the pipe
     assert kept + counted == 1000
 
 

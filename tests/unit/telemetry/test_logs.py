@@ -16,7 +16,7 @@ TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 def _logging_as_it_was() -> Iterator[None]:
     root, ours = logging.getLogger(), logging.getLogger("emceepee")
     handlers, levels = list(root.handlers), (root.level, ours.level)
-    root.handlers.clear()  # so that `configure` does not close those of the test runner
+    root.handlers.clear()  # so that `configure` does not close the handlers of pytest
     yield
     for handler in root.handlers:
         handler.close()

@@ -14,7 +14,7 @@ def test_every_tool_name_is_listed_once() -> None:
 
 @EACH
 def test_every_tool_has_a_short_description(tool: Tool) -> None:
-    most = 900 if tool.name == "codemode_execute" else 250  # which has a whole library to tell of
+    most = 900 if tool.name == "codemode_execute" else 250  # which describes a whole library
     assert 10 <= len(tool.description) <= most
     assert "\n" not in tool.description
     assert tool.description.endswith(".")

@@ -115,7 +115,7 @@ def test_a_progress_token_is_a_string_or_an_integer(params: JsonObject | None, t
 @pytest.mark.parametrize(
     ("reason", "is_timeout"),
     [
-        ("McpError: MCP error -32001: Request timed out", True),  # TypeScript SDK 1, its own time-out
+        ("McpError: MCP error -32001: Request timed out", True),  # TypeScript SDK 1, its own timeout
         ("SdkError: Request timed out", True),  # TypeScript client 2, likewise
         ("TimeoutError: The operation was aborted due to timeout", True),  # both, with AbortSignal.timeout
         ("timed out after 0.3s", True),  # Python SDK 2 and FastMCP

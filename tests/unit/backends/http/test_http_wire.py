@@ -10,7 +10,7 @@ from emceepee.wire.codec import encode
 from support.fakes.clock import FakeClock
 from support.figures import record_figure
 
-CHUNK_BYTES = 512 << 10  # what arrives at most between two turns of the loop
+CHUNK_BYTES = 512 << 10  # the most bytes that arrive between two turns of the loop
 
 
 class Arrived:

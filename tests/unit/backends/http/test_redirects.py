@@ -16,7 +16,7 @@ async def redirect(location: str, status: int = 301) -> HttpResponse:
 @pytest.mark.parametrize(
     ("location", "named"),
     [
-        ("http://tracker.example/mcp/", "https://tracker.example/mcp/"),  # it does not know of its TLS
+        ("http://tracker.example/mcp/", "https://tracker.example/mcp/"),  # the server is unaware of its TLS
         ("http://other.example/mcp/", "http://other.example/mcp/"),
         ("/mcp/", "https://tracker.example/mcp/"),
     ],

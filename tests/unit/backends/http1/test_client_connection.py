@@ -15,7 +15,7 @@ from support.fakes.connection import FakeConnection
 
 OK = b"HTTP/1.1 200 OK\r\n"
 MOST = 1 << 20
-# What the server sends: status, body, and whether the connection can be used again.
+# The response data: status, body, and whether the connection can be reused.
 WHOLE = {
     "with a length": (OK + b"Content-Length: 5\r\n\r\nhello", 200, b"hello", True),
     "with a length of nothing": (b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n", 202, b"", True),
@@ -55,7 +55,7 @@ WHOLE = {
     "without a reason": (b"HTTP/1.1 200\r\ncontent-length: 5\r\n\r\nhello", 200, b"hello", True),
     "an error": (b"HTTP/1.1 500 Oh\r\ncontent-length: 5\r\n\r\nhello", 500, b"hello", True),
 }
-# These have no length: they end when the connection does.
+# These have no length: they end with the connection.
 OPEN_ENDED = {
     "without a length": OK + b"\r\nhello",
     "of the old version": b"HTTP/1.0 200 OK\r\n\r\nhello",
@@ -340,7 +340,7 @@ async def test_the_repr_of_a_response_and_its_connection_shows_their_state() -> 
     )
 
 
-# Cancelling a waiting caller, at every place where one can wait.
+# Cancelling a waiting caller at every point of the wait.
 
 SLOW = [OK, b"content-type: x\r\n", b"content-length: 10\r\n\r\n", b"he", b"llo", b"wor", b"ld"]
 

@@ -81,7 +81,7 @@ async def test_the_rest_of_a_response_stream_can_be_read_at_once() -> None:
     assert await response.read(100) == b"world"
 
 
-# A reader that is slow.
+# Slow readers.
 
 
 async def test_a_server_is_paused_for_a_slow_reader_and_resumed_afterward() -> None:
@@ -124,7 +124,7 @@ async def test_a_finished_connection_resumes_reading_before_it_becomes_idle() ->
     assert len(await response.read(1 << 30)) == UNREAD_BYTES + 1
 
 
-# A body that is too large.
+# Oversized bodies.
 
 
 async def test_a_body_may_be_as_large_as_its_limit_and_no_larger() -> None:
@@ -168,7 +168,7 @@ async def test_a_body_that_exceeded_its_limit_before_the_read_is_rejected() -> N
     assert line.transport.is_closing()
 
 
-# A body that nobody wants.
+# Discarded bodies.
 
 
 async def test_a_closed_response_closes_its_connection() -> None:
@@ -235,7 +235,7 @@ async def test_discarding_a_complete_response_changes_nothing() -> None:
     assert await response.read(100) == b"hello"
 
 
-# A body that was compressed although nobody asked for it.
+# Bodies that are compressed without a request for it.
 
 
 async def compressed(line: FakeConnection, coding: str, data: bytes, *, cut: int = 1 << 20) -> HttpResponse:

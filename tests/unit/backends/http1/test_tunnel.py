@@ -52,7 +52,7 @@ def test_a_proxy_that_cannot_connect_is_quoted_in_the_error() -> None:
     "head",
     [
         b"SSH-2.0-OpenSSH_9.2\r\n",
-        b"HTTP/1.1 200 OK\r\n",  # and no end
+        b"HTTP/1.1 200 OK\r\n",  # without the end of the head
         b"HTTP/1.1 200 OK\r\n\r\nmore than was asked for",
         b"\x15\x03\x01\x00\x02\x02\x16\r\n\r\n",
         b"HTTP/2 200\r\n\r\n",

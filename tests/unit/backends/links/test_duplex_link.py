@@ -158,7 +158,7 @@ async def test_deeply_nested_lists_are_treated_as_noise(line: Line) -> None:
     for _ in range(100_000):
         deep = [deep]
     assert line.receive(deep) is False
-    while deep:  # taken apart by hand: freeing it all at once would go too deep as well
+    while deep:  # unwind it by hand: freeing it at once would recurse too deep as well
         deep = deep.pop()
 
 

@@ -137,7 +137,7 @@ async def test_resource_updates_go_to_subscribers_and_list_changes_to_all_sessio
     assert first.heard == ["notifications/resources/updated", "notifications/tools/list_changed"]
     assert second.heard == ["notifications/tools/list_changed"]
     await two.request("resources/unsubscribe", {"uri": "a:both"})
-    assert len(scene.opened[0].asked) == 2  # the other one follows it still
+    assert len(scene.opened[0].asked) == 2  # the other session still subscribes to it
 
 
 async def test_an_update_of_a_sub_resource_goes_to_subscribers_of_its_parent() -> None:

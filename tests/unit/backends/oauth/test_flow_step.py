@@ -98,7 +98,7 @@ def test_an_authorization_code_login_yields_a_token(login: ScriptedLogin) -> Non
     )
 
 
-# Finding out whom to ask.
+# Discovery.
 
 
 def test_metadata_documents_are_requested_in_the_order_of_the_specification(login: ScriptedLogin) -> None:
@@ -197,7 +197,7 @@ def test_a_server_without_logins_is_recognized_by_its_failed_registration(login:
     assert "token into its headers" in failed.reason
 
 
-# Whom not to ask.
+# Rejected servers and addresses.
 
 
 @pytest.mark.parametrize("methods", [None, [], ["plain"]])
@@ -297,7 +297,7 @@ def test_an_unsupported_grant_is_named_in_the_error(login: ScriptedLogin) -> Non
     assert "does not offer the grant authorization_code, but client_credentials" in failed.reason
 
 
-# Who emceepee is.
+# Client registration.
 
 
 def test_a_client_registration_declares_its_application_type_and_scopes(login: ScriptedLogin) -> None:
@@ -423,7 +423,7 @@ def test_a_client_secret_is_sent_with_the_agreed_method(
     assert ("client_secret" in login.form) is (expected is AuthMethod.POST)
 
 
-# What the browser comes back with.
+# The redirect of the browser.
 
 
 @pytest.mark.parametrize(
@@ -580,7 +580,7 @@ def test_the_enterprise_grant_asks_the_identity_provider_first(login: ScriptedLo
     assert dict(taken.form)["assertion"] == "jag"
 
 
-# A code that a person enters.
+# Device codes.
 
 
 DEVICE: dict[str, Any] = {
@@ -670,7 +670,7 @@ def test_a_token_request_in_flight_at_a_restart_is_repeated_once(login: Scripted
     assert isinstance(effects[0], SendRequest)
 
 
-# Always.
+# Invariants.
 
 
 EVENTS: list[FlowEvent] = [

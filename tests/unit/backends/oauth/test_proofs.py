@@ -56,7 +56,7 @@ def test_a_client_assertion_names_its_client_and_one_issuer(key: Any, algorithm:
         key.public_key(),
         algorithms=[algorithm],
         audience="https://login.example",
-        options={"verify_exp": False},  # a run of tests may last longer than it does
+        options={"verify_exp": False},  # it may expire before the test run ends
     )
     assert (claims["iss"], claims["sub"]) == ("me", "me")
     assert claims["exp"] - claims["iat"] == 300

@@ -17,7 +17,7 @@ class FullPipe:
 
     def __init__(self) -> None:
         self.reads: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.turns: list[bool] = []  # from heard to not heard and back
+        self.turns: list[bool] = []  # each change between reading and paused
         self.written: list[Any] = []
 
     async def write(self, data: bytes) -> None:

@@ -116,7 +116,7 @@ async def test_a_recorded_server_message_belongs_to_its_call_and_still_reaches_t
     told = recorded.entries()[3:]
     assert [(entry["type"], entry.get("during")) for entry in told] == [
         ("notification", 1),
-        ("notification", 2),  # the newest that is under way, where the transport does not tell
+        ("notification", 2),  # the newest running call, because the transport does not name one
         ("question", 1),
         ("answer", None),
     ]

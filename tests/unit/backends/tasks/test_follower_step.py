@@ -66,7 +66,7 @@ def pauses(begin: FollowerState, *events: Event) -> list[float]:
     return found
 
 
-# How often it is asked.
+# Poll intervals.
 
 
 @BOTH
@@ -98,7 +98,7 @@ def test_a_task_status_is_reported_only_when_it_changes(begin: FollowerState) ->
     assert step(state, told(message="digging"))[1] == [PollAfter(0.04)]
 
 
-# How it ends.
+# The end of a task.
 
 
 def test_in_2026_07_28_the_task_status_contains_the_result_or_the_error() -> None:
@@ -152,7 +152,7 @@ def test_a_finished_follower_makes_no_more_decisions(begin: FollowerState) -> No
         assert step(over, event) == (over, [])
 
 
-# Its questions.
+# Questions of a task.
 
 
 def test_in_2026_07_28_each_task_question_is_asked_once() -> None:
@@ -184,7 +184,7 @@ def test_a_task_is_polled_soon_after_an_answered_question(begin: FollowerState) 
     assert pauses(begin, *[told(interval=5.0)] * 12, QuestionAnswered("a"))[-1] == 0.02
 
 
-# What goes wrong.
+# Failures.
 
 
 @BOTH

@@ -77,7 +77,7 @@ class Served:
     def __init__(self, **limits: Any) -> None:
         self.table = ConnectionTable(Limits(**limits))
         self.seen: list[Scope] = []
-        self.hold = asyncio.Event()  # answers wait for it
+        self.hold = asyncio.Event()  # the application waits for it before it responds
         self.hold.set()
         self.config = uvicorn.Config(
             cast(Any, self._answer),
@@ -230,7 +230,7 @@ async def test_the_rest_of_an_aborted_response_is_closed_after_the_usual_timeout
 ) -> None:
     served = Served(unread_answer_seconds=10)
     connection, transport = await begin_stream(served)
-    connection.resume_writing()  # less is left than a transport complains of
+    connection.resume_writing()  # too few bytes remain for backpressure
     served.hold.set()
     await settle()
     assert transport.closed == "closed"
@@ -326,7 +326,7 @@ async def test_reading_continues_after_a_large_body_so_that_a_disconnect_is_noti
     await settle()
 
 
-# What stands around a request.
+# Framing and limits.
 
 CHUNKED = b"POST /x HTTP/1.1\r\nhost: here\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -440,7 +440,7 @@ async def test_a_body_that_is_far_too_large_is_refused_with_413() -> None:
     assert transport.written[9:12] == b"413"
 
 
-# How many.
+# The number of connections.
 
 
 async def test_the_longest_waiting_connection_is_closed_and_an_active_one_is_not() -> None:
@@ -475,7 +475,7 @@ async def test_if_all_connections_are_active_a_new_one_gets_503_and_is_closed() 
     await settle()
 
 
-# The end.
+# The end of a connection.
 
 
 @pytest.mark.parametrize(

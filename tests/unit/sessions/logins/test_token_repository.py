@@ -185,7 +185,7 @@ async def test_a_process_that_was_killed_while_it_held_the_refresh_lock_delays_n
     assert not waiting.done()
     place.store.die()
     killed.cancel()
-    issuer.used.clear()  # the authorization server had not heard of it
+    issuer.used.clear()  # the request had not reached the authorization server
     issuer.go_on.set()
     began = place.clock.monotonic()
     got = await place.pass_time_until(waiting)

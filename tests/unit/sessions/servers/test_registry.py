@@ -285,7 +285,7 @@ class StoreWithoutKey(MemoryStore):
         raise NoKey("the operator has to set a key")
 
 
-# The operator's configuration, when it has changed.
+# Changes of the operator's configuration.
 
 
 async def test_configuration_changes_reach_the_sessions_of_every_principal() -> None:
@@ -509,7 +509,7 @@ async def test_a_process_catches_up_with_the_changes_of_others_before_it_changes
         second.find_added("ann", "one")
     await second.catch_up("ann")
     assert (second.find_added("ann", "one"), session.added) == (ONE, ["one"])
-    await second.catch_up("bob")  # who has no session here
+    await second.catch_up("bob")  # bob has no session here
 
 
 async def test_a_reload_that_races_with_a_local_change_reads_the_store_again() -> None:
@@ -554,7 +554,7 @@ async def test_a_server_that_another_process_changes_during_a_failed_local_chang
             "disabled": lambda: first.disable("ann", "one"),
             "removed": lambda: first.remove("ann", "one"),
         }[becomes]()
-        with pytest.raises(BeingChanged):  # so that it is called again
+        with pytest.raises(BeingChanged):  # so that the caller retries
             await second.reload()
         assert (session.configured, session.removed, session.disabled_changes) == ([], [], 0)
         raise ConnectionError

@@ -95,7 +95,7 @@ class World:
     """The pending work of a supervisor; fails if an effect is impossible."""
 
     is_dialing: bool = False
-    is_abandoned: bool = False  # the dialing, which may still succeed or fail
+    is_abandoned: bool = False  # the pending dial, which may still succeed or fail
     has_link: bool = False
     is_closing: bool = False
     has_timer: bool = False

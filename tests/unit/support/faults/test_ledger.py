@@ -74,8 +74,8 @@ def test_the_ledger_finds_undelivered_stored_events_and_delivered_missing_ones(
         (FaultKind.PAUSE, 0.5, True),
         (FaultKind.STORE_KILL, 0.5, True),
         (FaultKind.STOP, 0.5, False),
-        (FaultKind.KILL, 5.0, False),  # long after the first telling was saved
-        (FaultKind.KILL, 9.0, False),  # after the second
+        (FaultKind.KILL, 5.0, False),  # long after the first delivery was saved
+        (FaultKind.KILL, 9.0, False),  # after the second delivery
     ],
 )
 def test_a_repeated_event_is_explained_only_by_a_fault_before_its_delivery_was_saved(
@@ -130,7 +130,7 @@ def test_the_ledger_finds_timers_that_fire_twice_and_tasks_that_end_twice(ledger
     add_fault(ledger, FaultKind.KILL, 2, 2.1)
     kept = ("e1", "e2", "e3", "e4")
     assert found(ledger, *kept) == [Rule.TIMERS_ONCE, Rule.TASKS_ONCE]
-    add_fault(ledger, FaultKind.STORE_PAUSE, 0.5, 2.5)  # so that the first could not be saved
+    add_fault(ledger, FaultKind.STORE_PAUSE, 0.5, 2.5)  # so that the first one could not be saved
     assert found(ledger, *kept) == []
 
 

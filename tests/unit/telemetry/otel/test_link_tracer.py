@@ -156,6 +156,6 @@ async def test_durations_in_spans_and_metrics_use_the_clock() -> None:
     (point,) = served.otel.points("mcp.client.operation.duration")
     assert (point.count, point.sum) == (1, 90.0)
     assert attributes_of(point)["rpc.response.status_code"] == "-32000"
-    assert attributes_of(point)["gen_ai.tool.name"] == "other"  # whether there is such a tool is not known
+    assert attributes_of(point)["gen_ai.tool.name"] == "other"  # the tool may not exist
     (point,) = served.otel.points("mcp.client.session.duration")
     assert (point.sum, attributes_of(point)["emceepee.server"]) == (300.0, "mail")

@@ -172,7 +172,7 @@ def test_a_part_of_a_request_is_a_child_span(traced: Traced) -> None:
     script.replied({})
     inner, outer = traced.otel.span("execute_tool echo"), traced.otel.span("tools/call codemode_execute")
     assert (inner.kind, parent_of(inner)) == (OtelKind.INTERNAL, id_of(outer))
-    assert len(traced.otel.points("mcp.server.operation.duration")) == 1  # callers sent one
+    assert len(traced.otel.points("mcp.server.operation.duration")) == 1  # from the caller
 
 
 def test_a_request_without_a_session_has_a_span(traced: Traced) -> None:

@@ -63,8 +63,8 @@ def test_an_argument_is_accepted_under_its_alias(tool: str, other: str, own: str
 @pytest.mark.parametrize(
     ("tool", "name"),
     [
-        ("get_prompt", "name"),  # the prompt's
-        ("add_server", "arguments"),  # its args are the program's, and no object
+        ("get_prompt", "name"),  # the name of the prompt
+        ("add_server", "arguments"),  # its args are those of the program, and not an object
         ("list_tools", "name"),  # its server is a pattern, and the name may be a tool's
         ("complete", "arguments"),
         ("list_servers", "server"),

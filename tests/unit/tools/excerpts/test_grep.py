@@ -58,7 +58,7 @@ async def test_a_grep_result_does_not_depend_on_chunk_sizes(text: str, pattern: 
     split = text.split("\n")
     expected = [(number, line) for number, line in enumerate(split, 1) if re.search(pattern, line)]
     if text.endswith("\n") or not text:
-        expected = [entry for entry in expected if entry[0] < len(split)]  # nothing stands behind the last break
+        expected = [entry for entry in expected if entry[0] < len(split)]  # no text follows the last line break
     assert await lines(pattern, text, size) == expected
 
 

@@ -154,7 +154,7 @@ async def test_an_unknown_event_id_is_not_found(given: str) -> None:
     assert log.find(given) is None
 
 
-# When there is too much.
+# Eviction.
 
 
 async def test_a_reader_that_falls_behind_receives_the_size_of_the_gap_and_continues() -> None:
@@ -273,7 +273,7 @@ async def test_every_reader_gets_the_response_but_no_event_id_of_an_unsaved_mess
     assert await read(log, "a", 0) == [b"answer"]
 
 
-# Neighbors, and room.
+# Floods on neighboring streams.
 
 
 @pytest.mark.parametrize("is_read", [False, True], ids=["a slow reader", "a quick reader"])
@@ -437,7 +437,7 @@ class CountingRecords:
         self.saves += 1
         self.saved |= self.marked
         await settle(2)
-        self.is_unsaved = True  # by a neighbor's flood
+        self.is_unsaved = True  # as a flood on a neighboring stream would
 
 
 async def test_messages_are_saved_in_batches_and_each_is_saved_before_it_is_read() -> None:

@@ -29,7 +29,7 @@ async def test_a_resuming_caller_gets_the_response_even_if_everything_else_is_ev
     replay.log.append("request 1", b"answer", is_final=True)
     await replay.read(replay.find(opening.sent_id), Answered().send, staying, (b"x", b"y"))
     reading = asyncio.create_task(replay.read(replay.find(opening.sent_id), answered.send, staying, (b"x", b"y")))
-    asyncio.get_running_loop().call_soon(fill, replay, flood)  # after it has found the stream, before it reads
+    asyncio.get_running_loop().call_soon(fill, replay, flood)  # after the reader found the stream and before it reads
     async with asyncio.timeout(5):
         await reading
     assert b"data: answer\n" in answered.body
