@@ -22,7 +22,7 @@ class OverBudget(ValueError):
 class Budget:
     """Spend from it once per value that a conversion reads or builds.
 
-    `seconds` counts from the first spending, so a budget may be created before its conversion is queued.
+    `seconds` starts with the first spending, so a budget may be created before its conversion is queued.
     """
 
     __slots__ = ("_deadline", "_next_reading", "_now", "max_bytes", "max_nodes", "seconds", "used_bytes", "used_nodes")

@@ -1,4 +1,4 @@
-"""Files that others may have written, read within bounds. No device is read, and no pipe is waited for unasked."""
+"""Bounded reads of files that others may have written. Devices are never read, and pipes only on request."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 
 def read_file(path: Path | str, most_bytes: int, *, allows_pipe: bool = False) -> bytes:
-    """Return the content of a regular file, or with `allows_pipe` what a pipe delivers until its end.
+    """Return the content of a regular file or, with `allows_pipe`, of a pipe until its end.
 
     Raises: OSError, also for other kinds of files and for more than `most_bytes`.
     """
@@ -23,20 +23,20 @@ def read_file(path: Path | str, most_bytes: int, *, allows_pipe: bool = False) -
 
 
 def read_head(path: Path | str, most_bytes: int) -> bytes:
-    """Return the first bytes of a regular file, however large it is. Raises: OSError."""
+    """Return the first bytes of a regular file of any size. Raises: OSError."""
     with _open(path, waits=False) as file:
         check_regular(os.fstat(file.fileno()), path)
         return file.read(most_bytes)
 
 
 def _open(path: Path | str, *, waits: bool) -> BinaryIO:
-    """`waits`: for the writer of a named pipe."""
+    """Open the file. With `waits`, wait for the writer of a named pipe."""
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOCTTY  # without O_NOCTTY, a terminal could become ours
     return open(os.open(path, flags if waits else flags | os.O_NONBLOCK), "rb")
 
 
 def check_regular(found: os.stat_result, path: Path | str, most_bytes: int | None = None) -> None:
-    """Raises: OSError if it is no regular file, or larger than `most_bytes`."""
+    """Raises: OSError if it is not a regular file, or larger than `most_bytes`."""
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not stat.S_ISREG(found.st_mode):

@@ -22,7 +22,7 @@ _LATE = {"tools": ("tool",), "call": ("arguments",), "read": ("uri",), "prompt":
 
 
 def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
-    """Assign leftover words to the command's positional arguments, and return the remaining words."""
+    """Assign leftover words to the command's positional arguments, and return the words that remain."""
     for name in _LATE.get(options.command, ()):
         if any(word.startswith("-") for word in rest):
             break

@@ -56,7 +56,7 @@ def add_serving_commands(commands: "argparse._SubParsersAction[argparse.Argument
 
 
 def place_options() -> argparse.ArgumentParser:
-    """Return a parser with the flags for configuration and state, for commands that read them like serving does."""
+    """Return a parser with the flags for configuration and state, for commands that read them as serving does."""
     parent = _parent()
     _add_place_options(parent)
     return parent

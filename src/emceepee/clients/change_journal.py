@@ -85,7 +85,7 @@ class ChangeJournal:
     def carry_out(
         self, command: str, changes: Iterable[FileChange], *, now: datetime, own_urls: Sequence[str] = ()
     ) -> JournalEntry:
-        """Back up the files, then write them. Raises: ClientError, and nothing is different."""
+        """Back up the files, then write them. Raises: ClientError; then nothing has changed."""
         changes = [change for change in changes if change.is_change]
         made: list[Path] = []
         folder: Path | None = None
@@ -122,12 +122,12 @@ class ChangeJournal:
     def restorations(self, change: JournalEntry, later: Mapping[Path, bytes | None] = EMPTY) -> list[Restoration]:
         """Return what `undo` would do if the files first had the content in `later`.
 
-        Raises: ClientError if it cannot.
+        Raises: ClientError if the change cannot be undone.
         """
         return [self._restored(change, file, later) for file in change.files]
 
     def undo(self, change: JournalEntry) -> list[FileChange]:
-        """Restore the files. Raises: ClientError if what was written was changed since, and nothing is different."""
+        """Restore the files. Raises: ClientError if a written entry was edited later; then nothing has changed."""
         restored = self.restorations(change)
         backward = [each.change for each in restored if each.change.is_change]
         try:

@@ -12,7 +12,7 @@ HOME, CONFIG = "~", "$XDG_CONFIG_HOME"
 
 class Format(StrEnum):
     JSON = "json"
-    """With or without comments: they survive either way."""
+    """With or without comments. Comments are preserved."""
     TOML = "toml"
     YAML = "yaml"
 
@@ -44,7 +44,7 @@ class ClientProgram:
     macos_programs: tuple[str, ...] = ()
     folder: str | None = None  # a folder whose files the client reads as well
     project_file: str | None = None
-    # an environment variable that names a folder, searched before `files`, and the file in that folder
+    # an environment variable that names a folder, which is searched before `files`, and the file in that folder
     variable: tuple[str, str] | None = None
     format: Format = Format.JSON
     path: tuple[str, ...] = ("mcpServers",)

@@ -33,7 +33,7 @@ _FILTERS = {
     **dict.fromkeys(("includeTools", "enabled_tools", "available_tools"), "allowedTools"),
     **dict.fromkeys(("excludeTools", "disabled_tools", "disabledTools"), "deniedTools"),
 }
-# Keys that matter only to the client; dropping them loses nothing.
+# Keys that matter only to the client. Dropping them loses nothing.
 _QUIETLY_DROPPED = frozenset(
     {
         *("name", "type", "source", "transport", "tools", "gallery", "version", "id", "display_name", "bundled"),
@@ -47,8 +47,8 @@ _QUIETLY_DROPPED = frozenset(
 class FoundServer:
     """An entry of a client's file. `entry` is None if emceepee cannot run it, and `problem` gives the reason.
 
-    `notes` are remarks for the user: keys that were left out, and why the server is imported disabled. `is_used`: the
-    client has the server enabled.
+    `notes` are remarks for the user: which keys were omitted, and why the server is imported as disabled. `is_used`:
+    the client has the server enabled.
     """
 
     client: ClientProgram
@@ -180,7 +180,7 @@ def _options(raw: JsonObject, notes: list[str]) -> JsonObject:
 
 
 def _milliseconds(raw: JsonObject) -> int | None:
-    """Clients write seconds or milliseconds. The magnitude decides: no sensible timeout is ambiguous."""
+    """Convert a timeout to milliseconds. Clients write seconds or milliseconds; the magnitude distinguishes them."""
     seconds = raw.get("tool_timeout_sec")
     given = raw.get("timeout")
     for value in (seconds, given):

@@ -18,9 +18,9 @@ class ImportOutcome(StrEnum):
     RENAMED = "renamed"
     """Another server has the name."""
     DUPLICATE = "duplicate"
-    """The server is configured already, or another client has it as well."""
+    """The server is already configured, or another client has it as well."""
     OWN = "own"
-    """It is emceepee itself."""
+    """The entry is emceepee itself."""
     UNSUPPORTED = "unsupported"
 
 

@@ -57,7 +57,7 @@ class OwnConfig:
         }
 
     def settings(self) -> JsonObject:
-        """Return everything except the servers. Raises: ClientError."""
+        """Return all settings except the servers. Raises: ClientError."""
         return {key: value for key, value in self._document().items() if key not in ("servers", *_OBJECTS)}
 
     def changed(self, after: bytes | None) -> FileChange:

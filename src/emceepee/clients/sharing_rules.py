@@ -46,7 +46,7 @@ def known_package(entry: JsonObject) -> str | None:
 
 
 def why_shareable(entry: JsonObject, seen: Seen | None = None) -> str | None:
-    """Return the reason why all sessions could share the server, or None if there is none or one against it."""
+    """Return the reason why all sessions could share the server, or None if none is known or one speaks against it."""
     if not isinstance(entry.get("command"), str) or SHARING in entry or entry.get("disabled") is True:
         return None
     if entry.get("roots") or entry.get("cwd") or (seen is not None and _is_personal(seen)):

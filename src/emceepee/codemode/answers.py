@@ -1,4 +1,4 @@
-"""How the answer to a script's call becomes a return value or an exception."""
+"""Converts the answer to a script's call into a return value or an exception."""
 
 from typing import Any
 

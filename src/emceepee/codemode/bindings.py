@@ -121,7 +121,7 @@ def said(result: JsonObject) -> Any:
 
 
 def _unwrapped(result: JsonObject, structured: Any) -> Any:
-    """Unwrap the result of FastMCP servers, which wrap values that are not objects and mark them in `_meta`."""
+    """Unwrap a result of FastMCP, which wraps values that are not objects and marks them in `_meta`."""
     meta = result.get("_meta")
     mark = meta.get("fastmcp") if isinstance(meta, dict) else None
     is_wrapped = isinstance(mark, dict) and mark.get("wrap_result") is True

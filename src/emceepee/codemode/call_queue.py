@@ -1,4 +1,4 @@
-"""The requests of a script. A request without a call is answered at once; others queue until the whole script waits."""
+"""The requests of a script. Calls queue until the whole script waits; other requests are answered at once."""
 
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -38,7 +38,7 @@ MOST_LOGGED = 1000  # values in one line
 class CallQueue:
     """Calls that a script made and that have not begun. `made` counts all its calls so far.
 
-    `under_way` returns the calls that have begun and have no answer yet. `code` is the source of the script.
+    `under_way` returns the calls that have begun and are not answered yet. `code` is the source of the script.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class CallQueue:
 
     async def _converted(self, convert: Callable[[Budget], JsonObject]) -> tuple[JsonObject, Size]:
         """Return the converted arguments and their size. Raises: BadScriptCall, NotJson, OverBudget."""
-        budget = budget_of(self._limits.request_body_bytes)  # a script sends no more at once than any other caller
+        budget = budget_of(self._limits.request_body_bytes)  # a script may send no more at once than any other caller
         for call in (*self._queued, *self._under_way()):
             budget.spend(*call.size)
         before = Size.of(budget)

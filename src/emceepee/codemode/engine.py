@@ -83,7 +83,7 @@ class CodeMode:
                 code=ErrorCode.LIMIT_EXCEEDED,
             )
 
-    # Records.
+    # Records
 
     def record(self, call: Call) -> bytes | None:
         return call.connection.record() if isinstance(call.connection, Script) else None

@@ -89,7 +89,7 @@ class Execution:
         return failure_of(error, before=PRELUDE.count("\n"), seconds=seconds, hints=hints)
 
     def line_of(self, stopped: "AsyncFunctionSnapshot | AsyncNameLookupSnapshot | AsyncFutureSnapshot") -> int | None:
-        """Return the line of the script where it stopped, if known."""
+        """Return the line of the script at which it stopped, if known."""
         return line_at(self.source, stopped.position, before=PRELUDE.count("\n"))
 
     async def _take_worker(self, *, is_checked: bool) -> ScriptWorker:
@@ -101,7 +101,7 @@ class Execution:
         return self._worker
 
     async def _advance(self, step: "Awaitable[AsyncSnapshot]") -> "Stop":
-        """Run the script until all of it waits or it has ended."""
+        """Run the script until it waits as a whole or has ended."""
         from pydantic_monty import AsyncFutureSnapshot, MontyComplete
 
         while True:

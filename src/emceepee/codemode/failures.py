@@ -1,4 +1,4 @@
-"""Why a script ended without a result, in terms of the script's own source."""
+"""The reason why a script ended without a result, expressed in terms of the script's own source."""
 
 import json
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from emceepee.wire.json_types import JsonObject
 if TYPE_CHECKING:
     from pydantic_monty import MontyError, MontyTypingError, SourceRange
 
-MOST_PROBLEMS = 5  # of a script that is refused
-MOST_READ = 500  # of a script that needs inserted awaits
+MOST_PROBLEMS = 5  # in the error of a rejected script
+MOST_READ = 500  # read for a script that needs inserted awaits
 LONGEST_MESSAGE = 4000  # characters
 _NOT_IMPORTED = ("unresolved-import", "unresolved-attribute")
 _NOT_AWAITED = ("unused-awaitable", "CoroutineType")
@@ -19,7 +19,7 @@ _TOP_LEVEL_RETURN = "`return` statement outside of a function"
 
 
 class ScriptFailure(Exception):
-    """A failure that the caller receives as `error`."""
+    """A failure that the caller receives in the `error` field."""
 
     def __init__(self, name: str, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ def failure_of(
 
 
 def line_at(source: str, place: "SourceRange", *, before: int) -> int | None:
-    """Return the script's own line for a place in its source. None for code that the script itself executes."""
+    """Return the script's own line for a place in its source, or None for code that the script itself executes."""
     if not place.filename.startswith("<python-input"):
         return None
     line = source.encode("utf-8", "replace")[: place.start].count(b"\n") + 1 - before
@@ -100,7 +100,7 @@ def with_awaits(code: str, problems: list[JsonObject]) -> str | None:
 
 def _refusal(problems: list[JsonObject], before: int, hints: Mapping[str, str]) -> ScriptFailure:
     told = [item for item in problems if item.get("message") != _TOP_LEVEL_RETURN] or problems
-    # If the source has a syntax error, imports are not resolved, and all imported names would be reported as missing.
+    # With a syntax error, imports are not resolved, and all imported names would be reported as missing.
     unread = [item for item in told if item.get("code") == "invalid-syntax"]
     told = unread or told
     lines = [_line_of(item, before) for item in told]

@@ -1,7 +1,7 @@
 """Scripts that answer a server's question. Their source, calls, and snapshots are neither logged, stored, nor shown.
 
-The source, a variable, or the arguments of a call may contain the answer. To answer, a script must spell out the name
-of the answering tool, so emceepee recognizes private scripts before it records or runs them.
+The source, a variable, or the arguments of a call may contain the answer. To answer, a script must contain the literal
+name of the answering tool, so emceepee recognizes private scripts before it records or runs them.
 """
 
 import re
@@ -16,5 +16,5 @@ def gives_answers(code: str) -> bool:
 
 
 def without_literals(message: str) -> str:
-    """Remove the literals of the script that a message of the type check quotes."""
+    """Remove the script's literals from a message of the type check that quotes them."""
     return _LITERAL.sub("Literal[…]", message)

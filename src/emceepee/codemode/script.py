@@ -154,7 +154,7 @@ class Script:
         raise EmceepeeError("A script is no task of a server's.")
 
     def leave_task(self, origin: Any) -> None:
-        """Do nothing: the record contains everything needed."""
+        """Do nothing, because the record contains everything needed."""
 
     async def store(self) -> None:
         """Save a record from which another process can continue, if possible.
@@ -253,7 +253,7 @@ class Script:
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, RECORD_SECONDS)
         if not at_work.has_answer(asked) and call is not None and not call.is_stored:
-            await self._store_waiting(snapshot)  # now, because it needs a newer record once it continues
+            await self._store_waiting(snapshot)  # now, because a newer record is needed once the script continues
         if not at_work.has_answer(asked):
             await at_work.wait_for_answer(asked, PARK_SECONDS)
         if at_work.has_answer(asked):

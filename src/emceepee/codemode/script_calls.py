@@ -29,7 +29,7 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("codemode")
-PARALLEL_CALLS = 20  # of one script; other calls wait for a free place. Sleeps are not calls
+PARALLEL_CALLS = 20  # per script; other calls wait for a free slot. Sleeps do not count
 BYTES_PER_TEXT_BYTE, BYTES_PER_VALUE = 2, 128  # estimated size in a script's memory, to bound the answers
 _MAY_HAVE_RUN = (
     "emceepee was restarted before the answer came. It is not known whether it ran: check before you call it again."
@@ -37,7 +37,7 @@ _MAY_HAVE_RUN = (
 
 
 class ScriptCalls:
-    """The begun calls of one script, which run with the rights of `caller`. Each answer triggers `on_answer`."""
+    """The calls of one script that have begun. They have the rights of `caller`. Each answer triggers `on_answer`."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ScriptCalls:
             await (self._answered if seconds is None else within(self._session.clock, seconds, self._answered))
 
     def interrupt_wait(self) -> None:
-        """Make `wait_for_answer` return as at its timeout."""
+        """Make `wait_for_answer` return as if it timed out."""
         if self._answered is not None:
             resolve(self._answered, None)
 
@@ -169,7 +169,7 @@ class ScriptCalls:
         if answer.task_id is None:
             return answer
         if self.script is not None:
-            session.calls.promote_for_question([self.script])  # it waits for a task now, and becomes one
+            session.calls.promote_for_question([self.script])  # it now waits for a task, and becomes one
         return await self._task_answer(answer.task_id)
 
     async def _measure(self, call: PendingCall, answer: ToolAnswer) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 from emceepee.bounds.budget import Budget, OverBudget
 from emceepee.codemode.values import NotJson, as_json, excess
 
-EXACT = 1 << 16  # characters of one text whose bytes are counted; of a longer one, each character counts as a byte
+EXACT = 1 << 16  # characters of one text whose bytes are counted; in a longer text, each character counts as one byte
 MOST_NODES = 2000  # of the values in one line
 
 
 class ScriptLog:
-    """Store the beginning of the log and count the dropped bytes."""
+    """Stores the beginning of the log and counts the dropped bytes."""
 
     def __init__(self, most_bytes: int, kept: str = "", dropped: int = 0) -> None:
         self._most, self._parts, self._dropped = most_bytes, [kept] if kept else [], dropped

@@ -52,7 +52,7 @@ class ScriptWorker:
 
 
 class ScriptWorkers:
-    """The workers of an installation. None starts before the first script, and none idles in advance."""
+    """The workers of an installation. No worker starts before the first script, and no idle worker is in reserve."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -117,7 +117,7 @@ async def _open_pool(limits: Limits) -> "AsyncMonty":
         pool = AsyncMonty(
             min_processes=0,
             max_processes=limits.script_workers,
-            max_checkouts_per_worker=1,  # so that no data of one script is left for another
+            max_checkouts_per_worker=1,  # to keep one script's data away from the next script
             feed_duration_limit_grace=GRACE_SECONDS,
         )
         await pool.__aenter__()
@@ -131,7 +131,7 @@ async def _open_pool(limits: Limits) -> "AsyncMonty":
 
 
 def _confine(pid: int) -> None:
-    """Restrict a worker beyond the sandbox itself: an escape would still find nothing to open. Only on Linux."""
+    """Restrict a worker beyond the sandbox itself, so that an escape finds nothing to open. Only on Linux."""
     if sys.platform != "linux":
         return
     import resource

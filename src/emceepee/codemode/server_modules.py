@@ -147,7 +147,7 @@ def _add_module(
     words: AbstractSet[str],
     budget: Budget,
 ) -> None:
-    """Add only functions that the code names: a server may have thousands of tools."""
+    """Add only the functions that the code names, because a server may have thousands of tools."""
     by_name = {str(tool["name"]): tool for tool in tools if isinstance(tool.get("name"), str)}
     lines = []
     for name, python_name in python_names(by_name).items():

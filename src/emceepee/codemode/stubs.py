@@ -1,7 +1,7 @@
-"""A tool's input schema as a Python signature, for the check of a script before it runs.
+"""Converts a tool's input schema to a Python signature, for the check of a script before it runs.
 
-Servers write the schemas. For any schema, the signature consists of identifiers, literals, and type names.
-Types spend from a budget; when it is exhausted, every further type is Any.
+Servers write the schemas. For any schema, the signature consists of identifiers, literals, and type names. Types spend
+from a budget; when it is exhausted, every further type is Any.
 """
 
 import re
@@ -40,7 +40,7 @@ class Parameter:
 
     @property
     def words(self) -> str:
-        """The parameter as people and models read it."""
+        """The parameter as shown to people and models."""
         return f"{self.name}{'' if self.is_required else '?'}: {self.type}"
 
 

@@ -10,9 +10,9 @@ from emceepee.wire.json_types import JsonObject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnswer:
-    """A tool's answer in `value`; if `is_raw`, the server's own result.
+    """A tool's answer in `value`. If `is_raw`, it is the server's own result.
 
-    If the call became a task, only `task_id` counts.
+    If the call became a task, only `task_id` is set.
     """
 
     value: JsonObject
@@ -33,7 +33,7 @@ class ToolAccess(Protocol):
         parent: Span | None,
         call_id: str,
     ) -> ToolAnswer:
-        """Call a tool. `caller` is the caller that sent the script, None after a restart.
+        """Call a tool. `caller` is the caller that sent the script, or None after a restart.
 
         `call_id` identifies a call to a server.
 

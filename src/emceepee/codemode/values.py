@@ -16,9 +16,9 @@ from emceepee.bounds.budget import Budget, OverBudget
 
 T = TypeVar("T")
 
-DEEPEST = 100  # levels; a value that was read from JSON may have twice as many
+DEEPEST = 100  # levels; a value that was parsed from JSON may have twice as many
 MOST_BITS = 10_000  # of a whole number
-LEAST_NODES = 100_000  # that any budget allows; more at once would keep the garbage collector busy
+LEAST_NODES = 100_000  # minimum of any budget; more at once would keep the garbage collector busy
 BYTES_PER_NODE = 50  # of a large value
 NODES_AT_ONCE = 5_000  # a larger value takes more than a few milliseconds and is converted in a thread
 LONGEST_SECONDS = 20.0  # for a conversion in a thread; most take a fraction of one
@@ -88,7 +88,7 @@ def budget_of(max_bytes: int) -> Budget:
 
 
 def excess(error: OverBudget) -> str:
-    """`more than 1048576 bytes`."""
+    """Describe the exceeded limit, such as `more than 1048576 bytes`."""
     return f"more than {error.limit:.0f} {'values' if error.resource == 'nodes' else error.resource}"
 
 

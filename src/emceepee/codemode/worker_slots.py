@@ -7,7 +7,7 @@ from emceepee.futures import resolve
 
 
 class WorkerSlots:
-    """Grant at most `in_all` slots, and `per_principal` per principal. Of several slots, none gets all."""
+    """Grant at most `in_all` slots, and `per_principal` per principal. No principal gets all of several slots."""
 
     def __init__(self, in_all: int, per_principal: int) -> None:
         self._in_all, self._share = in_all, max(1, min(per_principal, in_all - 1))

@@ -2,7 +2,7 @@
 
 
 class ClientError(Exception):
-    """Nothing was changed; the message describes what to do."""
+    """No file was changed; the message describes what to do."""
 
 
 class BadDocument(ClientError):

@@ -37,7 +37,7 @@ from emceepee.telemetry.logs import FORMATS, LEVELS, EventLog
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("config")
-# Aliases that other programs use for the same transports.
+# Aliases for the same transports in other programs.
 _TYPE_ALIASES = {"streamable-http": "http", "streamableHttp": "http", "streamable_http": "http", "local": "stdio"}
 _TOP_KEYS = (
     *("servers", "mcpServers", "mcpClients", "limits", "roots"),
@@ -56,8 +56,8 @@ DISABLED = "it is disabled in the configuration file"
 def load(path: str | None, environment: Mapping[str, str] = os.environ, *, only: str | None = None) -> Config:
     """Read `path`, else EMCEEPEE_CONFIG (inline JSON, a path, or empty), else the user's own file, if any.
 
-    With `only`, resolve references for that server alone; all other servers become unusable. So a command that needs
-    one server, or NO_SERVER, does not ask a keyring for the secrets of others.
+    With `only`, resolve references for that server alone, and make all other servers unusable. So a command that needs
+    one server, or NO_SERVER, does not read the secrets of others from a keyring.
 
     Raises:
         ConfigError: as `parse`, or the file cannot be read.
@@ -98,7 +98,7 @@ def parse(text: str, *, source: str, references: References, only: str | None = 
     A server whose entry has a mistake is included as unusable. `problems` lists all mistakes.
 
     Raises:
-        ConfigError: the text is no configuration, or has a mistake in a setting that emceepee does not start without.
+        ConfigError: the text is not a configuration, or a setting without which emceepee does not start is invalid.
     """
     config = inspect(text, source=source, references=references, only=only)
     if fatal := [f"{source}: {problem}" for problem in config.problems if problem.is_fatal]:
@@ -110,7 +110,7 @@ def inspect(text: str, *, source: str, references: References, only: str | None 
     """Like `parse`, but return a Config even if emceepee would not start with it.
 
     Raises:
-        ConfigError: the text is no configuration.
+        ConfigError: the text is not a configuration.
     """
     try:
         return _inspect(_document(text, source), references, only)
@@ -166,7 +166,7 @@ def warn_of_problems(problems: Iterable[ConfigProblem]) -> None:
 
 
 def log_warnings(warnings: Iterable[ConfigWarning]) -> None:
-    """Log each key in the active configuration that has no effect any more."""
+    """Log each key in the active configuration that no longer has an effect."""
     for warning in warnings:
         log.warning("config_key_without_effect", key=warning.key, because=warning.message)
 

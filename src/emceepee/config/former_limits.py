@@ -15,7 +15,7 @@ class FormerLimit(NamedTuple):
         return f"{self.value:,.15g}{unit}"
 
 
-# The values repeat the constants, because this room imports few modules. A test compares them.
+# The values repeat the constants, because this room imports few modules. A test compares the two.
 FORMER_LIMITS = {
     "health_answer_seconds": FormerLimit(10, "Time for a server to answer a health check."),
     "list_pages": FormerLimit(1000, "Pages of one list of a server."),

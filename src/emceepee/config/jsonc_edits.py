@@ -50,7 +50,7 @@ class _Edit:
 
 
 def read(text: str) -> Any:
-    """Parse the text. Raises: BadDocument, with the place in the text as it is."""
+    """Parse the text. Raises: BadDocument, with the position in the original text."""
     text = text.removeprefix(BOM)
     if not text.strip():
         return {}
@@ -200,7 +200,7 @@ def _append(text: str, start: int, members: Sequence[_Member], added: Sequence[t
 
 
 def _rest_of_line(text: str, start: int) -> int:
-    """Return the end of the comments on the same line, because they describe the value before them."""
+    """Return the end of the comments on the same line, which describe the value before them."""
     found = _REST_OF_LINE.match(text, start)
     assert found is not None  # the pattern can match an empty string
     return start + len(found[0].rstrip())

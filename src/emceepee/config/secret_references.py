@@ -35,7 +35,7 @@ OnFailure = Callable[[str, "BadReference"], None]
 
 
 class BadReference(Exception):
-    """Why a reference cannot be resolved, and what to do.
+    """The reason why a reference cannot be resolved, and a remedy.
 
     Never shows resolved values. `missing` is the missing file.
     """

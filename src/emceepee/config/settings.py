@@ -33,7 +33,7 @@ class ConfigProblem:
     server: str | None = None
     is_reference: bool = False
     is_fatal: bool = False
-    missing: Path | None = None  # the file whose lack it is
+    missing: Path | None = None  # the file that is missing
 
     def __str__(self) -> str:
         return f"{self.key}: {self.message}"
@@ -100,7 +100,7 @@ class HttpConfig:
 
 
 def _is_private_to_us(url: str) -> bool:
-    """Whether data from this URL is safe from tampering in transit."""
+    """Return whether data from this URL is safe from tampering in transit."""
     parts = urlsplit(url)
     return parts.scheme == "https" or parts.hostname in LOOPBACK_NAMES
 

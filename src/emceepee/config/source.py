@@ -15,7 +15,7 @@ Stamp = tuple[int, ...] | None  # None: the file does not exist
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSource:
-    """The file of a configuration and a function that reads it again. `stamp` was taken before the file was read."""
+    """The file of a configuration, and a function that reads it again. `stamp` was taken before the file was read."""
 
     file: Path
     read: Callable[[], Config]

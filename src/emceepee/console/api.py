@@ -48,7 +48,7 @@ class ConsoleApi:
         *,
         memory: Memory = lambda: None,
     ) -> None:
-        """`peers` have other sessions. `memory` is the process's memory use, if everyone here may see it."""
+        """`peers` have other sessions. `memory` is the process's memory use, if every user may see it."""
         self._source, self._clock, self._limits = source, clock, limits
         self._peers = peers or NoPeers()
         self._others = OtherSessions(self._peers, lambda: [each.feed.reporters for each in self._streams.values()])
@@ -102,7 +102,7 @@ class ConsoleApi:
 
     async def _feed(self, request: ConsoleRequest) -> None:
         await self._confirm()
-        self._overview.look(request.principal or "")  # so that samples exist when they open the overview
+        self._overview.look(request.principal or "")  # so that samples exist when the user opens the overview
         peers = NoPeers() if request.is_from_peer else self._peers
         feed = Feed(self._source, request.principal or "", self._clock, self._limits, peers)
         stream = EventStreamWriter(request.send, request.receive, feed.frames(), tasks=self._tasks)
@@ -147,7 +147,7 @@ class ConsoleApi:
         """Find a session; None if another replica may have it. Another principal's session counts as unknown.
 
         Raises:
-            SessionNotHere: nobody else is to be asked.
+            SessionNotHere: the session is not here, and other replicas must not be asked.
         """
         await self._confirm()
         for session in self._source.sessions_of(request.principal or ""):

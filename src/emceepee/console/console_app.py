@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 PAGES = ("/", "/waterfall")
 MOST_QUERY_FIELDS = 20
 NOT_LOGGED_IN, INTERNAL, SHUTTING_DOWN = "ERR_NOT_LOGGED_IN", "ERR_INTERNAL", "ERR_SHUTTING_DOWN"
-# For every response without its own value of the header.
+# For responses that do not set the header themselves.
 SECURITY_HEADERS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"cross-origin-opener-policy", b"same-origin"),
@@ -176,7 +176,7 @@ class _Answer:
         await self.fail(status, {"code": str(code), "message": words}, *headers)
 
     async def fail(self, status: int, error: JsonObject, *headers: Header) -> None:
-        if not self._is_begun:  # else the response stays truncated, and the HTTP server closes the connection
+        if not self._is_begun:  # otherwise the response stays truncated, and the HTTP server closes the connection
             await respond_json(self.send, status, {"error": error}, *headers)
 
 
@@ -187,7 +187,7 @@ def _request_of(
     try:
         query = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_QUERY_FIELDS))
     except ValueError:
-        query = {}  # more fields than any page of ours sends
+        query = {}  # more fields than any page of the console sends
     return ConsoleRequest(
         principal=principal,
         path=scope["path"],

@@ -97,7 +97,7 @@ def _check_same_origin(request: ConsoleRequest) -> None:
 
 
 def _cookie(headers: Headers, secret: str, seconds: int) -> Header:
-    # Behind a TLS proxy. A client that forges this header only gets a cookie that its own browser rejects.
+    # Behind a TLS proxy. A client that forges this header only receives a cookie that its own browser rejects.
     is_secure = headers.get(b"x-forwarded-proto", b"").partition(b",")[0].strip().lower() == b"https"
     text = f"{cookie_name(headers)}={secret}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"
     return b"set-cookie", (text + ("; Secure" if is_secure else "")).encode()

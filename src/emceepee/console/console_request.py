@@ -23,7 +23,7 @@ class ConsoleRequest:
     send: Send
     peer: str | None = None  # the client's address
     is_logged_in: Callable[[], bool] = lambda: True  # whether the login is still valid, for long responses
-    is_from_peer: bool = False  # another replica forwards a page's request: it wants only this replica's data
+    is_from_peer: bool = False  # another replica forwards a page's request and expects only this replica's data
 
     async def body(self) -> bytes:
         """Raises: InvalidArguments, CallerLeft."""

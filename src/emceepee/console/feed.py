@@ -91,7 +91,7 @@ class Feed:
             await self._others.close()
 
     async def _wait_for_change(self, seconds: float) -> bool:
-        """Wait for a change; return False if nothing changed for so long."""
+        """Wait for a change. Return False if nothing changed before the timeout."""
         waiting = asyncio.ensure_future(self._due.wait())
         try:
             await within(self._clock, seconds, waiting)
@@ -257,6 +257,6 @@ def server_row(connection: Connection) -> JsonObject:
 
 
 def _without_countdowns(view: JsonObject) -> JsonObject:
-    """Remove the fields that only time changes: they are not a change."""
+    """Remove the fields that change with time alone, because they do not count as a change."""
     servers = [{key: value for key, value in server.items() if key != "nextRetryMs"} for server in view["servers"]]
     return view | {"servers": servers}

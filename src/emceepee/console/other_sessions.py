@@ -27,17 +27,17 @@ class OtherSessions:
     """The sessions of other replicas. Each replica serves only what the principal may see, and forwards to no other."""
 
     def __init__(self, peers: PeerConsoles, reporters: Callable[[], Iterable[SessionReporters]]) -> None:
-        """`reporters` returns those of each open page."""
+        """`reporters` returns the session reporters of each open page."""
         self._peers, self._reporters = peers, reporters
 
     async def query(self, request: ConsoleRequest, session_id: object) -> None:
-        """Pass back the answer of the first replica that has the session. Raises: SessionNotHere."""
+        """Return the answer of the first replica that has the session. Raises: SessionNotHere."""
         wanted = _peer_request(request)
         for peer in self._probable_first(session_id):
             try:
                 answer = await self._peers.ask(peer, wanted, within=QUERY_SECONDS)
             except PeerLost:
-                continue  # another replica may have the session by now
+                continue  # another replica may have taken over the session
             if answer is not None:
                 await _pass_back(request, answer)
                 return

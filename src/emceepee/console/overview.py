@@ -27,7 +27,7 @@ SAMPLE_SECONDS = 10.0
 SAMPLE = timedelta(seconds=SAMPLE_SECONDS)
 KEPT_SAMPLES = 360  # an hour
 KEPT_SECONDS = 3600.0  # after the last visit
-MOST_PRINCIPALS = 50  # with samples; beyond it, the least recent visitor loses theirs
+MOST_PRINCIPALS = 50  # with samples; beyond that, the least recent visitor's samples are dropped
 STATM = Path("/proc/self/statm")
 RESIDENT_FIELD = 1  # in pages
 Memory = Callable[[], int | None]

@@ -171,7 +171,7 @@ class _PeerFeed:
         self.room = asyncio.Event()
         self.room.set()
         self.pending: dict[str, JsonObject] = {}  # the rows of requests that have not ended, by their ids
-        self.opened = 0  # how often it has been opened
+        self.opened = 0  # how often the feed has been opened
         self.is_settled = self.is_complete = self.is_lost = False
 
     def __repr__(self) -> str:

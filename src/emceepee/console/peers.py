@@ -32,11 +32,11 @@ class PeerLost(Exception):
 
 
 class PeerConsoles(Protocol):
-    """Asks other replicas. Each answers only for its own sessions."""
+    """Queries other replicas. Each answers only for its own sessions."""
 
     @property
     def peers(self) -> Sequence[Peer]:
-        """The live replicas, without this one."""
+        """The other live replicas."""
         ...
 
     def watch(self, watcher: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class PeerConsoles(Protocol):
         ...
 
     async def ask(self, peer: Peer, request: PeerRequest, *, within: float) -> PeerAnswer | None:
-        """Return None if it has no such session or is unreachable: then it did nothing. Raises: PeerLost."""
+        """Return None if the replica lacks the session or is unreachable; then it did nothing. Raises: PeerLost."""
         ...
 
 

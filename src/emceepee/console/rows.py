@@ -14,8 +14,8 @@ from emceepee.wire.codec import encode
 from emceepee.wire.json_types import JsonObject
 
 SUMMARY_LENGTH = 200
-SHOWN_LINE_BYTES = 16 << 10  # of one log line, about; get_logs returns it in full
-SHOWN_LOG_BYTES = 128 << 10  # of all lines that a request's server logged during the request
+SHOWN_LINE_BYTES = 16 << 10  # approximate bytes of one log line; get_logs returns it in full
+SHOWN_LOG_BYTES = 128 << 10  # of all lines that a server logged during the request
 SPANS_AT_ONCE = 20  # per turn of the event loop
 SHORTEST_QUEUE = 0.001  # seconds: a shorter one is invisible, and every request has one
 _WAITS_FOR_BACKEND = (SpanKind.TOOL_CALL, SpanKind.RESOURCE_READ, SpanKind.PROMPT_GET)

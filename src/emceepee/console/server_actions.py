@@ -10,7 +10,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 async def show_settings(session: Session, given: JsonObject) -> JsonObject:
-    """Raises: UnknownBackend, NotAllowed: the operator's are not shown."""
+    """Raises: UnknownBackend, or NotAllowed for servers of the operator, whose settings are not shown."""
     return {"entry": masked_entry(session.servers.added(_name_of(given)))}
 
 

@@ -1,6 +1,6 @@
-"""Which replica's feed counts for a session that several replicas report, as while it moves between them.
+"""Decides which replica's feed counts for a session that several replicas report, for example while it moves.
 
-    A  session ───────────── session ── gone          A had it, and learns late of the takeover
+A  session ───────────── session ── gone          A had it, and learns late of the takeover
     B          ── session ──────────────────── …      B has it
     page       A ──────── B ── (B) ──── (B) ─── …     the replica that most recently began to report it
 

@@ -31,7 +31,7 @@ log = EventLog("server")
 HELLO_SECONDS = 10.0  # for the complete greeting
 REFUSAL_SECONDS = 1.0  # to write a refusal to the buffers of a socket
 HOW_TO_ATTACH = "to attach, run `emceepee --attach require`"
-ACCEPT_PAUSE_SECONDS = 0.5  # after a failed accept: mostly the process is briefly out of descriptors
+ACCEPT_PAUSE_SECONDS = 0.5  # after a failed accept, usually because the process is temporarily out of descriptors
 
 
 class AdmissionCheck(Protocol):
@@ -67,7 +67,7 @@ class AttachedCallers:
         self._longest, self._link_file = longest_line, link_file
         self._tasks = TaskOwner("attached")
         self._conversations: set[StdioConversation] = set()
-        self._holders: dict[SessionKey, int] = {}  # the number of callers of each session
+        self._holders: dict[SessionKey, int] = {}  # the number of callers per session
         self._connections = 0
         self._is_stopping = False
 
@@ -75,7 +75,7 @@ class AttachedCallers:
         return self._connections
 
     async def accept(self, listener: socket.socket, on_change: Callable[[], None]) -> None:
-        """Accept callers until cancelled. `on_change` is called whenever one connects or leaves."""
+        """Accept callers until cancelled. `on_change` is called whenever a caller connects or leaves."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -199,7 +199,7 @@ class AttachedCallers:
             await lines.writer.flush(within=FLUSH_SECONDS)
 
     async def _leave(self, key: SessionKey, *, is_kept: bool) -> None:
-        """Close the session after its last caller, unless its name lets other callers find it again."""
+        """Close the session after its last caller leaves, unless other callers can find it by its name."""
         self._holders[key] -= 1
         if self._holders[key]:
             return

@@ -36,7 +36,7 @@ log = EventLog("app")
 
 
 class IdleTimer:
-    """Ends the daemon when it has had no caller for `seconds`, and its sessions have no work in progress."""
+    """Ends the daemon after `seconds` without a caller, if its sessions have no work in progress."""
 
     def __init__(
         self, clock: Clock, seconds: float | None, is_used: Callable[[], bool], end: Callable[[], None]
@@ -45,7 +45,7 @@ class IdleTimer:
         self._timer: Handle | None = None
 
     def restart(self) -> None:
-        """Restart the timer, after each caller that connected or left."""
+        """Restart the timer. Called after each caller that connects or leaves."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if self._seconds is None else self._clock.call_later(self._seconds, self._expire)
@@ -152,6 +152,6 @@ async def _serve(
 
 
 def _hide(listener: socket.socket) -> None:
-    """Remove the socket, so that new callers find no daemon and start the next one."""
+    """Remove the socket, so that new callers find no daemon and start a new one."""
     with suppress(OSError):
         Path(listener.getsockname()).unlink(missing_ok=True)

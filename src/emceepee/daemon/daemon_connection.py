@@ -1,4 +1,5 @@
-"""One connection to a daemon: the lines sent on it, and which of them go to the next daemon if this one is lost.
+"""One connection to a daemon: the lines sent on it, and which of them are resent to the next daemon if this one is
+lost.
 
 sent ──▶ answered
   ├────▶ refused, as the daemon stops                sent again
@@ -21,7 +22,7 @@ from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 READ_BYTES = 1 << 18
 ANSWER_GROWTH = 8  # times the longest line: an answer may contain a line twice, as text in JSON with its escapes
 KEPT_BYTES = 64 << 10  # of a line that may change something, until it is answered
-MOST_REPEATS = 2  # of one line: a request that ends each daemon must not do so forever
+MOST_REPEATS = 2  # per line: a request that ends each daemon must not be repeated forever
 TOO_LARGE = "The answer is larger than {most}, and was dropped. Ask for less, or read the result in parts."
 
 
@@ -40,7 +41,7 @@ class SentLine:
 
 
 class Loss(NamedTuple):
-    """The fate of unanswered requests when their daemon is lost."""
+    """The outcome of unanswered requests when their daemon is lost."""
 
     again: list[SentLine]
     lost: list[MessageId]
@@ -66,7 +67,7 @@ def _is_repeatable(sent: SentLine, waiting: Mapping[MessageId, SentLine | None])
 
 
 class DaemonConnectionOwner(Protocol):
-    """The owner of a line. Any thread may call its methods."""
+    """The owner of a daemon connection. Any thread may call its methods."""
 
     def write(self, line: bytes) -> None:
         """Write a line to the caller."""
@@ -79,7 +80,7 @@ class DaemonConnectionOwner(Protocol):
         ...
 
     def resume(self) -> None:
-        """Repeat those lost requests that may be sent again."""
+        """Repeat the lost requests that may be sent again."""
         ...
 
 
@@ -92,7 +93,7 @@ class DaemonConnection:
         self._waiting: dict[MessageId, SentLine | None] = {}
         self._last: SentLine | None = None  # until it is answered
         self._refused: list[tuple[SentLine, bytes]] = []  # requests that a stopping daemon refused, with its answers
-        self._unheard: MessageId | None = None  # the request of a repeated answer, which the caller must not get again
+        self._unheard: MessageId | None = None  # the repeated request whose answer the caller must not receive again
         self._is_sending = self._is_finishing = self._was_reset = False
         self._is_read_out = False  # no more answers arrive
         self._settled = threading.Event()
@@ -120,7 +121,7 @@ class DaemonConnection:
                 self.is_lost = True
             elif not self._is_read_out:
                 return True
-            # Lost: the reader has left these requests to us. A line without its end does not count as complete.
+            # Lost: the reader has left these requests to this method. A partially sent line does not count as complete.
             waiting = {key: self._waiting.pop(key) for key in sent.keys if key in self._waiting}
             is_certain = not is_written or self._was_reset
             self._last = None
@@ -138,7 +139,7 @@ class DaemonConnection:
             self._refused = [pair for pair in self._refused if key not in pair[0].keys]
 
     def wait_until_settled(self, within: float) -> None:
-        """Wait until all answers of a lost daemon are passed on, and the owner knows the other requests."""
+        """Wait until all answers of a lost daemon are forwarded, and the owner has the remaining requests."""
         self._settled.wait(within)
 
     def finish(self, *, within: float) -> None:

@@ -19,7 +19,7 @@ _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1  # of macOS and the BSDs
 
 
 class UnsafePlace(Exception):
-    """Another user may be at the other end; the text gives the reason."""
+    """Another user may control the other end; the text gives the reason."""
 
 
 def runtime_folder(environment: Mapping[str, str]) -> Path:

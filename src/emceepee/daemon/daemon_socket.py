@@ -46,7 +46,7 @@ def listening_socket(folder: Path) -> Iterator[socket.socket]:
         _take(lock, path)
         os.ftruncate(lock, 0)
         os.write(lock, f"{os.getpid()}\n".encode())  # for people, and for `kill`
-        path.unlink(missing_ok=True)  # left by a daemon that was killed
+        path.unlink(missing_ok=True)  # left behind by a daemon that was killed
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         with listener:
             before = os.umask(0o177)

@@ -14,7 +14,7 @@ LONGEST_NOTICE = 1000  # characters
 
 
 class FollowedIdentity:
-    """`read_digest` returns the digest of the configuration that is on disk at that time."""
+    """`read_digest` returns the digest of the configuration that is currently on disk."""
 
     def __init__(self, identity: Identity, read_digest: Callable[[], str]) -> None:
         self._identity, self._read_digest = identity, read_digest
@@ -40,7 +40,7 @@ class FollowedIdentity:
         return self._identity.refusal(hello)
 
     async def _catch_up(self, reloader: Reloader) -> None:
-        """Return when the configuration on disk, with the secrets it refers to, is in effect or was refused."""
+        """Return when the configuration on disk, including its secrets, is in effect or was rejected."""
         found = await asyncio.to_thread(self._read_digest)  # first: the next caller detects a change during the reload
         if found != self._identity.configuration:
             await reloader.reload()

@@ -25,7 +25,7 @@ class DaemonHello:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """The greeting of the daemon. The protocol's lines follow it in both directions, unless `refusal` says why not."""
+    """The greeting of the daemon. The protocol's lines follow in both directions, unless there is a `refusal`."""
 
     pid: int
     longest_line: int = 0

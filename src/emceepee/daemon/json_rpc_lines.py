@@ -10,7 +10,7 @@ _NOT_BEGUN = b'"error":{"code":-32600,"message":"The server is shutting down."}}
 LOST = -32000  # the first of the codes that each program defines for itself
 INVALID_REQUEST = -32600
 # Requests without side effects, however often they are made. A tool call qualifies if the tool only reads, and does not
-# wait: a second wait would take longer than the caller asked for.
+# wait: a second wait would exceed the caller's timeout.
 REPEATABLE_METHODS = frozenset(
     (
         *("initialize", "ping", "server/discover", "completion/complete", "tools/list", "prompts/list", "prompts/get"),

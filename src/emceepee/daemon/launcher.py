@@ -17,8 +17,8 @@ from emceepee.paths import PRIVATE_FILE
 
 GREETING_SECONDS = 10.0  # for a busy daemon
 ENDING_SECONDS = 30.0  # for the previous daemon to end its servers
-START_SECONDS = ENDING_SECONDS + 30.0  # and for a new daemon to load on a slow machine
-LOOK_SECONDS = 0.05  # between two checks whether another process has started a daemon, or has ended
+START_SECONDS = ENDING_SECONDS + 30.0  # for a new daemon to load on a slow machine, after that
+LOOK_SECONDS = 0.05  # interval for checking whether another process has started a daemon, or has ended
 READY = "ready"  # the first output of a daemon that listens
 
 
@@ -37,7 +37,7 @@ class Attached:
 def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_counter) -> Attached | None:
     """Connect to the daemon, or return None if none listens there.
 
-    Raises: NoDaemon if it lets us not in, or is not to be trusted.
+    Raises: NoDaemon if it rejects us or cannot be trusted.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = folder / SOCKET_NAME
@@ -73,7 +73,7 @@ def reach(folder: Path, hello: DaemonHello, *, now: Callable[[], float] = perf_c
 
 
 def _read_line(connection: socket.socket, now: Callable[[], float]) -> bytes:
-    """Read byte by byte, because the bytes after the line are the protocol's. Empty if the other end has gone.
+    """Read byte by byte, because the bytes after the line are the protocol's. Return b"" if the other end has closed.
 
     Raises: TimeoutError if the line is not complete in time, OSError, BadGreeting.
     """
@@ -98,7 +98,7 @@ def reach_or_start(folder: Path, hello: DaemonHello, command: Sequence[str]) -> 
     if (attached := reach(folder, hello)) is not None:
         return attached
     with _turn(folder):
-        if (attached := reach(folder, hello)) is not None:  # started by the process that held the lock before
+        if (attached := reach(folder, hello)) is not None:  # started by the process that held the lock before us
             return attached
         _start(folder, command)
         if (attached := reach(folder, hello)) is None:

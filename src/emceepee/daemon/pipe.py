@@ -2,7 +2,7 @@
 
 If the daemon is lost, the next line finds or starts another one. The pipe repeats the handshake without the caller, and
 the session continues, because the pipe gave it a name. Requests in flight are sent again if the lost daemon cannot have
-executed them, or if they change nothing. The others are answered with an error.
+executed them, or if they have no side effects. Other requests are answered with an error.
 """
 
 import os
@@ -79,7 +79,7 @@ class DaemonPipe:
                 self._refuse(sent, error)
 
     def _connected(self) -> DaemonConnection:
-        """Return the line to the daemon, or to its successor. Raises: NoDaemon."""
+        """Return the connection to the daemon or its successor. Raises: NoDaemon."""
         while (line := self._line) is None or line.is_lost:
             if line is not None:
                 line.wait_until_settled(END_SECONDS)
@@ -106,7 +106,7 @@ class DaemonPipe:
         for key in sent.keys:
             self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
 
-    # Reports from a line to a daemon (`DaemonConnectionOwner`).
+    # Callbacks of a connection to a daemon (`DaemonConnectionOwner`).
 
     def lose(self, loss: Loss) -> None:
         for key in loss.lost:

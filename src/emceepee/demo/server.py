@@ -39,7 +39,7 @@ HELLO: JsonObject = {
 
 
 class DemoConversation(ServerConversation):
-    """One client, and the world it lives in."""
+    """One client and its demo world."""
 
     def __init__(self, world: World | None = None) -> None:
         super().__init__(ServerHello(HELLO), name="demo")

@@ -34,11 +34,11 @@ BOOKING_FORM: JsonObject = {
 
 
 class CannotAsk(Exception):
-    """The client did not say that it can be asked this."""
+    """The client did not declare the capability for this question."""
 
 
 class NotAnsweredYet(Exception):
-    """The tool cannot go on before the client has answered; a 2026-07-28 client then sends the whole call again."""
+    """The tool cannot continue before the client answers; a 2026-07-28 client then sends the whole call again."""
 
     def __init__(self, question: JsonObject) -> None:
         super().__init__(question["method"])
@@ -171,7 +171,7 @@ async def haiku(params: Haiku, call: DemoCall) -> JsonObject:
 async def touch_note(params: TouchNote, call: DemoCall) -> JsonObject:
     uri, world = note_uri(params.name), call.world
     world.notes[params.name] = params.text
-    if call.is_modern or uri in world.subscribed:  # a modern client that wants to know has a listen open
+    if call.is_modern or uri in world.subscribed:  # a modern client that wants notifications has an open listen request
         call.notify(UPDATED, uri=uri)
     call.notify(LIST_CHANGED)
     return said(f"{uri} now has {len(params.text)} characters.")
@@ -183,7 +183,7 @@ async def mumble(params: Mumble, call: DemoCall) -> JsonObject:
         "info": f"still thinking about {params.about}",
         "warning": f"thought too long about {params.about}",
     }
-    # A 2026-07-28 request names its own level; before that, it is set once.
+    # A 2026-07-28 request specifies its own level; earlier clients set it once.
     lowest = log_level(call.request.params) if call.is_modern else call.world.log_level
     for level, text in lines.items():
         if lowest in LEVELS and LEVELS.index(level) >= LEVELS.index(lowest):
@@ -204,13 +204,13 @@ def said(text: str, *, structured: JsonObject | None = None, is_error: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class DemoTool:
-    """Its name is that of its function, in `TOOLS`."""
+    """A tool's declaration. Its name is its function's name in `TOOLS`."""
 
     params: type[Struct]
     work: Callable[[Any, DemoCall], Awaitable[JsonObject]]
 
     def listed(self) -> JsonObject:
-        """As `tools/list` has it."""
+        """Return the tool's entry in `tools/list`."""
         _, components = schema_components([self.params])
         schema = {key: value for key, value in components[self.params.__name__].items() if key != "description"}
         return {"name": self.work.__name__, "description": inspect.getdoc(self.params), "inputSchema": schema}

@@ -81,10 +81,10 @@ class ServerConversation(ABC):
 
     @abstractmethod
     async def serve(self, request: Request, channel: Channel) -> None:
-        """Answer one of the server's own requests with `send_result`. Raises: ProtocolError, the answer."""
+        """Answer one of the server's own requests with `send_result`. Raises: ProtocolError, sent as the answer."""
 
     def begin(self) -> None:  # noqa: B027 # most servers have nothing to do then
-        """A handshake-era client has sent `initialize`."""
+        """Called when a handshake-era client has sent `initialize`."""
 
     # Incoming messages.
 
@@ -186,7 +186,7 @@ class ServerConversation(ABC):
                 self._asked.pop(number, None)
 
     def notify(self, method: str, params: JsonObject, request: Request, channel: Channel) -> None:
-        """Send a notification of a request in the way of its era: a modern change notification goes to listeners."""
+        """Send a notification of a request as its era requires: a modern change notification goes to listeners."""
         is_modern = modern_capabilities(request.params) is not None
         if method == PROGRESS:
             if (token := progress_token(request.params)) is not None:
@@ -205,7 +205,7 @@ class ServerConversation(ABC):
         self._listeners[task] = _Listener(request_id=request.request_id, wanted=wanted, channel=channel)
         channel.send(notification_message(ACKNOWLEDGED, {"notifications": wanted, "_meta": meta}))
         try:
-            await asyncio.get_running_loop().create_future()  # until it is cancelled
+            await asyncio.get_running_loop().create_future()  # wait until cancelled
         finally:
             del self._listeners[task]
 

@@ -19,7 +19,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedQuestions:
-    """Questions that the server asked together, by the server's own keys."""
+    """Questions that the server asked together, under the server's own keys."""
 
     wait: float
     asked: dict[str, JsonObject]  # method and params

@@ -59,7 +59,7 @@ def parse_recording(lines: Iterable[bytes]) -> Recording:
 
 class _Reader:
     def __init__(self) -> None:
-        self.number = 0  # of the line
+        self.number = 0  # of the current line
         self._server: str | None = None
         self._hello: JsonObject | None = None
         self._exchanges: list[RecordedExchange] = []
@@ -243,7 +243,7 @@ class _Reader:
         self._listening.clear()
         self._questions.clear()
 
-    # Parts of an entry. Each method raises BadRecording.
+    # Parsers for the parts of an entry. Each method raises BadRecording.
 
     def _question(self, question: Any) -> JsonObject:
         if not isinstance(question, dict):

@@ -11,7 +11,8 @@ from emceepee.wire.json_rpc import ProtocolError
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS, METHOD_NOT_FOUND
 
-# Number of requests compared to name the nearest: one close comparison blocks the event loop for milliseconds.
+# Maximum number of requests that are compared to find the nearest. A close comparison blocks the event loop for
+# milliseconds.
 MOST_COMPARED, MOST_COMPARED_CLOSELY = 200, 5
 LONGEST_COMPARED = 300  # characters
 _NAMES = ("name", "uri", "ref")

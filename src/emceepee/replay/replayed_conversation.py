@@ -11,10 +11,11 @@ from emceepee.wire.json_rpc import Request, modern_capabilities
 from emceepee.wire.json_types import JsonObject
 from emceepee.wire.protocol import INVALID_PARAMS
 
-# Before an answer that follows notifications: some clients lose notifications that arrive together with the answer.
+# Delay before an answer that follows notifications: some clients lose notifications that arrive together with the
+# answer.
 BREATH_SECONDS = 0.02
 STATE_PREFIX = "emceepee-replay"
-# These methods change nothing in a recording, so any client may use them.
+# These methods have no effect on a recording, so any client may use them.
 _ALWAYS_DONE = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
 
 

@@ -1,4 +1,4 @@
-"""Equality of requests: the same method and arguments, regardless of ids, `_meta`, and answers to questions."""
+"""Defines equal requests: the same method and arguments, regardless of ids, `_meta`, and answers to questions."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The console across replicas: shows pages the sessions of other replicas, and other replicas the sessions here."""
+"""The console across replicas: pages show the sessions of other replicas, and other replicas those of this one."""
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from functools import partial
@@ -70,7 +70,7 @@ class ReplicaConsoles:
             raise PeerLost(f"no answer within {within:g} s") from None
 
     def _find(self, peer: Peer) -> Replica:
-        """Raises: NotAnswered if it is gone."""
+        """Return the replica. Raises: NotAnswered if it is gone."""
         for replica in self._placement.others:
             if _name(replica) == peer:
                 return replica

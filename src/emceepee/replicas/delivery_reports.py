@@ -1,4 +1,4 @@
-"""The fate of responses that were passed back, as far as their holder does not know it yet. Numbers only.
+"""The outcome of forwarded responses, as far as it has not been reported to their holder. Numbers only.
 
 expected ──▶ written to the caller ──▶ read
     └────────────────┴────────────────▶ not read
@@ -10,7 +10,7 @@ MOST_PER_REQUEST = 32  # numbers of each kind that one request carries
 
 
 class DeliveryReport(NamedTuple):
-    """DeliveryReport for a holder. A response that was read was also written."""
+    """A report for a holder. Responses that were read were also written."""
 
     written: tuple[int, ...] = ()
     read: tuple[int, ...] = ()
@@ -18,7 +18,7 @@ class DeliveryReport(NamedTuple):
 
 
 class UnreportedResponses:
-    """The responses of one holder whose fate is not reported yet, by the numbers of their requests."""
+    """The responses of one holder whose outcome is not reported yet, by the numbers of their requests."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()  # the caller's connection will report these
@@ -38,14 +38,14 @@ class UnreportedResponses:
         self._open.add(number)
 
     def mark_written(self, number: int) -> bool:
-        """Mark a response as written. Return whether that is news."""
+        """Mark a response as written. Return whether it was not marked before."""
         if number in self._open:
             self._written[number] = None
             return True
         return False
 
     def mark(self, number: int, *, was_read: bool) -> bool:
-        """Mark whether a response was read. Return whether that is news: an aborted response may be reported twice."""
+        """Mark whether a response was read. Return whether that is new: an aborted response may be reported twice."""
         if number not in self._open:
             return False
         self._open.discard(number)
@@ -54,7 +54,7 @@ class UnreportedResponses:
         return True
 
     def take_some(self) -> DeliveryReport:
-        """Return and remove news that can ride on a request."""
+        """Remove and return reports for the next request to carry."""
         if not self._read and not self._written:
             return NOTHING_TO_REPORT
         news = DeliveryReport(tuple(self._written)[:MOST_PER_REQUEST], tuple(self._read[:MOST_PER_REQUEST]))
@@ -69,9 +69,9 @@ class UnreportedResponses:
         return news
 
     def put_back(self, news: DeliveryReport) -> None:
-        """Restore news that could not be delivered."""
+        """Restore reports that could not be delivered."""
         for number in news.written:
-            self.mark_written(number)  # unless its final fate is known by now
+            self.mark_written(number)  # unless its final outcome is known by now
         self._read.extend(news.read)
         self._unread.extend(news.unread)
 

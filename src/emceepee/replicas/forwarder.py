@@ -19,11 +19,11 @@ from emceepee.server.http.exchange import HttpRequest
 from emceepee.server.http.request_forwarder import ForwardOutcome, LostReply
 from emceepee.state.replica import Replica
 
-CONNECT_SECONDS = 2.0  # to a nearby machine; at this point, the caller's request waits for nothing else
+CONNECT_SECONDS = 2.0  # short, because the machine is nearby and the caller's request is waiting
 
 
 class NotAnswered(Exception):
-    """A request by this replica itself that another replica did not answer, or not completely."""
+    """A request by this replica itself got no complete answer from another replica."""
 
     def __init__(self, outcome: ForwardOutcome) -> None:
         super().__init__(outcome.name)
@@ -83,7 +83,7 @@ class Forwarder:
                 request.break_off()
 
     def break_off(self) -> None:
-        """Stop waiting. Holders see these callers as disconnected; running calls continue there."""
+        """Stop waiting. Holders treat these callers as disconnected; running calls continue there."""
         for request in self._all_requests():
             request.break_off()
 
@@ -113,7 +113,7 @@ class Forwarder:
         finally:
             link.requests.discard(asking)
             if not response.status:
-                link.report_unread(hop)  # news that the request carried may be lost as well
+                link.report_unread(hop)  # reports that the request carried may be lost as well
             response.close()
 
     def drop(self, replica: Replica) -> None:
@@ -122,7 +122,7 @@ class Forwarder:
             self._links.pop(holder).drop()
 
     async def take_leave(self) -> None:
-        """Send all holders the remaining news; the other responses count as read."""
+        """Send all holders the remaining reports. All other responses count as read."""
         links = list(self._links.values())
         await asyncio.gather(*(link.take_leave() for link in links), return_exceptions=True)
 
@@ -138,7 +138,7 @@ class Forwarder:
 
 
 class _Asking:
-    """A request in flight by this replica itself."""
+    """A request that this replica itself sent."""
 
     is_standing = False  # the caller of `ask` ends a stream in time
     is_call = False

@@ -1,8 +1,8 @@
-"""The link to one holder of sessions: its connections, its requests in flight, and the fate of its responses.
+"""The link to one holder of sessions: its connections, its requests in flight, and the outcome of its responses.
 
-A holder stores what a response carried until it learns that the caller has read it (decision 17), and counts its events
-as delivered when it learns that the response was written. Both kinds of news ride on the next request to the holder, or
-go by themselves after a short delay. DeliveryReport of an unread response goes at once.
+A holder stores the content of a response until it learns that the caller has read it (decision 17). It counts the
+response's events as delivered when it learns that the response was written. Both kinds of reports travel with the next
+request to the holder, or separately after a short delay. The report of an unread response is sent at once.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from emceepee.telemetry.logs import EventLog
 from emceepee.web.asgi import CallerConnection
 
 log = EventLog("replicas")
-SETTLE_AFTER = 1.0  # that news of a read response waits for a request to ride on
+SETTLE_AFTER = 1.0  # how long the report of a read response waits for a request that can carry it
 WRITTEN_AFTER = 0.05  # the same for a written response: delivered events are promised to be saved within 100 ms
-SETTLE_ATTEMPTS = 30  # then the holder counts as gone, with everything that it stored
+SETTLE_ATTEMPTS = 30  # then the holder and everything that it stored are considered lost
 NO_CALLER = CallerIdentity()
 
 
@@ -37,7 +37,7 @@ class ForwardedRequest(Protocol):
 
     @property
     def is_standing(self) -> bool:
-        """Whether it is a stream that answers no call."""
+        """Whether it is a stream that does not answer a call."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class LinkParts:
     pool: ConnectionPool
     signer: Signer
     own: Callable[[], Replica]
-    """Returns the signer: the replica that this process is at that time."""
+    """Returns the signer: the replica that this process currently is."""
     tasks: TaskOwner
 
 
@@ -68,12 +68,12 @@ class SentHop:
     number: int
     response: ProvenResponse
     news: DeliveryReport
-    """The news that the request carried."""
+    """The reports that the request carried."""
 
 
 class HolderLink:
     def __init__(self, holder: Replica, parts: LinkParts) -> None:
-        """Raises: ValueError: the holder cannot be reached at the address that it has."""
+        """Raises: ValueError: the holder's address is invalid."""
         self.holder, self.parts = holder, parts
         self.requests: set[ForwardedRequest] = set()
         self._connections = parts.pool.of(_origin(holder.address))
@@ -110,7 +110,7 @@ class HolderLink:
         return SentHop(number, response, news)
 
     def is_answered(self, hop: SentHop) -> bool:
-        """Return whether the holder itself has answered. If not, it did not even examine the request."""
+        """Return whether the holder itself has answered. If not, it has not processed the request."""
         if hop.response.is_proven:
             return True
         if not self._is_refusal_logged and hop.response.status != LEAVING_STATUS:
@@ -123,10 +123,10 @@ class HolderLink:
         hint = "a program between the replicas changes what they send; protect the line with --replica-tls"
         log.warning("hop_response_changed", address=self.holder.address, problem=problem, hint=hint)
 
-    # The fate of responses.
+    # The outcome of responses
 
     def expect(self, hop: SentHop, connection: CallerConnection) -> None:
-        """Track a response that is about to be written to the caller, to report whether it was read."""
+        """Track a response that is about to be written to the caller, to report whether the caller read it."""
         self._unsettled.expect(hop.number)
         self._was_expected = True
         connection.if_unread(
@@ -138,7 +138,7 @@ class HolderLink:
             self._settle_within(WRITTEN_AFTER)
 
     def report_unread(self, hop: SentHop) -> None:
-        """Report that the response is not passed back completely. The request and its news may not have arrived."""
+        """Report that the response was not forwarded completely. The request and its reports may not have arrived."""
         self._unsettled.put_back(hop.news)
         self._unsettled.expect(hop.number)
         self._mark(hop.number, was_read=False)

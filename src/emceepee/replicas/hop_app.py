@@ -44,7 +44,7 @@ class HopParts:
     key: bytes
     """The secret that all replicas share."""
     own: Callable[[], Replica]
-    """Returns the replica that this process is at that time."""
+    """Returns the replica that this process currently is."""
     endpoint: HopTarget
     console: HopTarget | None = None
     """Serves all paths except the path of MCP."""
@@ -68,7 +68,7 @@ class HopConnection(ServerConnection):
         return b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
     def shutdown(self) -> None:
-        """Shut down. Answer a request that may be in flight with a refusal, although nobody will process it."""
+        """Shut down. Refuse a request that may be in flight, because it will not be processed."""
         if self._serving is None and self._instance is not None:
             head = b"HTTP/1.1 %d Leaving\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % LEAVING_STATUS
             self.transport.write(head)

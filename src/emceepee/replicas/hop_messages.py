@@ -24,8 +24,8 @@ _HOP_BY_HOP = frozenset(
         *(b"te", b"trailer", b"transfer-encoding", b"upgrade", HOP_HEADER, LENGTH_HEADER),
     }
 )
-# The signature names the caller, so no credential has to leave the replica that checked it. A response is passed back
-# as it comes, because it is not inspected.
+# The signature names the caller, so that no credential leaves the replica that checked it. A response is forwarded
+# unchanged, because it is not inspected.
 _NOT_PASSED_ON = _HOP_BY_HOP | {
     b"authorization",
     b"proxy-authorization",
@@ -58,12 +58,12 @@ def passed_back(headers: Iterable[Header]) -> list[Header]:
 
 
 def response_head(status: int, headers: Iterable[Header]) -> bytes:
-    """Return the head that a content proof covers: all of it that the caller gets. `headers`: from `passed_back`."""
+    """Return the head that a content proof covers: all that the caller receives. `headers` come from `passed_back`."""
     return b"%d\r\n%b" % (status, b"".join([b"%b: %b\r\n" % pair for pair in headers]))
 
 
 def settlement(news: DeliveryReport, *, is_farewell: bool = False) -> bytes:
-    """Encode the fate of responses; after a farewell, all others count as read."""
+    """Encode the outcome of responses; after a farewell, all others count as read."""
     numbers = (" ".join(map(str, some)).encode() for some in news)
     return b"\n".join((*numbers, FAREWELL if is_farewell else b""))
 

@@ -1,15 +1,15 @@
-"""The replicas that forward requests to this one: their requests in service, and the responses not read yet.
+"""The replicas that forward requests to this one: their requests in progress, and the responses that are not read yet.
 
 For an application, a forwarded request has a connection like any other (`CallerConnection`), but this cannot be the
 socket's connection. Many callers share that, so neither its next request nor its end shows that a response was read.
 
-    served ──▶ response passed back ──▶ the sender says: written   its events are delivered, as far as is known
+served ──▶ response passed back ──▶ the sender says: written   its events count as delivered
                                     ──▶ the sender says: read      forgotten
                                     ──▶ the sender says: not read  reported
-                                    ──▶ the sender is gone         reported, because its fate is unknown
+                                    ──▶ the sender is gone         reported, because the outcome is unknown
 
-A sender is gone when it has had no connection for a while, or when the store reports it (`drop`). A sender that stops
-in order says farewell, and after that everything counts as read.
+A sender is gone when it has had no connection for a while, or when the store reports it (`drop`). A sender that shuts
+down in order sends a farewell, after which everything counts as read.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from emceepee.replicas.signature import Hop, SigningReplica
 from emceepee.state.client_line import ClientLine
 from emceepee.web.asgi import CallerConnection
 
-GONE_SECONDS = 2.0  # without a connection; a live sender that had to close its only one opens another at once
+GONE_SECONDS = 2.0  # without a connection; a live sender that had to close its only connection opens another at once
 MOST_KEPT = 10_000  # unconfirmed responses per sender; beyond it the oldest count as read
 
 
@@ -43,7 +43,7 @@ class HopExchange:
         return self._is_abandoned or self._below.is_gone()
 
     def give_up_response(self) -> None:
-        if self._is_abandoned:  # by a sender that seemed to be gone; if it is alive, it waits for the response
+        if self._is_abandoned:  # the sender seemed to be gone; if it is alive, it waits for the response
             self._below.abort_response()
         else:
             self._below.give_up_response()
@@ -59,19 +59,19 @@ class HopExchange:
         self._unread_reports.append(report)
 
     def when_written(self, report: Callable[[], None]) -> None:
-        if self._is_written or self._is_abandoned:  # then another connection took over what this one began
+        if self._is_written or self._is_abandoned:  # then another connection took over the response
             report()
         else:
             self._when_written.append(report)
 
     @property
     def has_reports(self) -> bool:
-        """Whether a callback waits for the news that the response was not read."""
+        """Whether a callback waits for the report that the response was not read."""
         return bool(self._unread_reports)
 
     @property
     def is_on_the_way(self) -> bool:
-        """Whether it is being served, or a callback waits for its response to be written."""
+        """Whether it is being served, or a callback waits until its response is written."""
         return not self.is_served or bool(self._when_written)
 
     def report_written(self) -> None:
@@ -165,7 +165,7 @@ class InboundHops:
         self._end_wait()
 
     async def wait_until_confirmed(self) -> None:
-        """Wait until nothing is being served, and all senders have confirmed that they passed their responses on."""
+        """Wait until no request is being served, and all senders have confirmed that they forwarded their responses."""
         self._all_confirmed = asyncio.get_running_loop().create_future()
         self._end_wait()
         await self._all_confirmed
@@ -176,7 +176,7 @@ class InboundHops:
         ):
             resolve(self._all_confirmed, None)
 
-    # Lost senders.
+    # Lost senders
 
     def drop(self, replica: SigningReplica) -> None:
         """Drop a lost replica, although its connections may look alive."""
@@ -186,7 +186,7 @@ class InboundHops:
     def _give_up(self, instance: bytes) -> None:
         sender = self._known[instance]
         exchanges, sender.exchanges = sender.exchanges, {}
-        if not sender.connections:  # otherwise it may only have been paused, and continues with its connections
+        if not sender.connections:  # otherwise it may only have been paused, and continues on its connections
             del self._known[instance]
         for exchange in exchanges.values():
             exchange.report_unread()

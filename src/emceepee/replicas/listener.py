@@ -27,13 +27,13 @@ LONGEST_SOCKET_PATH = 100  # bytes; systems take 104 or 108
 FOLDER_PREFIX = "emceepee-replica-"  # the store knows this prefix as well: it removes the folders of dead processes
 HEAD_ROOM = 16 << 10  # bytes of a head beyond the limit for callers
 HEADER_ROOM = 8
-TOLD_SECONDS = 3.0  # longer than a canceled call may take: for its reply, and for the replica that passes it back
+TOLD_SECONDS = 3.0  # longer than a canceled call may take, including its reply and the replica that forwards the reply
 IDLE_SECONDS = 300.0  # longer than the other side keeps an idle connection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundListener:
-    """Other replicas can connect already; they are served once `serve` is entered."""
+    """A bound socket. Other replicas can already connect, and are served once `serve` is entered."""
 
     address: str
     """The address that the store announces to the others."""
@@ -75,7 +75,7 @@ class HopListener:
         return f"<HopListener {self._hops!r}>"
 
     def drop(self, replica: Replica) -> None:
-        """Drop a lost replica: it will not report whether the responses that it passed back were read."""
+        """Drop a lost replica: it will not report whether the responses that it forwarded were read."""
         self._hops.drop(SigningReplica(replica.slot, replica.epoch))
 
 

@@ -25,7 +25,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class ProvenResponse:
-    """Is used like `HttpResponse`. `headers` are the headers for its caller."""
+    """Has the interface of `HttpResponse`. `headers` are the headers for the caller."""
 
     __slots__ = (
         "_body",
@@ -42,7 +42,7 @@ class ProvenResponse:
     def __init__(
         self, response: HttpResponse, proof: ResponseProof, on_changed: Callable[[str], None], *, has_body: bool = True
     ) -> None:
-        """`on_changed` receives the problem, in addition to the error that the reader gets."""
+        """`on_changed` receives the problem, in addition to the error that the reader receives."""
         self._response, self._proof, self._on_changed, self._has_body = response, proof, on_changed, has_body
         self._reader: FrameReader | None = None
         self._body: bytes | None = None  # of a response that arrived whole
@@ -66,8 +66,8 @@ class ProvenResponse:
         """Wait for the head, once. Afterwards, `is_proven` is False if the response is not from a replica at all.
 
         Raises:
-            ResponseChanged: it claims to be, and is not as it was written.
-            HttpFailure: it did not come.
+            ResponseChanged: it claims to come from a replica, but was changed on the way.
+            HttpFailure: it did not arrive.
         """
         response = self._response
         await response.wait_for_head()
@@ -149,7 +149,7 @@ class ProvenAnswer:
     async def send(self, message: JsonObject) -> None:
         if not self.is_begun:
             self.is_begun = True
-            # The body of a known length follows at once. A stream's head must not wait for its first event.
+            # A body of known length follows at once. The head of a stream must not wait for its first event.
             if any(name == CONTENT_LENGTH for name, _ in message["headers"]):
                 self._held = message
             else:

@@ -1,7 +1,7 @@
 """This process as one of several replicas: its listener, and its knowledge of the others.
 
 The order matters. First the listener is bound, so that the store can announce its address. Then the store assigns the
-slot. Then other replicas are asked, and served.
+slot. Only then does the process send requests to other replicas and serve theirs.
 """
 
 import ssl
@@ -35,10 +35,10 @@ class ReplicaTls(NamedTuple):
 
 def tls_contexts(certificate: Path, key: Path, authority: Path | None = None) -> ReplicaTls:
     """Return the contexts. With an authority, both sides must show a certificate that it issued. Without an authority,
-    a listener must show a generally trusted certificate, or the very one that is given here.
+    a listener must show a generally trusted certificate, or exactly the certificate that is configured here.
 
     Raises:
-        OSError: a file cannot be read, or is not what it should be (`ssl.SSLError`).
+        OSError: a file cannot be read or is invalid (`ssl.SSLError`).
     """
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(certificate, key)
@@ -85,7 +85,7 @@ class Replication:
         return "" if self._listener is None else self._listener.address
 
     def has_others(self) -> bool:
-        """Whether this process has joined other replicas that can be asked."""
+        """Whether this process has joined other replicas that it can query."""
         return self._placement is not None and bool(self._placement.others)
 
     @asynccontextmanager
@@ -106,7 +106,7 @@ class Replication:
 
     @asynccontextmanager
     async def serving(self, endpoint: HttpEndpoint, console: ConsoleApp | None = None) -> AsyncIterator[None]:
-        """Serve forwarded requests, and watch which replicas there are."""
+        """Serve forwarded requests, and watch which replicas exist."""
         if self._listener is None or self._placement is None or self._forwarder is None:
             yield
             return

@@ -1,10 +1,11 @@
-"""Response bodies in frames. Only a replica can make a frame's tag, so each frame can be passed on by itself.
+"""Response bodies in frames. Only a replica can make a frame's tag, so each frame can be forwarded as soon as it is
+verified.
 
-    frame: LENGTH (4 bytes) TAG (16 bytes) PAYLOAD         the last frame has no payload
+frame: LENGTH (4 bytes) TAG (16 bytes) PAYLOAD         the last frame has no payload
 
 A tag is an AES-GCM tag without encrypted data (GMAC), under a key for this response alone, with the frame's number as
-its nonce. So nobody can change, omit, or move a frame, or copy one from another response. A missing last frame reveals
-a truncated body.
+its nonce. This prevents changing, omitting, or moving a frame, or copying one from another response. A missing last
+frame reveals a truncated body.
 """
 
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ class FrameReader:
     def feed(self, data: bytes) -> bytes:
         """Raises: ResponseChanged."""
         view, payloads = memoryview(data), list[memoryview]()
-        while self._rest and len(view):  # only one frame is copied
+        while self._rest and len(view):  # at most one frame is copied
             missing = max(HEAD_BYTES, self._size_of(self._rest)) - len(self._rest)
             self._rest += view[:missing]
             view = view[missing:]

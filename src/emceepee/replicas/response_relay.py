@@ -3,7 +3,7 @@
 sent ──▶ head ──▶ a short response: read whole, then written at once
   │        └────▶ a stream, or a large one: written as it comes ──▶ end
   │ holder gone: LOST, nothing was written     │ holder gone: a stream gets a last event, another is cut off
-  └─ caller gone, at any time: the connection to the holder closes, and the holder learns that nobody read
+  └─ caller gone, at any time: the connection to the holder closes, and the holder learns that it was unread
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from emceepee.web.streams import END_SECONDS
 from emceepee.wire import protocol
 
 METHOD_HEADER, LISTEN = protocol.METHOD_HEADER.encode(), listening.LISTEN.encode()
-WHOLE_BYTES = 256 << 10  # of a body: up to this size, nothing is written before all of it has arrived
+WHOLE_BYTES = 256 << 10  # of a body: up to this size, the body is buffered completely before it is written
 FAILED_STATUS = 500
 
 
 class ResponseRelay:
-    """Awaits the response to one request, once, and passes it back."""
+    """Awaits the response to one request, once, and forwards it to the caller."""
 
     __slots__ = ("_caller", "_hop", "_is_caller_gone", "_link", "_lost_reply", "_request", "_timer", "_watcher")
 
@@ -53,7 +53,7 @@ class ResponseRelay:
         self._link.requests.add(self)
         try:
             return await self._pass_back()
-        except BaseException:  # cancelled: nobody will write the rest
+        except BaseException:  # cancelled: the rest will not be written
             self._abandon()
             raise
         finally:
@@ -72,7 +72,7 @@ class ResponseRelay:
                 response.discard()
                 return ForwardOutcome.NOT_HELD
             if self._request.scope["method"] == "HEAD":
-                response.close()  # the length is that of a body that is not sent
+                response.close()  # the length belongs to a body that is not sent
                 body = b""
             elif response.length is not None and response.length <= WHOLE_BYTES:
                 body = await response.read(WHOLE_BYTES)
@@ -131,7 +131,7 @@ class ResponseRelay:
             async with asyncio.timeout(END_SECONDS):
                 await self._request.send({"type": "http.response.body", "body": last})
         except TimeoutError:
-            self._caller.abort_response()  # the caller does not read
+            self._caller.abort_response()  # the caller is not reading
         return ForwardOutcome.ANSWERED
 
     # The caller.
@@ -140,7 +140,7 @@ class ResponseRelay:
         return self._is_caller_gone or self._caller.is_gone()
 
     def _leave(self) -> ForwardOutcome:
-        """Give up the response, because the caller has left."""
+        """Drop the response, because the caller has left."""
         self._abandon()
         self._caller.give_up_response()
         return ForwardOutcome.ANSWERED

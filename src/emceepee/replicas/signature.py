@@ -27,7 +27,7 @@ from emceepee.state.replica import Replica
 HOP_HEADER = b"emceepee-hop"
 VERSION = b"1"
 WINDOW_SECONDS = 120  # the allowed difference between two replicas' clocks, and how long a nonce is remembered
-NUMBERS_KEPT = 8192  # per signer; a request that so many later ones have overtaken is refused
+NUMBERS_KEPT = 8192  # per signer; a request is rejected if so many later ones have overtaken it
 NOTHING = b"-"
 
 
@@ -84,7 +84,7 @@ class Signer:
         identity: CallerIdentity,
         news: DeliveryReport = NOTHING_TO_REPORT,
     ) -> bytes:
-        """Return the header's value. `at` is in seconds since the epoch. Of the news, unread responses are left out."""
+        """Return the header's value. `at` is in seconds since the epoch. Unread responses are not included."""
         fields = b"%b %d.%d %d.%d %d %b.%d %b %b %b" % (
             VERSION,
             target.slot,
@@ -136,7 +136,7 @@ class Verifier:
     def _take(self, instance: bytes, number: int, now: float) -> bool:
         numbers = self._seen.get(instance)
         if numbers is None:
-            # Signatures of a signer that was silent for so long are too old by now.
+            # A signer that was silent for so long has no signatures left that are still valid.
             self._seen = {name: kept for name, kept in self._seen.items() if now - kept.at <= 2 * WINDOW_SECONDS}
             numbers = self._seen[instance] = _Numbers()
         numbers.at = now
@@ -152,7 +152,7 @@ class ResponseProof:
         self._key, self._name = key, b"%b.%d" % (instance, number)
 
     def of_content(self, marks: bytes, head: bytes, body: bytes = b"") -> bytes:
-        """`marks` specify how to read the rest of the response; `head` is its status and headers."""
+        """`marks` specify how to read the rest of the response. `head` is its status and headers."""
         # The digest has a fixed length, so no part of the head can be mistaken for the body.
         return self._mac(b"response %b %b\n%b\n%b" % (self._name, marks, head, sha256(body).digest()))
 
@@ -174,7 +174,7 @@ class _Numbers:
         self.at = 0.0
 
     def take(self, number: int) -> bool:
-        """Return whether the number has not been seen before, as far as that is known."""
+        """Return whether the number has not been seen before, as far as is known."""
         if number <= self._oldest or number in self._taken:
             return False
         self._taken.add(number)

@@ -9,7 +9,7 @@ from emceepee.wire.json_types import JsonObject
 
 LONGEST_NAME = 1000  # characters of a name or an address; entries with longer ones are not indexed
 LONGEST_TITLE = 300  # indexed characters of a title or an argument's name
-LONGEST_TEXT = 4000  # of a description, or of all arguments' texts: beyond it, text is padding rather than description
+LONGEST_TEXT = 4000  # of a description, or of all arguments' texts; longer text is usually padding
 MOST_ARGUMENTS = 200
 DEEPEST = 3  # levels of objects in objects
 

@@ -76,7 +76,7 @@ class SearchIndex:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Group changes in one transaction, which is faster for many."""
+        """Group many changes in one transaction, which is faster."""
         before = self.writes
         self._database.execute("BEGIN")
         try:

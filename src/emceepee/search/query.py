@@ -7,11 +7,11 @@ from emceepee.search.synonyms import synonyms
 from emceepee.search.vocabulary import Vocabulary
 from emceepee.search.words import terms
 
-SHORT_QUERY = 2  # words: then a known word may also be a prefix
-MOST_WORDS = 100  # of a query that are read
-MOST_UNKNOWN = 8  # query words that are in no entry: names, numbers, or typos
+SHORT_QUERY = 2  # words; in such a query, a known word may also be a prefix
+MOST_WORDS = 100  # per query; further words are ignored
+MOST_UNKNOWN = 8  # query words that occur in no entry: names, numbers, or typos
 # A term costs as many comparisons as it has entries, and frequent terms discriminate less. Rare terms come first, and
-# frequent terms are used only while an answer stays fast: with some thousand entries, nothing is left out.
+# frequent terms are used only while an answer stays fast. With a few thousand entries, no term is omitted.
 MOST_ASKED, ASKED_ENTRIES = 16, 500
 MOST_MEANT, MEANT_ENTRIES = 16, 150
 

@@ -1,4 +1,4 @@
-"""A server's text on one line of ours: no control characters, no hidden characters, bounded length."""
+"""Formats a server's text as one line without control or hidden characters, and with bounded length."""
 
 import re
 

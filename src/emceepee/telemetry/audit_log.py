@@ -35,7 +35,7 @@ class AuditLog(SpanObserver):
         """Raises: OSError."""
         self._path, self._clock, self._with_arguments = path, clock, with_arguments
         self._file: tuple[int, int] | None = None
-        self._is_lost = False  # whether the loss of the file was reported
+        self._is_lost = False  # whether the loss of the file has been reported
         self._looked_at = clock.monotonic()
         self._writer = self._open()
 
@@ -50,7 +50,7 @@ class AuditLog(SpanObserver):
         self._writer.put(encode_text(line))
 
     def flush(self) -> bool:
-        """Wait briefly until all lines are written. Return whether they were."""
+        """Wait until all lines are written, with a time limit. Return whether they were."""
         return self._writer.flush()
 
     def close(self) -> None:

@@ -46,7 +46,7 @@ class BegunRequest:
     span: Span
     owner: SpanOwner
     arguments: JsonObject = field(repr=False)
-    origin: RequestOrigin | None = None  # None: it has no caller
+    origin: RequestOrigin | None = None  # None: the request has no caller
     parent: Span | None = None  # the request that it belongs to
 
 
@@ -59,7 +59,7 @@ class SpanObserver(ABC):
     def begin(self, begun: BegunRequest) -> SpanWatch: ...
 
     def session_ended(self, owner: SpanOwner, seconds: float) -> None:  # noqa: B027  # not all want to know of it
-        """A session ended after `seconds` in this process."""
+        """Record that a session ended after `seconds` in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Journal:
         self._owner = owner
         self._room, self._clock, self._ids, self._most = room, clock, ids, most
         self._revisions = _Revisions(changed)
-        self._spans: list[Span] = []  # a list: an empty deque takes more memory than the rest of the journal
+        self._spans: list[Span] = []  # a list, because an empty deque takes more memory than the rest of the journal
         self.begun = 0  # total number, stored or not
 
     @property
@@ -204,7 +204,7 @@ class Journal:
                 observer.session_ended(self._owner, self._clock.monotonic() - self._owner.since)
 
     def oldest_went(self) -> None:
-        """Drop the oldest request because the budget removed it: the oldest of all is the oldest here."""
+        """Drop the oldest request, because the budget removed it: the oldest request overall is the oldest here."""
         self._spans.pop(0)
 
     def _named(self, span: Span) -> Span:

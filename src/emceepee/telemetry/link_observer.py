@@ -43,7 +43,7 @@ class SentRequest(Protocol):
     def answered(self, result: JsonObject) -> None: ...
 
     def failed(self, why: str, code: int | None) -> None:
-        """Record a failure. `why` is one of a few words, `code` is the code of the server's error."""
+        """Record a failure. `why` is one of a few fixed words, and `code` is the code of the server's error."""
         ...
 
 

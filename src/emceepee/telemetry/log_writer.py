@@ -13,11 +13,11 @@ from emceepee.paths import PRIVATE_FILE
 
 MOST_BYTES = 2 << 20  # waiting to be written: a burst of about ten thousand lines
 BATCH_BYTES = 64 << 10  # written at once
-FLUSH_SECONDS = 1.0  # at exit, for a reader that still reads
+FLUSH_SECONDS = 1.0  # at exit, for a reader that is still reading
 
 
 class LogWriter:
-    """`put` never waits and drops lines that do not fit. Drops are counted and reported once there is room."""
+    """Queues lines without waiting, and drops lines that do not fit. The drops are counted and reported later."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class LogWriter:
         self._dropped_line = dropped_line
         self._queue: SimpleQueue[bytes | threading.Event | None] = SimpleQueue()
         self._putting = threading.RLock()  # reentrant: a finalizer may log at any moment
-        # Each number has one writing side, so that the thread needs no lock.
+        # Only one side writes each number, so that the thread needs no lock.
         self._put_bytes = self._written_bytes = 0
         self._dropped = self._failed = self._reported = 0  # lines
         self._is_failing = self._is_mid_line = False

@@ -1,4 +1,4 @@
-"""Structured logs: an event name and fields, one line each, as JSON or for reading."""
+"""Structured logs: an event name and fields, one line each, as JSON or as readable text."""
 
 import json
 import logging

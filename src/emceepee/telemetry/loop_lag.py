@@ -3,7 +3,7 @@
 from emceepee.clock import Clock, Handle
 
 PERIOD_SECONDS = 0.5  # between two measurements
-WINDOW_SECONDS = 30.0  # a scrape sees the worst of this window and the one before, at any scrape interval
+WINDOW_SECONDS = 30.0  # a scrape reports the worst delay of this window and the one before, at any scrape interval
 
 
 class LoopLag:

@@ -10,8 +10,8 @@ from emceepee.wire.json_types import JsonObject
 
 # Seconds. The last ones are for tasks, which may take half an hour.
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-MOST_SERVERS = 100  # with their own label value; so many are hardly ever configured
-MOST_NAMES_PER_SERVER = 100  # so that one server, or a caller that invents names, leaves room for others
+MOST_SERVERS = 100  # with their own label value; configurations hardly ever have so many servers
+MOST_NAMES_PER_SERVER = 100  # so that one server, or a caller that invents names, leaves room for the others
 MOST_SERIES = 1000
 
 
@@ -76,4 +76,4 @@ def _is_real(span: Span) -> bool:
         return True
     if span.kind is SpanKind.PROTOCOL or span.server is None:
         return span.status is SpanStatus.SUCCESS
-    return bool(span.phases)  # its server was asked, or at least connected
+    return bool(span.phases)  # its server was called, or at least connected

@@ -19,10 +19,10 @@ from emceepee.wire.codec import decode, encode
 from emceepee.wire.json_types import JsonObject
 
 log = EventLog("requests")
-MOST_PHASES = 200  # of one request: a list over many servers has several per server
+MOST_PHASES = 200  # per request: a list over many servers has several phases per server
 LONGEST_ERROR = 300
 LONGEST_NAME = 200
-KEPT_BYTES = 2 << 10  # of arguments and of results, about: a thousand of them should fit into a processor's cache
+KEPT_BYTES = 2 << 10  # approximate bytes of arguments and of results: a thousand should fit into a processor's cache
 
 
 class SpanKind(StrEnum):
@@ -37,7 +37,7 @@ class SpanKind(StrEnum):
     OWN_TOOL = "own_tool"
     """Another of emceepee's own tools."""
     UNKNOWN_TOOL = "unknown_tool"
-    """A call that names no tool that there is. Only observers see it."""
+    """A call of an unknown tool. Only observers see it."""
     PROTOCOL = "protocol"
     """Any other request of the protocol."""
 
@@ -55,15 +55,15 @@ class PhaseKind(StrEnum):
     """The ways in which a request spends its time."""
 
     CONNECTING = "connecting"
-    """Its backend has to be reached first."""
+    """emceepee is connecting to the backend first."""
     CALL = "call"
-    """The backend works."""
+    """The backend works on the request."""
     RETRY = "retry"
-    """The backend works, after it certainly had not the first time."""
+    """The backend works on the second attempt, because it certainly did not run the first."""
     WAITING = "waiting"
-    """The backend waits for someone's answer."""
+    """The backend waits for a person's or a client's answer."""
     MAYBE_WAITING = "maybe_waiting"
-    """The backend waits for someone's answer, and this is one of the requests that may have asked."""
+    """The backend waits for an answer, and this is one of the requests that may have asked the question."""
 
 
 class SpanWatch:
@@ -96,7 +96,7 @@ class Phase:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.ended = self._span.elapsed()
         self._span.touch()
-        del self._span  # which has us among its phases: a reference cycle would need the garbage collector
+        del self._span  # the span has this phase among its phases: a reference cycle would need the garbage collector
 
     def change(self, kind: PhaseKind) -> None:
         """Change the kind of an open phase, from its beginning."""
@@ -241,7 +241,7 @@ class Span:
 
 
 class _NoPhase:
-    """For work outside of any request."""
+    """Stands for a phase of work outside of any request."""
 
     __slots__ = ()
 
@@ -297,7 +297,7 @@ def _short(text: str, most: int = LONGEST_NAME) -> str:
 
 
 def _packed(value: JsonObject | None) -> tuple[bytes, bool]:
-    """Encode as one block of memory: a thousand stored requests would otherwise be ten thousand scattered objects."""
+    """Encode as one block of memory. A thousand stored requests would otherwise be ten thousand scattered objects."""
     small, is_cut = preview(value, KEPT_BYTES)
     try:
         return encode(small), is_cut

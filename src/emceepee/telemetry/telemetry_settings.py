@@ -11,7 +11,7 @@ class TelemetrySettings:
     metrics: bool = False  # at /metrics, on the main port
     metrics_listen: tuple[str, int] | None = None  # and on its own port
     audit_log: Path | None = None
-    audit_arguments: bool = False  # in full, not only their digest
+    audit_arguments: bool = False  # in full, instead of only their digest
     otel: bool = False  # OpenTelemetry traces and metrics, configured by its environment variables
 
     @property

@@ -3,7 +3,7 @@
 from typing import Any
 
 _MOST_DEPTH = 12
-_MARK = "..."  # ASCII: one other character would double the size of a long text and take ten times as long to write
+_MARK = "..."  # ASCII: one other character doubles the size of a long text and makes writing ten times slower
 
 
 def preview(value: Any, room: int) -> tuple[Any, bool]:
@@ -19,7 +19,7 @@ def preview(value: Any, room: int) -> tuple[Any, bool]:
 
 
 def _left(value: Any, room: int) -> int:
-    """Return the remaining room. It becomes negative once the value does not fit, without reading the rest."""
+    """Return the remaining room. It becomes negative once the value does not fit; the rest is not read."""
     kind = type(value)  # JSON has no subclasses, and every call runs this
     if kind is str:
         return room - len(value) - 2

@@ -24,8 +24,7 @@ class InboundMessages:
     """Serves the backend's requests, each in its own task, and cancels withdrawn ones.
 
     At most `most` requests are served at once, and further requests are refused. Backpressure: while refusals wait to
-    be written (`is_crowded`), the link stops reading, which bounds the memory for a backend
-    that does not read.
+    be written (`is_crowded`), the link stops reading, which bounds the memory used for a backend that does not read.
     """
 
     def __init__(self, listener: Listener, tasks: TaskOwner, reply: Reply, *, most: int) -> None:

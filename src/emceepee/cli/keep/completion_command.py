@@ -11,7 +11,7 @@ SHELLS = ("bash", "zsh", "fish")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """A flag or positional argument. `choices` are its possible values; `takes_value` is true if it has any value."""
+    """A flag or positional argument. `choices` are its possible values; `takes_value` is true if it accepts a value."""
 
     names: tuple[str, ...]
     words: str
@@ -160,7 +160,7 @@ if [[ "$funcstack[1]" == "_emceepee" ]]; then _emceepee "$@"; else compdef _emce
 
 
 def _fish(nodes: list[Node]) -> str:
-    """Return one line per possible word, with the condition under which it applies."""
+    """Return one line per possible completion, with the condition under which it applies."""
     lines = ["# Completion of emceepee for fish. Write it to ~/.config/fish/completions/emceepee.fish"]
     for node in nodes:
         below = " ".join(name for name, _ in node.commands)

@@ -1,4 +1,4 @@
-"""Digests by which a caller and a daemon detect, without loading it, that their configurations match."""
+"""Digests that show a caller and a daemon, without loading it, that their configurations match."""
 
 import json
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from emceepee.bounds.files import read_file
 from emceepee.config.secret_references import References
 from emceepee.paths import NO_CODEMODE_VARIABLE, STATE_VARIABLE, config_source, state_folder
 
-LARGEST_FILE = 16 << 20  # bytes; the limit for configuration files
+LARGEST_FILE = 16 << 20  # bytes; limit for the size of configuration files
 # Settings that determine which servers exist, how to reach them, and what callers see; not where logs go.
 _FLAGS = (
     *("state", "secrets", "ca_bundle", "root", "notices", "native_elicitation", "state_sync"),

@@ -81,7 +81,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _seen_from_anywhere(options: argparse.Namespace) -> argparse.Namespace:
-    """Make all paths absolute: the daemon changes its working directory, and opens and reloads files afterwards."""
+    """Make all paths absolute: the daemon changes its working directory, and opens and reloads files later."""
     from emceepee.backends.spec import root_uri
     from emceepee.config.file_reader import find_file
 

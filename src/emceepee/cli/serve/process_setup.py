@@ -32,7 +32,7 @@ def fill_closed() -> frozenset[int]:
 
 
 def greet_person() -> None:
-    """On a terminal, print what this process waits for, because no MCP client started it."""
+    """On a terminal, explain that this process waits for an MCP client, because none started it."""
     if os.isatty(STDIN):
         sys.stderr.write(
             "emceepee: serving MCP on standard input and output: an MCP client starts this command and writes to it. "

@@ -1,9 +1,9 @@
-"""Rules for restarting workers. No processes and no clock here."""
+"""Rules for restarting workers, without processes or a clock."""
 
 from dataclasses import dataclass
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0  # seconds
-STEADY_SECONDS = 60.0  # a worker that ran this long did not fail because of its start
+STEADY_SECONDS = 60.0  # a worker that ran this long did not fail because of its startup
 CANNOT_START = 2  # the exit code for configuration and usage errors
 
 
@@ -24,5 +24,5 @@ def pause_before_restart(end: WorkerEnd, last_pause: float | None) -> float:
 
 
 def is_hopeless(end: WorkerEnd, *, all_were_ready: bool) -> bool:
-    """Return whether no worker can start. After all were ready once, later mistakes must not stop running workers."""
+    """Return whether no worker can start. Once all have been ready, later mistakes must not stop running workers."""
     return end.code == CANNOT_START and not end.was_ready and not all_were_ready

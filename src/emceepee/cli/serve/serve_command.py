@@ -131,7 +131,7 @@ def _serve_with(count: int, config: Config, arguments: list[str] | None) -> int:
 
 
 def _run_http(config: Config, source: ConfigSource | None, *, announce: Tell, invite: Tell | None) -> str | None:
-    """Serve over HTTP until done. Return None, or the reason why serving failed."""
+    """Serve over HTTP until shutdown. Return None, or the reason why serving failed."""
     with collect_less_while_loading():
         from emceepee.app.http_app import run_http
 

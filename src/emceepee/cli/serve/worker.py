@@ -12,8 +12,8 @@ from contextlib import suppress
 WORKER_VARIABLE = "EMCEEPEE_WORKER"  # set by the parent for its workers only
 STOP_SECONDS = 45.0  # a worker's shutdown timeout, longer than the sum of its own shutdown steps
 LONGEST_REPORT = 64 << 10  # bytes, including the line break
-LONGEST_TEXT = 4000  # characters of a report: each may take twelve bytes when escaped
-# kinds of reports; their texts: an address, a link to the console, an error message
+LONGEST_TEXT = 4000  # characters of a report; each may take twelve bytes when escaped
+# Kinds of reports. Their texts are an address, a link to the console, or an error message.
 READY, LINK, FAILED = "ready", "link", "failed"
 
 

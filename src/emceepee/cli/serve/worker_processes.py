@@ -38,7 +38,7 @@ class Announcements:
 
 @dataclass(slots=True, eq=False)
 class _Seat:
-    """A worker's slot. Its process changes with each restart."""
+    """A worker's slot. Each restart replaces its process."""
 
     index: int
     process: asyncio.subprocess.Process | None = None
@@ -52,7 +52,7 @@ class _Seat:
 
 @dataclass(slots=True, eq=False)
 class _Told:
-    """Events that the operator was already notified of."""
+    """Events that were already reported to the operator."""
 
     is_ready: bool = False
     links: list[str] = field(default_factory=list)  # deferred until all workers are ready
@@ -188,7 +188,7 @@ async def reports(reader: asyncio.StreamReader, worker: int) -> AsyncIterator[tu
     while True:
         try:
             line = await reader.readline()
-        except ValueError:  # longer than any report; the reader has discarded the data so far
+        except ValueError:  # longer than any valid report; the reader has discarded the data
             report = None
         else:
             if not line:
@@ -202,10 +202,10 @@ async def reports(reader: asyncio.StreamReader, worker: int) -> AsyncIterator[tu
 
 
 def reserve_port(host: str, port: int) -> socket.socket:
-    """Bind the port so that it stays reserved even while no worker listens. Raises: OSError if it is another's."""
+    """Bind the port so that it stays reserved even while no worker listens. Raises: OSError if it is in use."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     if port:
-        # SO_REUSEPORT alone would share the port with another parent's workers; this probe detects them.
+        # SO_REUSEPORT alone would share the port with another parent's workers. This probe detects them.
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))

@@ -30,7 +30,7 @@ from emceepee.sessions.servers.stored_configuration import read_specs
 from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
-MOST_LOGINS = 3  # in a row; a server that requires yet another login is rejected
+MOST_LOGINS = 3  # in a row; a server that demands another login after that is reported as an error
 CALLED_OFF = "The login was called off"
 WORDS = {
     LoginState.LOGGED_IN: "logged in",

@@ -31,7 +31,7 @@ def _print_schema() -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Checked:
-    """The result of the check: all mistakes, and other obstacles to a start with `serve` or on stdio."""
+    """The result of the check: all mistakes, and other reasons why `serve` or stdio serving would not start."""
 
     name: str | None
     config: "Config"

@@ -32,39 +32,39 @@ class FindingCode(StrEnum):
     """Possible problems of a server; stable, for programs."""
 
     MISSING_COMMAND = "missing_command"
-    """Its program does not exist, or is not on the PATH."""
+    """Its program does not exist or is not on the PATH."""
     WRONG_INTERPRETER = "wrong_interpreter"
-    """The program is there, but cannot run the server: another Python or Node.js has it."""
+    """The program exists but cannot run the server, because the server is installed for another Python or Node.js."""
     BAD_REFERENCE = "bad_reference"
-    """A reference such as `${env:NAME}` leads to nothing."""
+    """A reference such as `${env:NAME}` cannot be resolved."""
     BAD_ENTRY = "bad_entry"
-    """Its entry in the configuration cannot be used."""
+    """Its configuration entry is invalid."""
     BAD_SETTING = "bad_setting"
-    """A setting of the configuration that is no server's has a mistake."""
+    """A setting outside the server entries is invalid."""
     CLOSED_PORT = "closed_port"
     """Nothing listens at its address."""
     UNKNOWN_HOST = "unknown_host"
-    """The name in its address is not known."""
+    """The host name in its URL cannot be resolved."""
     WRONG_TOKEN = "wrong_token"
-    """It does not accept the credentials that are configured."""
+    """It rejects the configured credentials."""
     WANTS_LOGIN = "wants_login"
-    """It wants a login, which is asked for at its first use."""
+    """It requires a login, which emceepee requests at its first use."""
     PRINTS_TO_STDOUT = "prints_to_stdout"
-    """It prints to standard output, where only messages belong."""
+    """It prints to standard output, which is reserved for protocol messages."""
     UNKNOWN_CA = "unknown_ca"
     """Its certificate was issued by a CA that this machine does not trust."""
     BAD_CERTIFICATE = "bad_certificate"
-    """Its certificate is not valid: expired, or for another name."""
+    """Its certificate is invalid: it has expired or belongs to another name."""
     NOTHING_THERE = "nothing_there"
-    """Something answers at its address, and is no MCP server."""
+    """A program answers at its URL, but it is not an MCP server."""
     ENDS_AT_START = "ends_at_start"
-    """Its process exits at once; the message quotes its output."""
+    """Its process exits immediately; the message quotes its output."""
     NO_ANSWER = "no_answer"
-    """It does not answer in time."""
+    """It does not answer before the timeout."""
     NOT_USABLE = "not_usable"
-    """Something else; the message says what."""
+    """Another problem, which the message describes."""
     OPEN_TO_OTHERS = "open_to_others"
-    """The configuration holds secrets, and other users can read it."""
+    """The configuration contains secrets, and other users can read it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ class Symptoms:
 
 
 def diagnose(spec: BackendSpec, seen: Symptoms) -> Iterator[Finding]:
-    """Yield findings, the most severe first; none if all is well."""
+    """Yield findings, the most severe first. Yield nothing if all is well."""
     if seen.error is not None:
         if isinstance(spec.target, StdioTarget):
             yield _of_program(spec.target, seen)

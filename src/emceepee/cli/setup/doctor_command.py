@@ -160,7 +160,7 @@ def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Findin
 def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
     """Return whether the user agrees to share.
 
-    This needs consent, because a server's state per client can only be guessed.
+    This needs consent, because state that a server keeps per client is not visible from outside.
     """
     names = [row.name for row in rows if row.shareable is not None]
     if options.yes or not names or options.json or not can_ask():
@@ -172,9 +172,10 @@ def _may_share(options: argparse.Namespace, rows: Sequence[Row]) -> bool:
 
 
 def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, shares: bool) -> list[str]:
-    """Apply safe fixes, and sharing if the user agreed. Return descriptions of what was done.
+    """Apply safe fixes, and sharing if the user agreed. Return descriptions of the changes.
 
-    Safe are: a program's absolute path as command, and access to the file for its owner only.
+    Two fixes are safe: replacing a command by its program's absolute path, and restricting access to the file to its
+    owner.
     """
     from emceepee.cli.setup.diagnosis import FindingCode
 

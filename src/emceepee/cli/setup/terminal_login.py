@@ -31,7 +31,7 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def has_browser(environment: Mapping[str, str], platform: str) -> bool:
-    """Return whether a browser opened on this machine is visible to the user at the terminal."""
+    """Return whether a browser that opens on this machine is visible to the user at the terminal."""
     if any(environment.get(name) for name in IS_OVER_SSH):
         return False
     return platform == "darwin" or any(environment.get(name) for name in SCREENS)
@@ -74,7 +74,7 @@ class TerminalLogin:
             raise NoAccess(reason)
 
     async def wait(self, origin: object | None, *, is_first: bool) -> None:
-        """Do nothing: no calls use this link."""
+        """Do nothing, because no calls use this link."""
 
     @property
     def is_logging_in(self) -> bool:

@@ -1,6 +1,6 @@
 """`emceepee undo`: restore what `import`, `install`, `servers`, or `doctor --fix` changed.
 
-It restores a file byte for byte, or entry by entry if the file was edited since.
+It restores a file byte for byte, or entry by entry if the file was edited later.
 """
 
 import argparse

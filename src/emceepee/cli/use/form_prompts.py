@@ -51,7 +51,7 @@ def _write(text: str) -> None:
 
 
 class FormPrompts:
-    """Asks on standard error, so that standard output contains only the result."""
+    """Asks on standard error, to reserve standard output for the result."""
 
     def __init__(self, read_line: ReadLine = read_terminal_line, write: Write = _write) -> None:
         self._read_line, self._write = read_line, write

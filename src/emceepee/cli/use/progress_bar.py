@@ -45,7 +45,7 @@ class ProgressBar:
         )
 
     def hide(self) -> None:
-        """Hide the bar until the next progress, so that other output can be written."""
+        """Hide the bar until the next progress notification, so that other output can be written."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = self._task = None

@@ -21,7 +21,7 @@ _HINT = "Start one with `emceepee serve`, or say where it is with --url"
 
 
 class FeedLost(Exception):
-    """The feed cannot be opened, or broke off; the message describes what to do."""
+    """The feed cannot be opened or broke off; the message describes what to do."""
 
 
 class FeedFrame(NamedTuple):

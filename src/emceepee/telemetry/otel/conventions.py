@@ -43,7 +43,7 @@ def known_version(version: str) -> str:
 def subject(method: str, params: JsonObject | None, *, is_there: bool = True) -> tuple[str, Attributes]:
     """Return the name of a request's span and the attributes of its target.
 
-    `is_there`: whether the target exists. Names that callers invent are not reported.
+    `is_there`: whether the target exists. Names of nonexistent targets are not reported.
     """
     method = method[:LONGEST_NAME]
     about: Attributes = {METHOD: method}

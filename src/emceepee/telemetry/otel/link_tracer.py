@@ -17,7 +17,7 @@ from emceepee.wire.json_types import JsonObject
 
 
 class LinkTracer:
-    """Observes all links of a process. Requests that emceepee sends on its own are measured but have no span."""
+    """Observes all links of a process. emceepee's own requests are measured but have no span."""
 
     def __init__(self, tracer: Tracer, instruments: Instruments, clock: Clock) -> None:
         self._tracer, self._instruments, self._clock = tracer, instruments, clock

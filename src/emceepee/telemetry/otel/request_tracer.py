@@ -16,7 +16,7 @@ from emceepee.telemetry.spans import Span, SpanKind, SpanStatus, SpanWatch
 from emceepee.wire.json_types import JsonObject
 
 _UNSEEN = SpanWatch()
-_NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so the named target may not exist
+_NAMED_BY_CALLER = (SpanKind.UNKNOWN_TOOL, SpanKind.PROTOCOL)  # so the target may not exist
 
 
 class RequestTracer(SpanObserver):
@@ -98,7 +98,7 @@ class TracedRequest(SpanWatch):
     def _end(self, span: Span, error: str | None, code: int | None) -> None:
         ending, self._span = self._span, None
         if ending is None:
-            return  # it was answered with a task, and now the task has ended
+            return  # it was answered with a task that has now ended
         failure = failure_attributes(error, code)
         end_span(ending, failure)
         if self._instruments is not None:
