@@ -68,7 +68,7 @@ async def test_tool_arguments_are_read_from_a_file_or_standard_input(line: Comma
         (["add", "@nothing.json"], 2, "@nothing.json: cannot be read"),
         (["ad", "a=1", "b=1"], 1, "Did you mean add?"),
         (["add", "a=1"], 1, "Object missing required field `b`"),
-        (["dig", "seconds=30", "--timeout", "0.2"], 1, "it took longer than 0.2 s, and was cancelled; give it more"),
+        (["dig", "seconds=30", "--timeout", "0.2"], 1, "it took longer than 0.2 s and was cancelled; pass a longer"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -114,7 +114,7 @@ async def test_at_the_terminal_a_form_can_be_declined_and_a_sampling_request_ans
     assert "No table was booked" in terminal.shown
     async with line.at_terminal("call", "demo", "haiku", "topic=tea") as terminal:
         await terminal.until("Write a haiku about tea.")
-        await terminal.until("to refuse: ")
+        await terminal.until("to decline: ")
         terminal.type("steam above the cup\n")
         assert await terminal.end() == 0
     assert "steam above the cup\r\n— human" in terminal.shown
@@ -133,7 +133,7 @@ async def test_without_a_terminal_the_question_is_shown_and_canceled(line: Comma
     code, out, err = await line.run("call", "demo", "book_table")
     assert (code, out) == (0, "No table was booked at Chez Demo.\n")
     assert "how many guests, and when?" in err
-    assert "nobody is at a terminal" in err
+    assert "there is no terminal" in err
 
 
 async def test_a_progress_bar_is_shown_on_a_terminal_only(line: CommandLine) -> None:
@@ -189,7 +189,7 @@ async def test_without_a_command_a_terminal_shows_the_configured_servers_and_the
 ) -> None:
     line = CommandLine.in_home(tmp_path, EMCEEPEE_STATE="memory", XDG_RUNTIME_DIR=str(tmp_path))
     async with daemon_ended(tmp_path), line.at_terminal("--attach", way, "--log-level", "error") as terminal:
-        await terminal.until("Ctrl-C ends it.")
+        await terminal.until("Press Ctrl-C to stop.")
         assert "serving MCP on standard input and output" in terminal.shown
         assert "`emceepee --help` lists other commands" in terminal.shown
         terminal.type('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
@@ -289,7 +289,7 @@ async def test_the_same_commands_work_with_a_running_emceepee(endpoint: HttpProc
         assert await terminal.end() == 0
     assert "Booked at Chez Demo: 4 guests at 19:30." in terminal.shown
     code, _, err = await CommandLine(home=tmp_path).run("tools", *where)
-    assert (code, "say --token, or set EMCEEPEE_TOKEN" in err) == (1, True)
+    assert (code, "pass --token, or set EMCEEPEE_TOKEN" in err) == (1, True)
     code, _, err = await line.run("tools", "--url", "http://127.0.0.1:1")
     assert (code, "Start one with `emceepee serve`" in err) == (1, True)
 
@@ -307,7 +307,7 @@ async def test_the_logs_command_shows_and_follows_logs(endpoint: HttpProcess, tm
         assert await terminal.end() == 0
     assert (await line.says("logs", "-n", "0", *where)) == ""
     code, _, err = await line.run("logs", "--url", endpoint.origin)
-    assert (code, "give the link to the console" in err) == (1, True)
+    assert (code, "pass the console link" in err) == (1, True)
 
 
 async def _mentions(line: CommandLine, words: str, *where: str) -> bool:
@@ -372,7 +372,7 @@ async def test_the_status_of_servers_shows_the_findings_of_doctor(line: CommandL
         (["add", "web", "ftp://x", "--yes"], 1, "url"),
         (["add", "web", "https://x.test/mcp", "--env", "A=b", "--yes"], 1, "these are for a program"),
         (["remove", "nix", "--yes"], 1, "there are demo"),
-        (["remove", "demo"], 2, "say --yes to write without being asked"),
+        (["remove", "demo"], 2, "pass --yes to write without confirmation"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -69,7 +69,7 @@ async def test_a_socket_folder_that_is_open_to_other_users_is_not_used() -> None
 
 def test_a_daemon_socket_of_another_user_is_not_used() -> None:
     assert peer_problem(1000, own=1000) is None
-    assert peer_problem(0, own=1000) == "a process of another user (uid 0) is at the other end of the socket"
+    assert peer_problem(0, own=1000) == "a process of another user (uid 0) is the peer of the socket"
     assert "does not say" in str(peer_problem(None, own=1000))
     assert folder_problem(stat.S_IFDIR | 0o700, 1000, own=1000) is None
     assert folder_problem(stat.S_IFDIR | 0o700, 1001, own=1000) == "belongs to another user (uid 1001)"
@@ -92,7 +92,7 @@ async def test_a_caller_with_another_configuration_runs_without_the_daemon_and_r
         async with user.attached("--notices", "blocks") as other:
             await other.initialize()
             words = await said(other)
-            assert "works by itself" in words
+            assert "runs without the daemon" in words
             assert f"kill {user.daemon}" in words
             assert [server["name"] for server in (await other.value("list_servers"))["servers"]] == ["one"]
         async with user.attached(way="require", env={"EMCEEPEE_CONFIG": ""}) as other:
@@ -107,7 +107,7 @@ async def test_a_caller_of_another_version_runs_without_the_daemon_and_reports_i
             opened = await other.initialize()
             assert opened["result"]["serverInfo"]["version"] == OTHER_VERSION
             words = await said(other)
-            assert "works by itself" in words
+            assert "runs without the daemon" in words
             assert f"is emceepee {__version__}, and this is {OTHER_VERSION}" in words
             assert f"kill {user.daemon}" in words
             result = await other.call("execute_tool", server="one", tool="echo", args={"text": "hello"})
@@ -149,7 +149,7 @@ async def test_a_killed_daemon_is_restarted_and_the_session_continues() -> None:
             await caller.value("list_servers")
         killed = user.kill_daemon()
         answer = await waiting
-        assert "daemon has ended while this request was under way" in answer["error"]["message"]
+        assert "daemon ended while this request was in flight" in answer["error"]["message"]
         assert (await caller.value("get_timer", timer_id=timer["timerId"]))["message"] == "still there"
         assert user.daemon not in (None, killed)
         assert not caller.heard  # the handshake that was repeated is nobody's affair
@@ -237,7 +237,7 @@ async def test_a_caller_that_cannot_reach_the_daemon_reports_it_and_retries_on_t
         user.place.touch()  # so that no folder can be made there
         for _ in range(2):
             answer = await caller.request("tools/list", {})
-            assert "cannot be reached again" in answer["error"]["message"]
+            assert "no daemon can be reached" in answer["error"]["message"]
         user.place.unlink()
         assert (await caller.value("list_servers"))["servers"] == []
         assert stat.S_IMODE(user.place.stat().st_mode) == 0o700

@@ -80,7 +80,7 @@ async def test_after_a_kill_of_the_daemon_every_caller_gets_an_error_and_continu
         family = below(pid)
         user.kill_daemon()
         for answer in await asyncio.gather(*under_way):
-            assert "daemon has ended while this request was under way" in answer["error"]["message"]
+            assert "daemon ended while this request was in flight" in answer["error"]["message"]
         await until(lambda: not any(map(is_alive, family)), what="its servers have ended")
 
         await asyncio.gather(*(use_programs(caller) for caller in callers))

@@ -99,7 +99,7 @@ async def test_an_invalid_configuration_file_leaves_the_daemon_unchanged_and_new
         async with user.attached(way="require") as second:
             await second.initialize()
             words = await said(second)
-            assert "goes on with the configuration from before a mistake" in words
+            assert "uses the previous configuration; the current one is invalid" in words
             assert str(file) in words
             assert (user.daemon, await names(second)) == (pid, ["one"])
             assert "configurationProblem" in await second.value("list_servers")

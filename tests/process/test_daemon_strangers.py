@@ -69,8 +69,8 @@ async def test_a_daemon_socket_of_another_user_on_the_machine_is_not_used() -> N
             async with user.attached() as caller:
                 await caller.initialize()
                 words = await said(caller)
-                assert "works by itself" in words
-                assert f"a process of another user (uid {NOBODY}) is at the other end" in words
+                assert "runs without the daemon" in words
+                assert f"a process of another user (uid {NOBODY}) is the peer of the socket" in words
             assert await asyncio.to_thread(stranger.stdout.readline) == "heard b''\n"
 
 

@@ -61,8 +61,8 @@ async def test_doctor_names_a_missing_command(tmp_path: Path) -> None:
     finding = await only_finding(tmp_path, command="no-such-program-here")
     assert finding == {
         "code": "missing_command",
-        "message": "there is no program no-such-program-here",
-        "remedy": "install it, or write the whole path of the program as command",
+        "message": "the program no-such-program-here was not found",
+        "remedy": "install it, or set command to the full path of the program",
     }
 
 
@@ -79,7 +79,7 @@ async def test_doctor_names_a_script_whose_interpreter_is_missing(tmp_path: Path
     script.chmod(0o755)
     finding = await only_finding(tmp_path, command=str(script))
     assert finding["code"] == "wrong_interpreter"
-    assert finding["message"] == f"{script} is to be run by /no/such/python, which does not exist"
+    assert finding["message"] == f"{script} requires the interpreter /no/such/python, which does not exist"
 
 
 async def test_doctor_names_the_key_of_an_unresolved_reference(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ async def test_doctor_names_a_rejected_token_without_showing_it(tmp_path: Path) 
             tmp_path, url=server.url, headers={"Authorization": "Bearer wr0ng-and-long-enough"}
         )
     assert finding["code"] == "wrong_token"
-    assert finding["message"] == "it does not accept the credentials in headers.Authorization (HTTP 401)"
+    assert finding["message"] == "it rejected the credentials in headers.Authorization (HTTP 401)"
 
 
 async def test_doctor_distinguishes_a_server_that_requires_a_login_from_a_broken_one(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ async def test_doctor_distinguishes_a_server_that_requires_a_login_from_a_broken
         code, told = await run_doctor(tmp_path, {"it": {"url": server.resource}})
     [finding] = told["servers"][0]["findings"]
     assert (code, told["servers"][0]["status"], finding["code"]) == (0, "warning", "wants_login")
-    assert finding["remedy"].startswith("nothing is wrong: the login is asked for when the server is first used.")
+    assert finding["remedy"].startswith("no action needed: emceepee asks for the login when the server is first used.")
 
 
 async def test_doctor_names_a_server_that_prints_to_standard_output(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_doctor_fixes_the_path_of_a_program_and_undoes_the_fix(tmp_path: P
     file.write_text(before)
     file.chmod(0o644)
     code, told = await run_doctor(tmp_path, {}, "--fix")
-    assert (code, told["servers"][0]["fixed"]) == (0, f"its command is {place} now")
+    assert (code, told["servers"][0]["fixed"]) == (0, f"changed its command to {place}")
     assert [finding["code"] for finding in told["findings"]] == ["open_to_others"]
     assert file.stat().st_mode & 0o777 == 0o600
     code, told = await run_doctor(tmp_path, {})
@@ -186,11 +186,11 @@ async def test_doctor_suggests_a_shared_server_and_writes_the_setting_only_after
     code, told = await run_doctor(tmp_path, {}, "--fix")
     [suggestion] = told["servers"][0]["suggestions"]
     assert (code, suggestion["code"], suggestion["setting"]) == (0, "could_be_shared", {"sharing": "shared"})
-    assert "if it keeps nothing for its caller" in suggestion["message"]
+    assert "if it stores no state per client" in suggestion["message"]
     assert (told["servers"][0]["status"], told["servers"][1]["suggestions"]) == ("ok", [])
     assert file.read_bytes() == before
     code, told = await run_doctor(tmp_path, {}, "--fix", "--yes")
-    assert (code, told["servers"][0]["fixed"]) == (0, "all sessions share it now")
+    assert (code, told["servers"][0]["fixed"]) == (0, "all sessions now share it")
     assert json.loads(file.read_bytes())["mcpServers"]["time"] == time | {"sharing": "shared"}
     code, told = await run_doctor(tmp_path, {})
     assert told["servers"][0]["suggestions"] == []

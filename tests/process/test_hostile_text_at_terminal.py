@@ -195,7 +195,7 @@ async def test_no_untrusted_text_controls_a_terminal(command: str, words: list[s
             await terminal.until("may be left empty")
             terminal.type("\x04")
         if command in SERVING and "bad.json" in words:  # a mistake in an entry disables that server only
-            await terminal.until("Ctrl-C ends it")
+            await terminal.until("Ctrl-C to stop")
             terminal.process.send_signal(signal.SIGINT)
         await terminal.end()
     check_screen(terminal.shown, words)

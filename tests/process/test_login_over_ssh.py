@@ -179,7 +179,7 @@ async def test_a_canceled_login_at_a_terminal_leaves_nothing_behind(auth: AuthCo
         await terminal.until("press Enter")
         terminal.type("\x03")
         assert await terminal.end() == 1
-        assert "called off" in terminal.shown
+        assert "was cancelled" in terminal.shown
         assert "Traceback" not in terminal.shown
     assert (await auth.facts("status", "notes"))["state"] == "logged_out"
 

@@ -162,11 +162,11 @@ async def test_the_replay_command_describes_the_content_of_a_recording(line: Com
             "--record diary.txt: it holds something that",
         ),
         (["call", "demo", "add", "a=1", "b=2", "--record", "no/where"], 2, "--record no/where: No such file"),
-        (["tools", "--record", "a.jsonl"], 2, "--record is of one server: name it"),
+        (["tools", "--record", "a.jsonl"], 2, "--record records one server: specify it"),
         (
             ["tools", "demo", "--record", "a.jsonl", "--url", "localhost:1"],
             2,
-            "--record is for servers that are started",
+            "--record is for servers that this command starts",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -251,12 +251,12 @@ async def test_on_a_public_address_the_replay_accepts_ip_addresses_and_allowed_h
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--listen", "0.0.0.0:0"], "--listen: 0.0.0.0 lets other machines in, which could read the recording"),
+        (["--listen", "0.0.0.0:0"], "--listen: 0.0.0.0 lets other machines read the recording"),
         (["--listen", "shop"], "expected [HOST:]PORT, such as 127.0.0.1:8080, found 'shop'"),
         (["--listen", "70000"], "expected [HOST:]PORT"),
         (["--listen", "localhost:80/mcp"], "expected [HOST:]PORT"),
         (["--listen", "0", "--list"], "--list: not allowed with argument --listen"),
-        (["--insecure"], "are for HTTP: say --listen PORT, too"),
+        (["--insecure"], "are for HTTP: also pass --listen PORT"),
         (["--listen", "TAKEN"], "cannot listen on 127.0.0.1:"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

@@ -59,7 +59,7 @@ def decide(options: argparse.Namespace, changes: Sequence[FileChange], question:
     if options.yes:
         return None
     if options.json or not can_ask():
-        complain("nothing was written: say --yes to write without being asked, or --dry-run")
+        complain("nothing was written: pass --yes to write without confirmation, or --dry-run to preview")
         return USAGE
     if agrees(question):
         return None

@@ -7,7 +7,7 @@ from emceepee.cli.keep.completion_command import SHELLS
 from emceepee.cli.setup_arguments import seconds
 from emceepee.paths import STATE_VARIABLE, TOKEN_VARIABLE
 
-EXIT_CODES = "Exit codes: 0 done, 1 it failed, or the tool says so, 2 usage."
+EXIT_CODES = "Exit codes: 0 success, 1 failure or an error result, 2 usage error."
 USUAL_URL = "http://127.0.0.1:8080"
 CALL_SECONDS = 600.0
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
@@ -39,8 +39,8 @@ def take_late(options: argparse.Namespace, rest: list[str]) -> list[str]:
 def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `tools`, `call`, `read`, `prompt`, and `search`."""
     tools = _add(commands, "tools", "List servers' tools, or show one of them in full.")
-    tools.add_argument("server", nargs="?", metavar="SERVER", help="only its tools (default: of all)")
-    tools.add_argument("tool", nargs="?", metavar="TOOL", help="only this one, with its arguments")
+    tools.add_argument("server", nargs="?", metavar="SERVER", help="only this server's tools (default: all servers)")
+    tools.add_argument("tool", nargs="?", metavar="TOOL", help="only this tool, with its arguments")
     tools.add_argument("--tag", metavar="TAG", help="only of servers with this tag")
     _add_record(tools)
     _add_reach(tools)
@@ -80,12 +80,14 @@ def add_use_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPars
     _add_record(prompt)
     _add_reach(prompt)
 
-    search = _add(commands, "search", "Find servers' tools by what they do, in your own words.")
-    search.add_argument("words", nargs="+", metavar="WORD", help="what it should do, or /regex/ on names")
-    search.add_argument("--type", choices=SEARCH_TYPES, default="tools", help="what to find (default: tools)")
+    search = _add(commands, "search", "Search servers' tools by a description in your own words.")
+    search.add_argument("words", nargs="+", metavar="WORD", help="a description, or /regex/ to match names")
+    search.add_argument("--type", choices=SEARCH_TYPES, default="tools", help="the type of result (default: tools)")
     search.add_argument("--server", metavar="SERVER", help="only of this one")
     search.add_argument("--tag", metavar="TAG", help="only of servers with this tag")
-    search.add_argument("--limit", type=_result_count, default=10, metavar="N", help="most results (default: 10)")
+    search.add_argument(
+        "--limit", type=_result_count, default=10, metavar="N", help="maximum number of results (default: 10)"
+    )
     _add_reach(search)
 
 
@@ -95,32 +97,36 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         commands,
         "replay",
         "Serve a recording of a server as if it were the server, on standard input and output or over HTTP.",
-        "Requests that were recorded get the answers that they got then, in their order. Record with --record of call, "
-        "tools, read and prompt, with record in the configuration, or on the console.",
+        "Recorded requests get their recorded answers, in order. To record, pass --record to call, tools, read, or "
+        "prompt, set record in the configuration, or use the console.",
     )
     replay.add_argument("file", type=Path, metavar="FILE", help="the recording")
     replay.add_argument(
         "--speed",
         choices=SPEEDS,
         default=INSTANT,
-        help="instant: at once (default); recorded: with the pauses that there were",
+        help="instant: without delays (default); recorded: with the recorded delays",
     )
     what = replay.add_mutually_exclusive_group()
     what.add_argument(
         "--listen",
         type=_address,
         metavar="[HOST:]PORT",
-        help=f"serve it over Streamable HTTP at /mcp, and say where; 0 takes a free port (default host: {LOOPBACK})",
+        help=f"serve over Streamable HTTP at /mcp, and print the URL; 0 selects a free port (default host: {LOOPBACK})",
     )
-    what.add_argument("--list", action="store_true", help="show what was recorded, and serve nobody")
-    replay.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host too")
+    what.add_argument("--list", action="store_true", help="show the recorded requests without serving them")
+    replay.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="also accept this Host header"
+    )
     replay.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="let pages of it call")
-    replay.add_argument("--insecure", action="store_true", help="listen beyond this machine: anyone may read it")
+    replay.add_argument(
+        "--insecure", action="store_true", help="allow connections from other machines without authentication"
+    )
     replay.add_argument("--json", action="store_true", help="say it in JSON")
     replay.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
     logs = _add(commands, "logs", "Show what servers logged in a running emceepee serve.")
-    logs.add_argument("server", nargs="?", metavar="SERVER", help="only this one (default: all)")
-    logs.add_argument("-f", "--follow", action="store_true", help="go on with new lines until Ctrl-C")
+    logs.add_argument("server", nargs="?", metavar="SERVER", help="only this server (default: all)")
+    logs.add_argument("-f", "--follow", action="store_true", help="follow new lines until Ctrl-C")
     logs.add_argument(
         "-n",
         "--lines",
@@ -129,23 +135,23 @@ def add_watch_commands(commands: "argparse._SubParsersAction[argparse.ArgumentPa
         metavar="N",
         help="how many earlier lines to show (default: 100)",
     )
-    logs.add_argument("--level", choices=LEVELS, default="debug", help="the lowest to show (default: all)")
+    logs.add_argument("--level", choices=LEVELS, default="debug", help="the lowest log level to show (default: all)")
     _add_place(logs)
-    top = _add(commands, "top", "Watch a running emceepee serve: its servers, calls, tasks and questions.")
-    top.add_argument("--once", action="store_true", help="show it once; so it is anyway where there is no terminal")
+    top = _add(commands, "top", "Watch a running emceepee serve: its servers, calls, tasks, and questions.")
+    top.add_argument("--once", action="store_true", help="print the state once and exit (default without a terminal)")
     _add_place(top)
 
 
 def add_own_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add `version` and `completion`."""
-    version = _add(commands, "version", "Show the versions of emceepee and of what it runs on.")
-    version.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration to name")
+    version = _add(commands, "version", "Show the versions of emceepee and its environment.")
+    version.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="the configuration file to report")
     version.add_argument("--json", action="store_true", help="say it in JSON")
     completion = _add(
         commands,
         "completion",
         "Print a script that completes emceepee's commands and flags in a shell.",
-        "For bash: source <(emceepee completion bash). For zsh and fish, write it to a file that they load.",
+        "For bash: source <(emceepee completion bash). For zsh and fish, save it to a file that the shell loads.",
     )
     completion.add_argument("shell", choices=SHELLS, metavar="SHELL", help=f"one of {', '.join(SHELLS)}")
 
@@ -162,9 +168,11 @@ def _add_reach(parser: argparse.ArgumentParser) -> None:
         "--state",
         metavar="WHERE",
         default=argparse.SUPPRESS,
-        help=f"where logins to servers are kept, as for serve; or set {STATE_VARIABLE} (default: nowhere)",
+        help=f"where logins to servers are stored, as for serve; or set {STATE_VARIABLE} (default: nowhere)",
     )
-    parser.add_argument("--url", metavar="URL", help="use a running emceepee serve there, and start nothing here")
+    parser.add_argument(
+        "--url", metavar="URL", help="use the running emceepee serve at this URL instead of starting servers"
+    )
     _add_rest(parser)
 
 
@@ -173,7 +181,7 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
         "--url",
         metavar="URL",
         default=USUAL_URL,
-        help=f"where it is, or the link to its console (default: {USUAL_URL})",
+        help=f"its URL, or the link to its console (default: {USUAL_URL})",
     )
     parser.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help="not needed here")
     _add_rest(parser)
@@ -192,7 +200,7 @@ def _add_record(parser: argparse.ArgumentParser) -> None:
         "--record",
         type=Path,
         metavar="FILE",
-        help="add what passes between emceepee and the server to this file, for emceepee replay",
+        help="append the messages between emceepee and the server to this file, for emceepee replay",
     )
 
 
@@ -202,7 +210,7 @@ def _add_timeout(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=CALL_SECONDS,
         metavar="SECONDS",
-        help=f"how long it may take (default: {CALL_SECONDS:g})",
+        help=f"timeout in seconds (default: {CALL_SECONDS:g})",
     )
 
 

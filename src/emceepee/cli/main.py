@@ -212,7 +212,7 @@ class GroupedHelp(SafeParser):
         )
         formatter.end_section()
         parts.append(formatter.format_help())
-        parts.append("`emceepee COMMAND --help` says more of a command.\n")
+        parts.append("`emceepee COMMAND --help` describes a command.\n")
         return "\n".join(parts)
 
 

@@ -37,10 +37,10 @@ def add_stdio_options(parser: argparse.ArgumentParser) -> None:
         "--attach",
         choices=ATTACH,
         default=ATTACH_NEVER,
-        help="never: serve the caller by itself (default); auto: through the daemon of this user, which is started if "
-        "there is none; require: only through one that runs",
+        help="never: serve the caller in this process (default); auto: attach to the user's daemon, and start it if "
+        "none is running; require: attach only to a running daemon",
     )
-    parser.add_argument("--session", metavar="NAME", help="take up the session of that name; needs --state sqlite")
+    parser.add_argument("--session", metavar="NAME", help="resume the session with this name; needs --state sqlite")
 
 
 def add_serving_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,9 +50,11 @@ def add_serving_commands(commands: "argparse._SubParsersAction[argparse.Argument
     words = "Serve many callers over Streamable HTTP at /mcp."
     _add_serve_options(commands.add_parser("serve", help=words, description=words, parents=[shared]))
     _add_daemon_options(once)
-    words = "Serve the callers of this user that say --attach, so that they share servers, state and logins."
+    words = "Serve the user's callers that pass --attach, so that they share servers, state, and logins."
     daemon = commands.add_parser("daemon", help=words, description=words, parents=[shared, once])
-    daemon.add_argument("--detach", action="store_true", help="leave the terminal, and say `ready` once it listens")
+    daemon.add_argument(
+        "--detach", action="store_true", help="detach from the terminal, and print `ready` once it listens"
+    )
 
 
 def place_options() -> argparse.ArgumentParser:
@@ -79,14 +81,15 @@ def _add_daemon_options(parser: argparse.ArgumentParser) -> None:
         "--console",
         type=_port_number,
         metavar="PORT",
-        help="serve a page for people at http://127.0.0.1:PORT; standard error has the link; 0 takes a free port",
+        help="serve the web console at http://127.0.0.1:PORT, and print its link to standard error; 0 selects a free "
+        "port",
     )
     parser.add_argument(
         "--idle-exit",
         type=_seconds,
         metavar="SECONDS",
-        help="end the daemon when it has had no caller for so long "
-        f"(default: {IDLE_EXIT_SECONDS:g} if it was started by itself, else never)",
+        help="stop the daemon after this many seconds without a caller "
+        f"(default: {IDLE_EXIT_SECONDS:g} if started automatically, else never)",
     )
 
 
@@ -95,7 +98,7 @@ def _add_place_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--state",
         metavar="WHERE",
-        help="where sessions and added servers are kept: memory, sqlite, sqlite:PATH, or for several machines "
+        help="where sessions and added servers are stored: memory, sqlite, sqlite:PATH, or for several machines "
         f"redis://[USER:PASSWORD@]HOST[:PORT][/DB][?prefix=NAME]; or set {STATE_VARIABLE} "
         "(default: sqlite, but memory on standard input and output)",
     )
@@ -105,7 +108,8 @@ def _add_login_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--secrets",
         choices=SECRETS,
-        help="where tokens for servers are kept: state: encrypted with the state (default); keyring: in the platform's "
+        help="where tokens for servers are stored: state: encrypted with the state (default); keyring: in the "
+        "platform's "
         "keyring",
     )
     parser.add_argument(
@@ -122,40 +126,41 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-reload",
         action="store_true",
-        help="leave the configuration as it was read; without it, what changes in the file changes here, too",
+        help="do not follow changes to the configuration file",
     )
     parser.add_argument("--root", action="append", metavar="DIR", help="a root offered to servers; may be repeated")
     parser.add_argument(
         "--notices",
         choices=NOTICES,
-        help="where replies say what is new: all: in content and structured content; blocks: in content only; "
-        "auto: all, but blocks for clients known to show a model both (default)",
+        help="where replies report new events: all: in content and structured content; blocks: in content only; "
+        "auto: all, but blocks for clients known to show both to the model (default)",
     )
     parser.add_argument(
         "--native-elicitation",
         choices=NATIVE_ELICITATION,
         help="auto: show servers' questions in clients that declare elicitation, besides the tools, and leave a "
         "question open that a client dismisses in less than a second (default); always: also accept such a dismissal; "
-        "never: ask by the tools only",
+        "never: ask only through the tools",
     )
     parser.add_argument(
         "--surface",
         choices=SURFACES,
-        help="which tools are listed: all, few, or search and scripts alone; every tool can be called all the same "
+        help="which tools are listed: all, few, or only search and scripts; unlisted tools can still be called "
         "(default: full)",
     )
     parser.add_argument(
         "--max-result-bytes",
         type=_byte_count,
         metavar="N",
-        help="larger results come as head, shape and a handle for read_result (default: they come whole)",
+        help="larger results are returned as a preview, shape, and handle for read_result (default: return all "
+        "results whole)",
     )
     parser.add_argument(
         "--no-codemode",
         action="store_true",
-        help=f"no codemode_search and no codemode_execute: nobody runs scripts; or set {NO_CODEMODE_VARIABLE}=1",
+        help=f"disable codemode_search and codemode_execute, so that no scripts run; or set {NO_CODEMODE_VARIABLE}=1",
     )
-    parser.add_argument("--state-sync", choices=SYNCS, help="full: what is saved survives a power cut, too")
+    parser.add_argument("--state-sync", choices=SYNCS, help="full: saved data also survives a power failure")
     parser.add_argument("--log-level", choices=LOG_LEVELS, help="default: info")
     parser.add_argument("--log-format", choices=LOG_FORMATS, help="default: text")
     parser.add_argument("--log-file", type=Path, metavar="FILE", help="default: standard error")
@@ -163,23 +168,21 @@ def _add_common_options(parser: argparse.ArgumentParser) -> None:
         "--audit-log",
         type=Path,
         metavar="FILE",
-        help="append a line of JSON for each request: who, what, when, outcome",
+        help="append a line of JSON for each request: principal, target, time, and outcome",
     )
-    parser.add_argument(
-        "--audit-arguments", action="store_true", help="with the arguments, and not only a digest of them"
-    )
+    parser.add_argument("--audit-arguments", action="store_true", help="log the arguments instead of only their digest")
     parser.add_argument(
         "--otel",
         action="store_true",
         help="send traces and metrics by OpenTelemetry to OTEL_EXPORTER_OTLP_ENDPOINT (default: "
         "http://localhost:4318); needs the extra emceepee[otel]",
     )
-    parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest link to the console there")
+    parser.add_argument("--link-file", type=Path, metavar="FILE", help="write the newest console link to this file")
 
 
 def _add_serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine only")
-    parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 takes a free one")
+    parser.add_argument("--port", type=_port_number, help="default: 8080, or the variable PORT; 0 selects a free port")
     parser.add_argument(
         "--workers",
         type=_worker_count,
@@ -191,40 +194,48 @@ def _add_serve_options(parser: argparse.ArgumentParser) -> None:
         "--token",
         action="append",
         metavar="[NAME=]TOKEN",
-        help=f"ask callers for this bearer token; several make several principals; or set {TOKEN_VARIABLE}",
+        help=f"require this bearer token; each named token is a separate principal; or set {TOKEN_VARIABLE}",
     )
-    parser.add_argument("--allow-host", action="append", default=[], metavar="NAME", help="answer to this Host too")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME", help="also accept this Host header"
+    )
     parser.add_argument("--allow-origin", action="append", default=[], metavar="URL", help="let pages of it call")
     parser.add_argument(
-        "--allow-commands", action="store_true", help="let callers add programs who are remote, or need a token"
+        "--allow-commands", action="store_true", help="allow remote or authenticated callers to add programs"
     )
-    parser.add_argument("--allow-url", action="append", default=[], metavar="GLOB", help="only these can be added")
     parser.add_argument(
-        "--require-session", action="store_true", help="refuse calls of 2026-07-28 callers that name no session"
+        "--allow-url", action="append", default=[], metavar="GLOB", help="callers can add only matching URLs"
+    )
+    parser.add_argument(
+        "--require-session", action="store_true", help="reject 2026-07-28 calls that specify no session"
     )
     parser.add_argument(
         "--public-url",
         metavar="URL",
-        help="where browsers reach this server, to come back from logins to servers; "
-        "default: only a browser on this machine comes back",
+        help="the URL at which browsers reach this server after logging in to a server; default: only browsers on "
+        "this machine can return",
     )
     parser.add_argument(
-        "--metrics", action="store_true", help="serve metrics for Prometheus at /metrics, to callers that may use /mcp"
+        "--metrics", action="store_true", help="serve metrics for Prometheus at /metrics, for callers that may use /mcp"
     )
     parser.add_argument(
         "--metrics-listen",
         metavar="HOST:PORT",
-        help="serve them on a port of their own; with --workers on as many, from PORT on",
+        help="serve metrics on a separate port; with --workers, each worker has its own, starting at PORT",
     )
-    parser.add_argument("--no-console", action="store_true", help="serve MCP only, without the page for people")
-    parser.add_argument("--insecure", action="store_true", help="listen beyond this machine without asking for proof")
+    parser.add_argument("--no-console", action="store_true", help="serve only MCP, without the web console")
+    parser.add_argument(
+        "--insecure", action="store_true", help="allow connections from other machines without authentication"
+    )
     parser.add_argument("--oauth-issuer", metavar="URL", help="accept the JWTs of this authorization server")
-    parser.add_argument("--oauth-resource", metavar="URL", help="the public URL of /mcp, which tokens must be for")
+    parser.add_argument(
+        "--oauth-resource", metavar="URL", help="the public URL of /mcp, which must be the tokens' audience"
+    )
     parser.add_argument(
         "--replica-listen",
         metavar="HOST:PORT",
-        help="where other replicas with the same state pass requests on to this one (default: a Unix socket with "
-        "sqlite; with redis a free port of 127.0.0.1, so name one if they are on other machines)",
+        help="where other replicas with the same state forward requests to this one (default: a Unix socket with "
+        "sqlite; with redis a free port of 127.0.0.1, so specify one if they are on other machines)",
     )
     parser.add_argument(
         "--replica-tls", metavar="CERT,KEY[,CA]", help="files for TLS between replicas: certificate, key, authority"
@@ -233,9 +244,11 @@ def _add_serve_options(parser: argparse.ArgumentParser) -> None:
         "--replica-slot",
         type=_slot_number,
         metavar="N",
-        help="the number of this replica, which its session ids end in (default: the lowest that is free)",
+        help="the number of this replica, which ends its session ids (default: the lowest free number)",
     )
-    parser.add_argument("--oauth-scope", action="append", default=[], metavar="SCOPE", help="a scope tokens must have")
+    parser.add_argument(
+        "--oauth-scope", action="append", default=[], metavar="SCOPE", help="a scope that tokens must have"
+    )
 
 
 def _port_number(text: str) -> int:

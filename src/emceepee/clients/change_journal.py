@@ -149,19 +149,19 @@ class ChangeJournal:
         except OSError as error:
             raise ClientError(f"{error.filename} cannot be read: {error.strerror}") from None
         if digest(before) != file["before"]:
-            raise ClientError(f"the copy of {path} in {change.folder} is not what was kept; nothing was changed")
+            raise ClientError(f"the copy of {path} in {change.folder} does not match its digest; nothing was changed")
         if digest(current) in (file["after"], file["before"]):
             return Restoration(change=FileChange(path=path, before=current, after=before), is_by_entry=False)
         try:
             after = self._by_entry(path, current, before, file)
         except (Conflict, BadDocument) as error:
             what = f'the server "{error}" in {path}' if isinstance(error, Conflict) else str(path)
-            way = f"The file as it was is {change.folder / str(file['copy'])}: copy from it what you want back"
+            way = f"The original file is {change.folder / str(file['copy'])}: copy the parts that you need from it"
             if before is None:
-                way = "There was no such file before: delete what you do not want"
+                way = "The file did not exist before: delete the parts that you do not need"
             raise ClientError(
-                f"{what} was changed since ({change.command}, {change.at[:16]}), and undoing would lose that. {way}, "
-                f"then forget the change with: emceepee undo {change.number} --forget"
+                f"{what} was edited after this change ({change.command}, {change.at[:16]}), and undo would lose the "
+                f"edits. {way}, then forget the change with: emceepee undo {change.number} --forget"
             ) from None
         return Restoration(change=FileChange(path=path, before=current, after=after), is_by_entry=True)
 

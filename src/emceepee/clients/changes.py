@@ -127,7 +127,7 @@ def write_all(changes: Iterable[FileChange]) -> None:
     for change in changes:
         try:
             if read_now(change.path) != change.before:
-                raise ClientError(f"{change.path} was changed just now, by someone else; try again")
+                raise ClientError(f"{change.path} was just changed by another program; try again")
             write_file(change.path, change.after)
         except (OSError, ClientError) as error:
             for earlier in reversed(done):

@@ -36,7 +36,7 @@ class ClientFile:
         try:
             return self.content.decode("utf-8")
         except UnicodeDecodeError:
-            raise BadDocument(f"{self.path}: not text in UTF-8; save it as that first") from None
+            raise BadDocument(f"{self.path}: not UTF-8 text; save it as UTF-8 first") from None
 
     @property
     def format(self) -> Format:

@@ -90,7 +90,7 @@ def _found(client: ClientProgram, name: str, raw: Any, references: References) -
         entry = _target(raw)
     except ValueError as error:
         return unusable(str(error))
-    notes = [f"{key} was left out: {why}" for key, why in _left_out(raw)]
+    notes = [f"{key} was omitted: {why}" for key, why in _left_out(raw)]
     entry |= _options(raw, notes)
     entry = _expanded(entry, client.expansions)
     is_used = raw.get("disabled") is not True and raw.get("enabled") is not False
@@ -107,7 +107,7 @@ def _no_server(raw: JsonObject) -> str | None:
     if kind in ("builtin", "platform", "frontend", "inline_python"):
         return f"it is part of the client itself (type {kind})"
     if raw.get("source") == "extension" or (set(raw) <= {"settings", "enabled", "source"} and "settings" in raw):
-        return "it comes with an extension of the client, which alone knows how to start it"
+        return "it belongs to an extension of the client, and only the client can start it"
     if kind is not None and (not isinstance(kind, str) or kind not in _TYPES):
         return f"emceepee knows no transport {kind!r}"
     return None
@@ -146,9 +146,9 @@ def _target(raw: JsonObject) -> JsonObject:
         env = _texts(raw, _ENVS) | {name: f"${{env:{name}}}" for name in _names(raw, "env_vars")}
         return entry | ({"env": env} if env else {})
     if url is None:
-        raise ValueError("it has neither a command nor an address")
+        raise ValueError("it has neither a command nor a URL")
     if not url.lower().startswith(("http://", "https://", "unix://", "${", "{")):
-        raise ValueError("its address must begin with http:// or https://")
+        raise ValueError("its URL must begin with http:// or https://")
     headers = _texts(raw, _HEADERS)
     headers |= {name: f"${{env:{variable}}}" for name, variable in _texts(raw, ("env_http_headers",)).items()}
     if isinstance(variable := raw.get("bearer_token_env_var"), str) and variable:
@@ -168,7 +168,7 @@ def _options(raw: JsonObject, notes: list[str]) -> JsonObject:
     if milliseconds is not None and 0 < milliseconds <= LONGEST_TIMEOUT_MS:
         options["timeout_ms"] = milliseconds
     elif milliseconds is not None:
-        notes.append("timeout was left out: emceepee waits as long as the caller asks")
+        notes.append("timeout was omitted: emceepee uses the timeout of each call")
     oauth = raw.get("oauth")
     if isinstance(oauth, dict):
         theirs_to_ours = {"clientId": "client_id", "clientSecret": "client_secret", "scopes": "scopes"}
@@ -191,9 +191,11 @@ def _milliseconds(raw: JsonObject) -> int | None:
 
 def _left_out(raw: JsonObject) -> Iterator[tuple[str, str]]:
     reasons = {
-        "envFile": "emceepee reads no such file; write its variables under env",
-        "env_keys": "the client keeps them; put each under env as ${env:NAME} or ${keyring:SERVICE/NAME}",
-        **dict.fromkeys(("alwaysAllow", "autoApprove", "trust"), "what may run unasked is decided in the client"),
+        "envFile": "emceepee does not read such files; write the variables under env",
+        "env_keys": "the client stores them; add each under env as ${env:NAME} or ${keyring:SERVICE/NAME}",
+        **dict.fromkeys(
+            ("alwaysAllow", "autoApprove", "trust"), "the client decides which tools run without confirmation"
+        ),
     }
     taken = {*_URLS, *_ENVS, *_HEADERS, *_FILTERS, "command", "args", "cwd", "description", "timeout", "oauth"}
     taken |= {"tool_timeout_sec", "bearer_token_env_var", "env_http_headers", "env_vars"}
@@ -202,7 +204,7 @@ def _left_out(raw: JsonObject) -> Iterator[tuple[str, str]]:
             if value not in (None, [], {}, "", False):
                 yield key, reasons[key]
         elif key not in taken and key not in _QUIETLY_DROPPED and value not in (None, [], {}, ""):
-            yield key, "it means nothing to emceepee"
+            yield key, "emceepee does not use it"
 
 
 def _expanded(value: Any, expansions: Iterable[tuple[str, str]]) -> Any:

@@ -51,7 +51,7 @@ def file_named(path: Path, client: ClientProgram | None) -> ClientFile:
         file = replace(first, client=candidate)
         if file.entries(document):
             return file
-    raise ClientError(f"{path}: no servers were found in it; name the client whose file it is, too")
+    raise ClientError(f"{path}: no servers were found in it; also specify the client whose file it is")
 
 
 def servers_of_projects(file: ClientFile) -> int:

@@ -88,16 +88,16 @@ def _plan(server: FoundServer, known: Mapping[str, _Known], own_urls: Sequence[s
     notes, is_running = list(server.notes), entry.get("disabled") is not True
     if secrets := [where.removeprefix(".") for where in literal_secrets(entry, "")]:
         notes.append(
-            f"holds a secret itself ({', '.join(secrets)}): ${{env:NAME}} or ${{keyring:SERVICE/NAME}} is safer"
+            f"contains a literal secret ({', '.join(secrets)}): ${{env:NAME}} or ${{keyring:SERVICE/NAME}} is safer"
         )
     if (why := why_shareable(entry)) is not None:
-        notes.append(f'{why}: with "sharing": "shared", one process would do for all sessions')
+        notes.append(f'{why}: with "sharing": "shared", one process is enough for all sessions')
     if server.name not in known:
         return PlannedServer(
             found=server, outcome=ImportOutcome.NEW, name=server.name, notes=tuple(notes), is_running=is_running
         )
     name = _free_name(server, known)
-    words = f'another server is called "{server.name}", so it becomes "{name}"'
+    words = f'another server is named "{server.name}", so this one becomes "{name}"'
     return PlannedServer(
         found=server, outcome=ImportOutcome.RENAMED, name=name, words=words, notes=tuple(notes), is_running=is_running
     )

@@ -29,13 +29,13 @@ class OwnConfig:
         text = given or environment.get(CONFIG_VARIABLE, "").strip()
         if text.startswith("{"):
             raise ClientError(
-                f"{CONFIG_VARIABLE} holds the configuration itself, and so nothing can be written there; name a file "
-                "with --config"
+                f"{CONFIG_VARIABLE} contains the configuration itself, so it cannot be edited; specify a file with "
+                f"--config"
             )
         try:
             path = Path(text).expanduser().absolute() if text else usual_config(environment)
         except RuntimeError:
-            raise ClientError("this user has no home directory; name a file with --config") from None
+            raise ClientError("this user has no home directory; specify a file with --config") from None
         return cls(path=path, content=read_bytes(path))
 
     def servers(self) -> dict[str, JsonObject]:
@@ -100,7 +100,7 @@ class OwnConfig:
         try:
             return "" if self.content is None else self.content.decode("utf-8")
         except UnicodeDecodeError:
-            raise BadDocument(f"{self.path}: not text in UTF-8; save it as that first") from None
+            raise BadDocument(f"{self.path}: not UTF-8 text; save it as UTF-8 first") from None
 
     def _document(self) -> JsonObject:
         try:

@@ -52,11 +52,11 @@ def why_shareable(entry: JsonObject, seen: Seen | None = None) -> str | None:
     if entry.get("roots") or entry.get("cwd") or (seen is not None and _is_personal(seen)):
         return None
     if (name := known_package(entry)) is not None:
-        return f"{name} is known to keep nothing between requests"
+        return f"{name} is known to be stateless"
     if seen is not None and seen.tools and all(map(_only_reads, seen.tools)):
         count = len(seen.tools)
         return (
-            "its only tool says that it only reads" if count == 1 else f"all its {count} tools say that they only read"
+            "its only tool is marked as read-only" if count == 1 else f"all its {count} tools are marked as read-only"
         )
     return None
 

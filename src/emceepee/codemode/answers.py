@@ -39,7 +39,7 @@ def value_of(call: PendingCall, answer: ToolAnswer) -> Any:
     """Return the value for the script. Raises: ExecutionFailed if the server says that its tool failed."""
     if answer.is_raw:
         if answer.value.get("isError"):
-            raise ExecutionFailed(_first_words(answer.value.get("content")) or "it failed without a word")
+            raise ExecutionFailed(_first_words(answer.value.get("content")) or "it failed without a message")
         return said(answer.value)
     if call.key is not None:
         return answer.value.get(call.key)

@@ -279,7 +279,7 @@ class Script:
             await self.calls.wait_for_answer(asked, None)
         loaded = await self._execution.load(parked)
         if not isinstance(loaded, type(snapshot)):
-            raise ScriptFailure("SnapshotLost", "The script cannot go on from where it waited.")
+            raise ScriptFailure("SnapshotLost", "The script cannot continue from where it waited.")
         return loaded
 
     async def _take_snapshot(self, snapshot: "AsyncFutureSnapshot") -> bytes:

@@ -64,7 +64,7 @@ class ScriptLog:
 
     def lines(self) -> list[str]:
         found = self.text.splitlines()
-        return [*found, f"… {self._dropped} more bytes were not kept"] if self._dropped else found
+        return [*found, f"… {self._dropped} more bytes were dropped"] if self._dropped else found
 
     def _begin_line(self) -> None:
         last = next((part for part in reversed(self._parts) if part), "\n")

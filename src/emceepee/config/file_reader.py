@@ -239,7 +239,7 @@ class _Servers:
         spec = read_entry(known, key, self._references, report)
         name = entry.get("name") if spec is None else spec.name
         if _is_name(name) and name in self.specs:
-            report(key, f'the name "{name}" is used twice; names must differ, so this entry is not used')
+            report(key, f'the name "{name}" is used twice; names must be unique, so this entry is ignored')
             self._problems += mistakes
             return
         if spec is not None:
@@ -267,7 +267,7 @@ class _Servers:
             file = os.path.realpath(spec.record)
             for other in self.specs.values():
                 if other.record is not None and os.path.realpath(other.record) == file:
-                    report(f"{key}.record", f'server "{other.name}" is recorded to that file; name another')
+                    report(f"{key}.record", f'server "{other.name}" is already recorded to that file; choose another')
 
 
 def _is_name(value: object) -> "TypeGuard[str]":
@@ -358,7 +358,7 @@ class _Settings:
         for name, value in given.items():
             if (former := FORMER_LIMITS.get(name)) is not None:
                 words = (
-                    f"this setting has no effect any more, so remove it; the limit is always {former.describe(name)}"
+                    f"this setting no longer has an effect, so remove it; the limit is always {former.describe(name)}"
                 )
                 self.warnings.append(ConfigWarning(f"limits.{name}", words))
                 continue

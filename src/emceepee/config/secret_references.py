@@ -69,7 +69,7 @@ def ask_platform_keyring(service: str, name: str) -> str | None:
         raise BadReference(f"the keyring did not answer within {KEYRING_SECONDS:g} s; unlock it first")
     if isinstance(answer[0], Exception):
         words = str(answer[0]).partition("\n")[0] or type(answer[0]).__name__
-        raise BadReference(f"the keyring cannot be asked for {service}/{name}: {words}")
+        raise BadReference(f"the keyring cannot be read for {service}/{name}: {words}")
     return answer[0]
 
 
@@ -125,7 +125,7 @@ class References:
         if (stranger := found["stranger"]) is not None:
             near = near_names(stranger, KINDS)
             meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(KINDS)}"
-            raise BadReference(f"{found[0]} is no reference: nothing is looked up by {stranger}; {meant}")
+            raise BadReference(f"{found[0]} is not a reference: {stranger} is not a supported source; {meant}")
         match found["kind"]:
             case "file":
                 return self._file(found["what"])
@@ -133,7 +133,7 @@ class References:
                 return self._secret(found["what"])
             case "env":
                 if (named := _VARIABLE(found["what"])) is None:
-                    raise BadReference(f"{found[0]} names no variable; write ${{env:NAME}}")
+                    raise BadReference(f"{found[0]} has no variable name; write ${{env:NAME}}")
                 return self._variable(named["name"], named["default"])
         return self._variable(found["name"], found["default"])
 
@@ -156,7 +156,7 @@ class References:
                 return ""
             text = read_file(path, LARGEST_FILE).decode("utf-8")
         except FileNotFoundError:
-            words = f"there is no file {path}; write the secret there, and close it to others"
+            words = f"there is no file {path}; write the secret to it, and make it private"
             raise BadReference(words, missing=path) from None
         except (OSError, ValueError) as error:  # includes ValueError for a path with a null byte
             is_text = not isinstance(error, UnicodeDecodeError)
@@ -167,11 +167,11 @@ class References:
     def _secret(self, given: str) -> str:
         service, _, name = given.rpartition("/")
         if not service or not name:
-            raise BadReference(f"${{keyring:{given}}} names no secret; write ${{keyring:SERVICE/NAME}}")
+            raise BadReference(f"${{keyring:{given}}} has no secret name; write ${{keyring:SERVICE/NAME}}")
         secret = self.ask_keyring(service, name)
         if secret is None:
-            words = f"put it there with keyring set {service} {name}"
-            raise BadReference(f"the keyring has nothing for {service}/{name}; {words}")
+            words = f"store it with keyring set {service} {name}"
+            raise BadReference(f"the keyring has no secret for {service}/{name}; {words}")
         return secret
 
 

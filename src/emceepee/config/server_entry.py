@@ -50,7 +50,7 @@ class TlsEntry(BaseModel):
     @model_validator(mode="after")
     def _fits_together(self) -> "TlsEntry":
         if self.key is not None and self.cert is None:
-            raise ValueError("key goes with cert; a file with both is named as cert alone")
+            raise ValueError("key requires cert; name a file with both as cert alone")
         if self.insecure and self.ca is not None:
             raise ValueError("insecure does not go with ca: nothing would be checked against it")
         return self

@@ -88,13 +88,15 @@ class HttpConfig:
         """Raises: ConfigError if it would be open to strangers."""
         if not (self.is_loopback or self.asks_for_proof or self.insecure):
             raise ConfigError(
-                f"listening on {self.host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}) or "
-                "--oauth-issuer, or say --insecure"
+                f"listening on {self.host} accepts connections from other machines: set a token (--token or "
+                f"{TOKEN_VARIABLE}) or --oauth-issuer, or pass --insecure"
             )
         if self.oauth_issuer and not self.insecure and not _is_private_to_us(self.oauth_issuer):
-            raise ConfigError("--oauth-issuer must begin with https://: else anyone on the way could choose the keys")
+            raise ConfigError(
+                "--oauth-issuer must begin with https://: otherwise an attacker on the network could replace the keys"
+            )
         if self.public_url is not None and not _is_private_to_us(self.public_url):
-            raise ConfigError("--public-url must begin with https://: browsers bring the codes of logins there")
+            raise ConfigError("--public-url must begin with https://: browsers send authorization codes there")
         if self.oauth_issuer and not self.oauth_resource:
             raise ConfigError("--oauth-issuer needs --oauth-resource, the public URL of this server's /mcp")
 
@@ -208,13 +210,13 @@ def check_secrets(config: Config) -> None:
         return
     if config.location.is_memory:
         raise ConfigError(
-            "--secrets keyring keeps tokens longer than this process, and needs state that says which there are: "
-            "say --state sqlite, too"
+            "--secrets keyring keeps tokens after this process ends and needs state that lists them: also pass "
+            "--state sqlite"
         )
     if config.location.redis is not None:
         raise ConfigError(
-            f"--secrets keyring is for one machine, and state in Redis for several: set {KEY_VARIABLE} instead, and "
-            "tokens are encrypted there"
+            f"--secrets keyring is for one machine, but state in Redis is for several: set {KEY_VARIABLE} instead to "
+            f"encrypt tokens in Redis"
         )
     try:
         check_keyring()

@@ -171,7 +171,7 @@ class ConsoleApi:
 async def _request(session: Session, given: JsonObject) -> JsonObject:
     span = session.journal.find(_text(given, "id"))
     if span is None:
-        raise EmceepeeError("This request is not kept any more.", code=ErrorCode.REQUEST_NOT_FOUND)
+        raise EmceepeeError("This request is no longer stored.", code=ErrorCode.REQUEST_NOT_FOUND)
     return detail(span, session)
 
 

@@ -35,7 +35,7 @@ def open_folder(folder: Path) -> Path:
     if (problem := folder_problem(status.st_mode, status.st_uid, own=os.geteuid())) is not None:
         raise UnsafePlace(f"{folder} {problem}")
     if len(os.fsencode(folder / SOCKET_NAME)) > LONGEST_PATH:
-        raise UnsafePlace(f"{folder} is too long a path for a socket; set XDG_RUNTIME_DIR to a shorter one")
+        raise UnsafePlace(f"the path {folder} is too long for a socket; set XDG_RUNTIME_DIR to a shorter one")
     return folder
 
 
@@ -58,8 +58,8 @@ def check_peer(connection: socket.socket) -> None:
 
 def peer_problem(uid: int | None, *, own: int) -> str | None:
     if uid is None:
-        return "this system does not say who is at the other end of a socket"
-    return None if uid == own else f"a process of another user (uid {uid}) is at the other end of the socket"
+        return "this system does not report the peer of a socket"
+    return None if uid == own else f"a process of another user (uid {uid}) is the peer of the socket"
 
 
 def peer_uid(connection: socket.socket) -> int | None:

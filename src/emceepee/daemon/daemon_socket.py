@@ -30,10 +30,10 @@ class Identity:
         if hello.version != self.version:
             differs = f"is emceepee {self.version}, and this is {hello.version}"
         elif hello.configuration != self.configuration:
-            differs = "has another configuration, or had other flags"
+            differs = "has another configuration or other flags"
         else:
             return None
-        return f"the daemon that runs (process {self.pid}) {differs}; to change that, end it: kill {self.pid}"
+        return f"the running daemon (process {self.pid}) {differs}; to change that, end it: kill {self.pid}"
 
 
 @contextmanager

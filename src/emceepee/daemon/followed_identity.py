@@ -53,7 +53,7 @@ class FollowedIdentity:
             return None
         pid = self._identity.pid
         if (problem := self._reloader.problem) is not None:
-            return f"the daemon (process {pid}) goes on with the configuration from before a mistake: {problem}"
+            return f"the daemon (process {pid}) uses the previous configuration; the current one is invalid: {problem}"
         if mistakes := self._reloader.mistakes:
             words = one_line("; ".join(mistakes), LONGEST_NOTICE)
             return f"the configuration of the daemon (process {pid}) has mistakes: {words}"

@@ -27,8 +27,8 @@ from emceepee.wire.line_splitter import LineSplitter, TooLongLine
 
 END_SECONDS = 5.0  # for the last answers, after the caller's input or the daemon has ended
 GONE = (
-    "emceepee's daemon has ended while this request was under way, and may have executed it. Check its effect before "
-    "you send it again. The session goes on with the next request."
+    "emceepee's daemon ended while this request was in flight, and may have executed it. Check its effect before "
+    "you send it again. The session continues with the next request."
 )
 
 
@@ -104,7 +104,7 @@ class DaemonPipe:
     def _refuse(self, sent: SentLine, error: NoDaemon) -> None:
         sys.stderr.write(printable(f"emceepee: {error}\n"))
         for key in sent.keys:
-            self.write(error_line(key, f"emceepee's daemon is gone, and cannot be reached again: {error}"))
+            self.write(error_line(key, f"emceepee's daemon has ended, and no daemon can be reached: {error}"))
 
     # Callbacks of a connection to a daemon (`DaemonConnectionOwner`).
 

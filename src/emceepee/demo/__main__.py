@@ -9,7 +9,7 @@ from emceepee.miniserver.stdio import serve_on_stdio
 
 def main() -> None:
     if sys.stdin.isatty():
-        sys.stderr.write("emceepee-demo: serving MCP on standard input and output. Ctrl-C ends it.\n")
+        sys.stderr.write("emceepee-demo: serving MCP on standard input and output. Press Ctrl-C to stop.\n")
     asyncio.run(serve_on_stdio(DemoConversation(), stdin=sys.stdin.fileno(), stdout=sys.stdout.fileno()))
 
 

@@ -71,7 +71,7 @@ async def test_a_start_without_standard_input_or_output_ends_with_an_error(close
         stderr=asyncio.subprocess.PIPE,
     )
     _, heard = await asyncio.wait_for(process.communicate(), BOUND)
-    said = "" if STDERR in closed else "emceepee: standard input or output is closed, so there is nobody to serve\n"
+    said = "" if STDERR in closed else "emceepee: standard input or output is closed, so no client can connect\n"
     assert (process.returncode, heard.decode()) == (2, said)
 
 

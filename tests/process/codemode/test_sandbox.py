@@ -154,7 +154,7 @@ async def test_a_script_over_the_length_limit_is_rejected(scene: Scene) -> None:
 async def test_a_flood_of_script_output_is_truncated(scene: Scene) -> None:
     value = await run(scene, "for _ in range(1000): print('x' * 1000)\n1")
     assert (value["success"], sum(map(len, value["logs"])) < 1100) == (True, True)
-    assert value["logs"][-1] == "… 1000000 more bytes were not kept"
+    assert value["logs"][-1] == "… 1000000 more bytes were dropped"
 
 
 async def test_a_script_result_over_the_size_limit_is_rejected(scene: Scene) -> None:

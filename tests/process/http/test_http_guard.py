@@ -320,7 +320,7 @@ async def test_new_signing_keys_are_fetched_and_an_unreachable_issuer_causes_a_5
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--host", "0.0.0.0"], "lets other machines in"),
+        (["--host", "0.0.0.0"], "accepts connections from other machines"),
         (["--oauth-issuer", "http://127.0.0.1:9"], "--oauth-resource"),
         (["--oauth-issuer", "http://login.example", "--oauth-resource", "https://h/mcp"], "must begin with https://"),
         (["--token", ""], "expected a token"),

@@ -134,7 +134,7 @@ async def test_the_state_check_accepts_a_sound_file_and_rejects_a_damaged_one(st
     assert "the session does not" in out
     assert err == (
         f"emceepee: the state file {state.path} is damaged. "
-        "Restore an earlier copy, or move the file away and start with a new one.\n"
+        "Restore a backup, or move the file away to start with a new one.\n"
     )
     code, out, _ = await state.run("check", "--json")
     assert (code, len(json.loads(out)["problems"])) == (1, 2)
@@ -222,7 +222,7 @@ async def test_a_state_export_does_not_overwrite_the_state(state: StateCommand) 
     for name in ("state.db", "state.db-wal", "state.db.key"):
         code, _, err = await state.run("export", str(state.path.parent / name))
         assert (code, err.count("\n")) == (2, 1)
-        assert "is part of the state itself; name another file" in err
+        assert "is part of the state itself; specify another file" in err
     assert (await state.facts())["sessions"] == 1
 
 
@@ -233,7 +233,7 @@ async def test_a_state_export_writes_a_plain_file_or_reports_the_reason_for_its_
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     code, _, err = await state.run("export", str(pipe))
-    assert (code, err) == (2, f"emceepee: {pipe} is no plain file; name another, or - for standard output\n")
+    assert (code, err) == (2, f"emceepee: {pipe} is not a regular file; specify another, or - for standard output\n")
     nowhere = tmp_path / "nowhere" / "file"
     code, _, err = await state.run("export", str(nowhere))
     assert (code, err) == (

@@ -30,7 +30,7 @@ async def replaying(
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as http:
         try:
             said = (await asyncio.wait_for(process.stderr.readline(), BOUND)).decode()
-            found = re.fullmatch(r"emceepee: replays \w+ at (\S+) \(Ctrl-C ends it\)\n", said)
+            found = re.fullmatch(r"emceepee: replays \w+ at (\S+) \(Ctrl-C to stop\)\n", said)
             assert found, said
             endpoint = HttpProcess(process, found[1].replace("0.0.0.0", "127.0.0.1"), http)
             reading = asyncio.create_task(read_log(process.stderr, endpoint.log))

@@ -234,7 +234,7 @@ async def test_a_reload_warns_once_about_a_limit_of_an_earlier_version(
     (record,) = caplog.records
     assert record.message == "config_key_without_effect"
     assert vars(record)["fields"]["key"] == "limits.list_pages"
-    assert "no effect any more" in vars(record)["fields"]["because"]
+    assert "no longer has an effect" in vars(record)["fields"]["because"]
 
 
 async def test_a_reload_logs_the_settings_that_require_a_restart(

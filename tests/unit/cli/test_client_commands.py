@@ -75,7 +75,7 @@ def test_import_writes_nothing_without_a_terminal_or_yes(home: Path, capsys: pyt
     before = files_of(home)
     assert main(["import"]) == 2
     captured = capsys.readouterr()
-    assert "nothing was written: say --yes" in captured.err
+    assert "nothing was written: pass --yes" in captured.err
     assert '+    "git": {' in captured.out
     assert main(["import", "--dry-run"]) == 0
     assert files_of(home) == before
@@ -107,7 +107,7 @@ def test_import_skips_a_broken_file_and_reads_the_others(home: Path, capsys: pyt
     put(home, ".cursor/mcp.json", "{oops")
     put(home, ".gemini/settings.json", {"mcpServers": {"git": GIT}})
     assert main(["import", "--yes"]) == 0
-    assert "Cursor is left out" in capsys.readouterr().err
+    assert "Cursor is skipped" in capsys.readouterr().err
     assert own_servers(home) == {"git": GIT}
     assert main(["import", "cursor", "--yes"]) == 1
 
@@ -144,7 +144,7 @@ def test_import_detects_the_client_of_a_named_file(name: str, content: Any, home
         (["import", "--from", "/no/such"], "/no/such: no such file"),
         (["install", "emacs"], 'no client is called "emacs"'),
         (["install", "zed", "--http", "ftp://x"], "--http: expected an address"),
-        (["undo", "7"], "there is no change 7"),
+        (["undo", "7"], "no change has the number 7"),
     ],
 )
 def test_a_usage_error_of_a_client_command_is_one_sentence(
@@ -270,7 +270,7 @@ def test_undo_shows_the_entries_that_it_removes_from_a_rewritten_file(
     capsys.readouterr()
     assert main(["undo", "--all"]) == 2
     out = capsys.readouterr().out
-    assert f"{file} was changed since. Only what emceepee wrote is taken back:" in out
+    assert f"{file} was edited later. Only emceepee's own changes are reverted:" in out
     assert '-    "emceepee": {' in out
     assert '+    "git": {' in out
     assert "numStartups" not in "".join(line for line in out.splitlines() if line.startswith(("+", "-")))

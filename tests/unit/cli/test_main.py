@@ -24,14 +24,15 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def test_a_named_session_requires_stored_state(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "emceepee: --session takes up a session that was kept: say --state sqlite, too\n"
+    words = "emceepee: --session resumes a stored session: also pass --state sqlite\n"
     assert refused(capsys, "--session", "mine") == words
     assert refused(capsys, "--session", "mine", "--state", "memory") == words
 
 
 def test_the_session_flag_is_rejected_for_serve(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "--session", "mine", "serve")
-    assert said == "emceepee: --session is for standard input and output; callers of serve say ?session=NAME\n"
+    words = "--session is for standard input and output; callers of serve add ?session=NAME to the URL"
+    assert said == f"emceepee: {words}\n"
 
 
 @pytest.mark.parametrize("command", [[], ["serve"]])
@@ -70,7 +71,7 @@ def test_a_global_flag_is_accepted_before_and_after_the_command() -> None:
 
 def test_workers_require_shared_state(capsys: pytest.CaptureFixture[str]) -> None:
     said = refused(capsys, "serve", "--workers", "2", "--state", "memory")
-    assert said == "emceepee: --workers needs state that its processes share: say --state sqlite, too\n"
+    assert said == "emceepee: --workers needs state that its processes share: also pass --state sqlite\n"
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1", "many", "", "1.5"])

@@ -77,7 +77,7 @@ def test_the_call_command_answers_questions_and_waits_for_its_task(
     )
     assert (code, capsys.readouterr().out) == (0, "done\n")
     assert ("respond_to_elicitation", {"request_id": "Q", "action": "cancel"}) in scripted.asked
-    assert ("cancel_sampling_request", {"request_id": "S", "reason": "nobody is here to answer"}) in scripted.asked
+    assert ("cancel_sampling_request", {"request_id": "S", "reason": "no user can answer"}) in scripted.asked
 
 
 def test_the_call_command_cancels_a_call_after_the_timeout(play: Play, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,7 +46,7 @@ def test_successive_changes_are_undone_in_reverse_order(journal: ChangeJournal, 
     for after in (b"1", b"2"):
         journal.carry_out("install", [a_change(file, after)], now=NOW)
     latest, earlier = journal.changes()
-    with pytest.raises(ClientError, match="was changed since"):
+    with pytest.raises(ClientError, match="was edited after"):
         journal.undo(earlier)
     assert file.read_bytes() == b"2"
     journal.undo(latest)
@@ -60,7 +60,7 @@ def test_an_undo_changes_no_file_if_one_of_them_was_modified_since(journal: Chan
     two.write_bytes(b"2")
     change = journal.carry_out("import", [a_change(one, b"-"), a_change(two, b"-")], now=NOW)
     two.write_bytes(b"by hand")
-    with pytest.raises(ClientError, match=r"two was changed since .* copy from it what you want back") as refused:
+    with pytest.raises(ClientError, match=r"two was edited after .* copy the parts that you need from it") as refused:
         journal.undo(change)
     assert str(change.folder / "1-two") in str(refused.value)
     assert (one.read_bytes(), two.read_bytes()) == (b"-", b"by hand")
@@ -83,7 +83,7 @@ def test_if_one_file_cannot_be_written_no_file_is_changed(journal: ChangeJournal
     one.write_bytes(b"1")
     two.write_bytes(b"what someone wrote since")
     stale = FileChange(path=two, before=b"what was read", after=b"-")
-    with pytest.raises(ClientError, match="was changed just now"):
+    with pytest.raises(ClientError, match="was just changed by another program"):
         journal.carry_out("import", [a_change(one, b"-"), stale], now=NOW)
     assert (one.read_bytes(), two.read_bytes()) == (b"1", b"what someone wrote since")
     assert journal.changes() == []

@@ -129,7 +129,9 @@ def test_undo_succeeds_if_entries_are_already_removed_or_restored(journal: Chang
 def test_undo_leaves_a_manually_edited_entry_unchanged(now: Any, journal: ChangeJournal, claude: Path) -> None:
     change = install(journal, claude)
     claude.write_text(json.dumps(now))
-    with pytest.raises(ClientError, match=r'the server "emceepee" in .* was changed since .* delete what you do not'):
+    with pytest.raises(
+        ClientError, match=r'the server "emceepee" in .* was edited after .* delete the parts that you do not'
+    ):
         journal.undo(change)
     assert json.loads(claude.read_text()) == now
     assert journal.changes() != []
@@ -143,7 +145,7 @@ def test_undo_leaves_an_unreadable_file_unchanged(text: str, journal: ChangeJour
     if text in ("[]", '{"mcpServers": []}'):
         journal.undo(change)
     else:
-        with pytest.raises(ClientError, match="was changed since"):
+        with pytest.raises(ClientError, match="was edited after"):
             journal.undo(change)
     assert claude.read_bytes() == before
 
@@ -193,11 +195,11 @@ def test_a_change_record_without_entries_is_undone_whole_or_not_at_all(journal: 
     change = journal.carry_out("install", [file.changed(after)], now=NOW)
     assert change.files[0]["entries"] == []
     claude.write_text("{}")
-    with pytest.raises(ClientError, match="was changed since"):
+    with pytest.raises(ClientError, match="was edited after"):
         journal.undo(change)
     record = change.folder / "change.json"
     facts = json.loads(record.read_text())
     facts["files"][0]["entries"] = [{"place": 5}]
     record.write_text(json.dumps(facts))
-    with pytest.raises(ClientError, match="was changed since"):
+    with pytest.raises(ClientError, match="was edited after"):
         journal.undo(journal.changes()[0])

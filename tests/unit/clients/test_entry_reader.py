@@ -86,7 +86,7 @@ extensions:
     )
     assert servers["web"].entry == {"url": "http://x", "type": "http", "timeout_ms": 300_000}
     assert servers["git"].entry == {"command": "uvx", "args": ["g"], "env": {"A": "b"}, "disabled": True}
-    assert servers["git"].notes[0].startswith("env_keys was left out: the client keeps them")
+    assert servers["git"].notes[0].startswith("env_keys was omitted: the client stores them")
 
 
 def test_opencode_has_two_file_formats_and_its_own_references() -> None:
@@ -123,7 +123,7 @@ def test_zed_entries_of_extensions_cannot_be_imported() -> None:
       },
     }"""
     servers = found("zed", text)
-    assert servers["a"].problem.startswith("it comes with an extension of the client")
+    assert servers["a"].problem.startswith("it belongs to an extension of the client")
     assert servers["b"].entry == {"command": "x", "args": ["y"], "env": {"A": "b"}}
 
 
@@ -132,8 +132,8 @@ def test_a_client_entry_with_an_unknown_reference_is_imported_disabled() -> None
     [server] = found("vscode", text).values()
     assert server.entry == {"command": "x", "env": {"K": "${input:key}", "H": "${HOME}/y"}, "disabled": True}
     assert server.notes == (
-        "imported disabled, because ${input:key} is no reference: nothing is looked up by input; there are env, file, "
-        "keyring",
+        "imported disabled, because ${input:key} is not a reference: input is not a supported source; there are env, "
+        "file, keyring",
     )
 
 
@@ -141,15 +141,15 @@ def test_gemini_variables_in_shell_syntax_become_references() -> None:
     text = '{"mcpServers": {"a": {"command": "x", "env": {"A": "$TOKEN", "B": "${TOKEN}"}, "trust": true}}}'
     [server] = found("gemini-cli", text).values()
     assert server.entry == {"command": "x", "env": {"A": "${env:TOKEN}", "B": "${TOKEN}"}}
-    assert server.notes == ("trust was left out: what may run unasked is decided in the client",)
+    assert server.notes == ("trust was omitted: the client decides which tools run without confirmation",)
 
 
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("{}", "it has neither a command nor an address"),
+        ("{}", "it has neither a command nor a URL"),
         ("5", "it is no object"),
-        ('{"url": "ftp://x"}', "its address must begin with http:// or https://"),
+        ('{"url": "ftp://x"}', "its URL must begin with http:// or https://"),
         ('{"type": "ws", "url": "ws://x"}', "emceepee knows no transport 'ws'"),
         ('{"command": ["x", null]}', "its command and args must be texts"),
     ],

@@ -41,7 +41,7 @@ def test_a_different_server_with_the_same_name_is_renamed_after_its_client() -> 
         (ImportOutcome.RENAMED, "git-zed"),
         (ImportOutcome.RENAMED, "git-cursor-2"),
     ]
-    assert plans[0].words == 'another server is called "git", so it becomes "git-cursor"'
+    assert plans[0].words == 'another server is named "git", so this one becomes "git-cursor"'
 
 
 def test_an_import_never_adds_emceepee_as_its_own_server() -> None:
@@ -76,7 +76,7 @@ def test_a_server_that_only_mentions_emceepee_is_imported() -> None:
 
 def test_an_imported_secret_is_unchanged_and_reported_with_a_hint() -> None:
     [plan] = plan_import([a_server("git", GIT | {"env": {"API_KEY": "s3cret"}})], {})
-    assert plan.notes == ("holds a secret itself (env.API_KEY): ${env:NAME} or ${keyring:SERVICE/NAME} is safer",)
+    assert plan.notes == ("contains a literal secret (env.API_KEY): ${env:NAME} or ${keyring:SERVICE/NAME} is safer",)
 
 
 def test_the_client_keeps_servers_that_are_disabled_here() -> None:
@@ -98,8 +98,7 @@ def test_a_server_that_cannot_run_is_not_imported() -> None:
 def test_a_shareable_server_is_imported_unchanged_with_a_note() -> None:
     [plan] = plan_import([a_server("time", TIME)], {})
     assert plan.notes == (
-        'mcp-server-time is known to keep nothing between requests: with "sharing": "shared", one process would do for '
-        "all sessions",
+        'mcp-server-time is known to be stateless: with "sharing": "shared", one process is enough for all sessions',
     )
     [plan] = plan_import([a_server("time", TIME)], {"time": TIME | {"sharing": "shared"}})
     assert plan.outcome is ImportOutcome.DUPLICATE

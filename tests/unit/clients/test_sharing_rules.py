@@ -37,9 +37,9 @@ def test_a_known_package_is_recognized_in_any_launch_command(command: Any, args:
 @pytest.mark.parametrize(
     ("entry", "seen", "words"),
     [
-        (TIME, None, "mcp-server-time is known to keep nothing"),
-        (OTHER, Seen((READS, READS)), "all its 2 tools say that they only read"),
-        (OTHER, Seen((READS,), {"resources": {"listChanged": True}}), "its only tool says that it only reads"),
+        (TIME, None, "mcp-server-time is known to be stateless"),
+        (OTHER, Seen((READS, READS)), "all its 2 tools are marked as read-only"),
+        (OTHER, Seen((READS,), {"resources": {"listChanged": True}}), "its only tool is marked as read-only"),
     ],
 )
 def test_the_reasons_to_share_a_server_are_reported(entry: dict[str, Any], seen: Seen | None, words: str) -> None:

@@ -27,7 +27,7 @@ def test_a_script_log_line_begins_on_a_new_line() -> None:
     log.write("c")
     assert log.lines() == ["a", "b", "c"]
     again = ScriptLog(100, log.text, 7)
-    assert again.lines() == ["a", "b", "c", "… 7 more bytes were not kept"]
+    assert again.lines() == ["a", "b", "c", "… 7 more bytes were dropped"]
 
 
 def test_logged_values_form_one_line() -> None:
@@ -53,7 +53,7 @@ def test_a_value_too_large_for_the_script_log_is_marked() -> None:
 def test_a_long_log_text_is_truncated_and_a_huge_integer_is_rejected() -> None:
     log = ScriptLog(10)
     log.write_values(["x" * 50])
-    assert log.lines() == ["x" * 10, "… 41 more bytes were not kept"]
+    assert log.lines() == ["x" * 10, "… 41 more bytes were dropped"]
     with pytest.raises(NotJson):
         ScriptLog(10).write_values([1 << 20_000])
 

@@ -166,7 +166,7 @@ def test_a_secret_is_read_from_a_file_beside_the_configuration_file(tmp_path: Pa
     (problem,) = load(None, {CONFIG_VARIABLE: str(file)}).problems
     assert str(problem) == (
         f"mcpServers.a.headers.Authorization: there is no file {tmp_path}/token; "
-        "write the secret there, and close it to others"
+        "write the secret to it, and make it private"
     )
 
 
@@ -195,7 +195,7 @@ def test_tls_settings_of_a_server_are_read_and_checked_at_once(tmp_path: Path) -
     message = refused({"mcpServers": {"a": HTTP | {"tls": {"cafile": "x"}}}})
     assert message.startswith("file.json: mcpServers.a.tls.cafile: no such key; ")
     message = refused({"mcpServers": {"a": HTTP | {"tls": {"key": "x"}}}})
-    assert message == "file.json: mcpServers.a.tls: key goes with cert; a file with both is named as cert alone"
+    assert message == "file.json: mcpServers.a.tls: key requires cert; name a file with both as cert alone"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_an_entry_without_a_target_is_reported_with_the_options() -> None:
 def test_a_duplicate_server_name_is_reported_at_its_second_place() -> None:
     message = refused({"servers": [{"name": "a", **HTTP}], "mcpServers": {"a": HTTP}})
     assert message == (
-        'file.json: mcpServers.a: the name "a" is used twice; names must differ, so this entry is not used'
+        'file.json: mcpServers.a: the name "a" is used twice; names must be unique, so this entry is ignored'
     )
 
 
@@ -261,7 +261,7 @@ def test_a_duplicate_server_name_is_reported_at_its_second_place() -> None:
 def test_two_servers_cannot_be_recorded_to_the_same_file(other: str) -> None:
     first, second = {"command": "a", "record": "both.jsonl"}, {"command": "b", "record": other}
     message = refused({"mcpServers": {"a": first, "b": second}})
-    assert message == 'file.json: mcpServers.b.record: server "a" is recorded to that file; name another'
+    assert message == 'file.json: mcpServers.b.record: server "a" is already recorded to that file; choose another'
     assert len(parsed({"mcpServers": {"a": first, "b": second | {"disabled": True}}}).servers) == 1
 
 
@@ -302,7 +302,7 @@ def test_a_limit_of_an_earlier_version_has_no_effect_and_causes_only_a_warning(n
     assert (config.problems, config.ignored, config.limits) == ((), (), Limits(connect_seconds=5))
     (warning,) = config.warnings
     assert warning.key == f"limits.{name}"
-    assert "no effect any more" in warning.message
+    assert "no longer has an effect" in warning.message
     assert warning.message.endswith(f"the limit is always {FORMER_LIMITS[name].describe(name)}")
 
 

@@ -92,7 +92,7 @@ def test_a_secret_file_path_may_start_with_the_home_directory(
 def test_a_missing_oversized_or_binary_secret_file_is_named(references: References, tmp_path: Path) -> None:
     (tmp_path / "large").write_bytes(b"x" * (LARGEST_FILE + 1))
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    assert problem(references, "${file:gone}").startswith(f"there is no file {tmp_path}/gone; write the secret there")
+    assert problem(references, "${file:gone}").startswith(f"there is no file {tmp_path}/gone; write the secret to it")
     large = f"the file {tmp_path}/large cannot be read: it is larger than {LARGEST_FILE >> 10} KiB"
     assert problem(references, "${file:large}") == large
     assert problem(references, "${file:binary}") == f"the file {tmp_path}/binary cannot be read: it is no text in UTF-8"
@@ -134,16 +134,16 @@ def test_a_missing_variable_is_reported_with_the_syntax_for_a_default(text: str,
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("${filee:secret}", "${filee:secret} is no reference: nothing is looked up by filee; did you mean file?"),
-        ("${ENV:TOKEN}", "nothing is looked up by ENV; did you mean env?"),
-        ("${vault:/a/b}", "nothing is looked up by vault; there are env, file, keyring"),
-        ("${env:}", "names no variable"),
-        ("${env:a b}", "names no variable"),
+        ("${filee:secret}", "${filee:secret} is not a reference: filee is not a supported source; did you mean file?"),
+        ("${ENV:TOKEN}", "ENV is not a supported source; did you mean env?"),
+        ("${vault:/a/b}", "vault is not a supported source; there are env, file, keyring"),
+        ("${env:}", "has no variable name"),
+        ("${env:a b}", "has no variable name"),
         ("${keyring:tracker}", "write ${keyring:SERVICE/NAME}"),
         ("${keyring:/ada}", "write ${keyring:SERVICE/NAME}"),
         (
             "${keyring:tracker/bob}",
-            "nothing for tracker/bob; put it there with keyring set tracker bob",
+            "no secret for tracker/bob; store it with keyring set tracker bob",
         ),
     ],
 )
@@ -176,7 +176,7 @@ def platform_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_keyring_reference_asks_the_keyring_of_the_platform() -> None:
     assert ask_platform_keyring("tracker", "ada") == "s3cret"
     assert ask_platform_keyring("tracker", "bob") is None
-    with pytest.raises(BadReference, match=r"^the keyring cannot be asked for locked/ada: it is locked$"):
+    with pytest.raises(BadReference, match=r"^the keyring cannot be read for locked/ada: it is locked$"):
         ask_platform_keyring("locked", "ada")
 
 

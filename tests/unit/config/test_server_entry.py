@@ -43,7 +43,7 @@ def test_a_server_entry_without_tls_yields_the_usual_spec(tmp_path: Path) -> Non
 
 
 def test_incompatible_tls_settings_are_rejected_with_the_reason() -> None:
-    assert "key goes with cert" in problem(tls={"key": "x"})
+    assert "key requires cert" in problem(tls={"key": "x"})
     assert "insecure does not go with ca" in problem(tls={"insecure": True, "ca": "x"})
     assert "tls goes with a url that begins with https://" in problem(tls={}, url="http://tracker.example/mcp")
     assert "tls goes with a url that begins with https://" in problem(tls={}, url="unix:///run/x.sock:/mcp")

@@ -83,7 +83,7 @@ async def test_a_caller_is_notified_of_a_disabled_server_until_its_error_is_fixe
     assert await refusal is None
     assert daemon.identity.notice == (
         "the configuration of the daemon (process 7) has mistakes: mcpServers.one.headers.Authorization: there is no "
-        f"file {daemon.secret}; write the secret there, and close it to others"
+        f"file {daemon.secret}; write the secret to it, and make it private"
     )
     assert daemon.tokens() == {"two": {}}
     daemon.secret.write_text("new")

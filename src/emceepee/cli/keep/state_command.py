@@ -47,7 +47,7 @@ def add_state_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", places: Sequence[argparse.ArgumentParser]
 ) -> None:
     """`places` are parent parsers with the flags that locate the state."""
-    words = "Show where state is kept, how much there is, and who uses it."
+    words = "Show where state is stored, its size, and the processes that use it."
     state = commands.add_parser("state", help=words, description=words, parents=places)
     state.add_argument("--json", action="store_true", help="say it in JSON")
     nested = argparse.ArgumentParser(add_help=False)
@@ -57,20 +57,20 @@ def add_state_command(
     def add(name: str, words: str) -> argparse.ArgumentParser:
         return works.add_parser(name, help=words, description=words, parents=[*places, nested])
 
-    add("check", "Look for damage; the exit code is 1 if there is any.")
-    add("compact", "Return the space of deleted records to the disk.")
+    add("check", "Check for damage; the exit code is 1 if any is found.")
+    add("compact", "Reclaim the disk space of deleted records.")
     forget = add("forget", "Delete sessions that no running emceepee holds.")
     what = forget.add_mutually_exclusive_group(required=True)
     what.add_argument(
         "sessions", nargs="*", default=[], metavar="SESSION", help="ids of sessions, as export shows them"
     )
     what.add_argument(
-        "--older-than", type=duration, metavar="AGE", help="sessions without a change for that long: 30m, 12h, 7d"
+        "--older-than", type=duration, metavar="AGE", help="sessions unchanged for this long: 30m, 12h, 7d"
     )
-    seal = add("seal", "Encrypt servers that Redis has without encryption, after showing them.")
-    seal.add_argument("--yes", action="store_true", help="do not ask; for scripts")
-    export = add("export", "Write everything but secrets as JSON.")
-    export.add_argument("file", metavar="FILE", help="a file for its owner alone; - is standard output")
+    seal = add("seal", "Encrypt servers that are stored unencrypted in Redis, after confirmation.")
+    seal.add_argument("--yes", action="store_true", help="do not ask for confirmation")
+    export = add("export", "Export everything except secrets as JSON.")
+    export.add_argument("file", metavar="FILE", help="a file readable only by its owner; - is standard output")
 
 
 def duration(text: str) -> timedelta:
@@ -115,15 +115,15 @@ def run_state(options: argparse.Namespace, environment: Mapping[str, str] = os.e
 def _in_memory(work: str | None) -> StateReport:
     if work is not None:
         raise StateRefused(
-            "state is kept in memory, where only the process itself can reach it; name a file with --state"
+            "state is stored in memory, which only the process itself can access; specify a file with --state"
         )
-    text = "State is kept in memory: nothing of it outlives the process.\n"
+    text = "State is stored in memory and ends with the process.\n"
     return StateReport(facts={"path": None, "exists": False}, text=text)
 
 
 def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> StateReport:
     if work is not None:
-        raise StateRefused(f"{work} is for state files; state is kept in Redis at {redis}, which has its own tools")
+        raise StateRefused(f"{work} is for state files; state is stored in Redis at {redis}, which has its own tools")
     from emceepee.clock import SystemClock
     from emceepee.store.redis.redis_overview import look_at_redis
 
@@ -146,12 +146,12 @@ def _in_redis(work: str | None, redis: "RedisAddress", *, has_key: bool) -> Stat
         "Logins": f"{seen.logins}",
         "Replicas": f"{len(seen.replicas)}",
     }
-    replicas = {f"  slot {each.slot}": each.address or "cannot be reached by others" for each in seen.replicas}
+    replicas = {f"  slot {each.slot}": each.address or "not reachable by other replicas" for each in seen.replicas}
     problems = ""
     if seen.plain_servers and has_key:
         problems = (
-            f"emceepee: {_count(seen.plain_servers, 'server')} in Redis not encrypted, and so refused; run"
-            " emceepee state seal to check and accept, or add them again\n"
+            f"emceepee: {_count(seen.plain_servers, 'server')} in Redis not encrypted, and therefore rejected; run "
+            f"emceepee state seal to review and accept, or add them again\n"
         )
     return StateReport(facts=facts, text=_table(rows | replicas), problems=problems)
 
@@ -162,7 +162,7 @@ def _seal(redis: "RedisAddress", key: str | None, *, asks: bool) -> StateReport:
     from emceepee.store.redis.plain_servers import PlainServer, seal_servers
 
     if asks and not can_ask():
-        raise StateRefused("seal asks before it changes anything; run it in a terminal, or pass --yes")
+        raise StateRefused("seal needs confirmation; run it in a terminal, or pass --yes")
 
     def agree(found: "Sequence[PlainServer]") -> bool:
         if not asks:
@@ -194,7 +194,7 @@ def _opened(path: Path) -> Iterator["StateFile"]:
 
 def _show(path: Path, options: argparse.Namespace) -> StateReport:
     if not path.exists():
-        text = f"There is no state at {path} yet. emceepee serve makes it, and so does emceepee --state sqlite.\n"
+        text = f"There is no state at {path} yet. emceepee serve creates it, as does emceepee --state sqlite.\n"
         return StateReport(facts={"path": str(path), "exists": False}, text=text)
     from emceepee.clock import SystemClock
     from emceepee.store.sqlite.owners import Owners
@@ -237,7 +237,7 @@ def _check(path: Path, options: argparse.Namespace) -> StateReport:
     facts: Facts = {"path": str(path), "problems": found}
     if not found:
         return StateReport(facts=facts, text=f"{path}: nothing is wrong.\n")
-    way_out = "Restore an earlier copy, or move the file away and start with a new one."
+    way_out = "Restore a backup, or move the file away to start with a new one."
     problems = f"emceepee: the state file {path} is damaged. {way_out}\n"
     text = "".join(f"{path}: {words}\n" for words in found)
     return StateReport(facts=facts, text=text, problems=problems, code=PROBLEM)
@@ -299,9 +299,9 @@ _WORKS: Mapping[str | None, Callable[[Path, argparse.Namespace], StateReport]] =
 def _refuse_to_replace(target: Path, state: Path) -> None:
     """Refuse a device or pipe, and any file next to the state whose name starts with the state's name."""
     if target.exists() and not stat.S_ISREG(target.stat().st_mode):
-        raise StateRefused(f"{target} is no plain file; name another, or - for standard output")
+        raise StateRefused(f"{target} is not a regular file; specify another, or - for standard output")
     if target.resolve().parent == state.resolve().parent and target.name.startswith(state.name):
-        raise StateRefused(f"{target} is part of the state itself; name another file")
+        raise StateRefused(f"{target} is part of the state itself; specify another file")
 
 
 def _write_private(target: Path, write: Callable[[TextIO], None]) -> None:

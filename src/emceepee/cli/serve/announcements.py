@@ -14,7 +14,7 @@ log = logs.EventLog("cli")
 
 
 def announce(address: str) -> None:
-    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C ends it)")
+    logs.tell_operator(f"emceepee {__version__} serves MCP at {address}/mcp (Ctrl-C to stop)")
 
 
 def inviting(config: Config) -> Callable[[str], None]:

@@ -35,7 +35,7 @@ def attach(options: argparse.Namespace, arguments: list[str] | None) -> int | No
         if options.attach == ATTACH_REQUIRE:
             complain(f"cannot attach to a daemon: {error}")
             return CANNOT_START
-        complain(f"works by itself, without the daemon: {error}")
+        complain(f"runs without the daemon: {error}")
         return None
     greet_person()
     hide_process(os.environ)
@@ -65,7 +65,7 @@ def _reach(options: argparse.Namespace, session: str, command: list[str], here: 
     except (UnsafePlace, OSError, RuntimeError) as error:
         raise NoDaemon(str(error)) from error
     if attached is None:
-        raise NoDaemon("none is running; start one with `emceepee daemon`, or say --attach auto")
+        raise NoDaemon("none is running; start one with `emceepee daemon`, or pass --attach auto")
     return attached
 
 
@@ -86,5 +86,5 @@ def _show_console(welcome: Welcome) -> None:
     try:
         link = read_file(Path(welcome.link_file), LONGEST_LINK).decode("utf-8", "replace").strip()
     except (OSError, ValueError):
-        link = f"an address that will stand in {welcome.link_file}"
+        link = f"a link that will be written to {welcome.link_file}"
     sys.stderr.write(printable(f"emceepee console at {link}\n"))

@@ -62,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
             if options.detach:
                 _tell_starter(READY)
             else:
-                logs.tell_operator(f"emceepee {__version__} listens at {listener.getsockname()} (Ctrl-C ends it)")
+                logs.tell_operator(f"emceepee {__version__} listens at {listener.getsockname()} (Ctrl-C to stop)")
 
         idle_exit = IDLE_EXIT_SECONDS if options.detach and options.idle_exit is None else options.idle_exit
         with link_file_removed(config):

@@ -36,7 +36,8 @@ def greet_person() -> None:
     if os.isatty(STDIN):
         sys.stderr.write(
             "emceepee: serving MCP on standard input and output: an MCP client starts this command and writes to it. "
-            "`emceepee --help` lists other commands, `emceepee install` configures your clients. Ctrl-C ends it.\n"
+            "`emceepee --help` lists other commands, `emceepee install` configures your clients. Press Ctrl-C to "
+            "stop.\n"
         )
 
 

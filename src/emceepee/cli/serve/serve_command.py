@@ -48,7 +48,9 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
             if config.console_port is not None:
                 raise ConfigError("--console is for standard input and output; serve has the console at its own port")
             if config.session_name is not None:
-                raise ConfigError("--session is for standard input and output; callers of serve say ?session=NAME")
+                raise ConfigError(
+                    "--session is for standard input and output; callers of serve add ?session=NAME to the URL"
+                )
             replicas = ReplicaConfig.of(options.replica_listen, options.replica_tls, options.replica_slot)
             http = _http_config(options, shares_port=worker is not None)
             config = replace(config, http=http, replicas=replicas)
@@ -58,12 +60,14 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
             config = replace(config, telemetry=telemetry)
         config = _with_state(config, options, usual=SQLITE if options.command == "serve" else MEMORY)
         if config.session_name is not None and config.location.is_memory:
-            raise ConfigError("--session takes up a session that was kept: say --state sqlite, too")
+            raise ConfigError("--session resumes a stored session: also pass --state sqlite")
         count = options.workers if options.command == "serve" and worker is None else 1
         if count > 1 and config.location.is_memory:
-            raise ConfigError("--workers needs state that its processes share: say --state sqlite, too")
+            raise ConfigError("--workers needs state that its processes share: also pass --state sqlite")
         if count > 1 and (config.replicas.slot is not None or config.replicas.listen is not None):
-            raise ConfigError("--replica-slot and --replica-listen are of one process: they do not go with --workers")
+            raise ConfigError(
+                "--replica-slot and --replica-listen apply to one process and cannot be combined with --workers"
+            )
     except (ConfigError, NoWorker) as error:
         complain(error)
         return USAGE_ERROR
@@ -82,7 +86,7 @@ def serve(options: argparse.Namespace, arguments: list[str] | None, closed: Set[
         _warn_of_short_tokens(config.http)
         return _serve(config, source) if count == 1 else _serve_with(count, config, arguments)
     if closed & {STDIN, STDOUT}:
-        complain("standard input or output is closed, so there is nobody to serve")
+        complain("standard input or output is closed, so no client can connect")
         return USAGE_ERROR
     greet_person()
     stdout = _private_stdout()
@@ -227,7 +231,7 @@ def _place_state(config: Config, options: argparse.Namespace, *, usual: str) -> 
     except ConfigError as error:
         problems.append(str(error))
     if config.surface is not Surface.FULL and not config.has_codemode:
-        problems.append(f"--surface {config.surface} lists codemode_search: it does not go with --no-codemode")
+        problems.append(f"--surface {config.surface} lists codemode_search and cannot be combined with --no-codemode")
     return config, tuple(problems)
 
 
@@ -259,7 +263,7 @@ def _named_tokens(given: list[str]) -> dict[str, str]:
         found = NAMED_TOKEN.fullmatch(item)
         name, token = (found["name"], found["token"]) if found else (f"token {number}", item)
         if not token.strip():
-            raise ConfigError("--token: expected a token, found nothing")
+            raise ConfigError("--token: expected a token, found an empty value")
         named[token] = name
     return named
 

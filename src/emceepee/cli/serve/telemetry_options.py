@@ -22,7 +22,7 @@ _OTLP_PROTOCOL = "http/protobuf"
 def common_telemetry(options: argparse.Namespace) -> TelemetrySettings:
     """Raises: ConfigError."""
     if options.audit_arguments and options.audit_log is None:
-        raise ConfigError("--audit-arguments is for the audit log: say --audit-log FILE, too")
+        raise ConfigError("--audit-arguments needs an audit log: also pass --audit-log FILE")
     if options.audit_log is not None:
         try:
             os.close(open_log_file(options.audit_log))
@@ -39,7 +39,7 @@ def _check_otel(environ: Mapping[str, str]) -> None:
     except ModuleNotFoundError:  # raised for a missing parent package
         is_there = False
     if not is_there:
-        raise ConfigError("--otel: the packages for it are not installed: install emceepee[otel]")
+        raise ConfigError("--otel: the required packages are missing: install emceepee[otel]")
     for signal in _OTLP_SIGNALS:
         protocol, endpoint = (environ.get(f"{_OTLP}{signal}{what}", "") for what in ("PROTOCOL", "ENDPOINT"))
         if protocol not in ("", _OTLP_PROTOCOL):
@@ -70,21 +70,21 @@ def _check_shared(http: HttpConfig, has_siblings: bool) -> None:
     """Reject metrics on the callers' port if workers or several principals share it."""
     if has_siblings:
         raise ConfigError(
-            "--metrics: each of several --workers has figures of its own, and any of them may get a request; say "
-            "--metrics-listen HOST:PORT instead, and they listen on PORT, PORT+1 and so on"
+            "--metrics: each of several --workers has its own metrics, and any of them may receive a request; pass "
+            "--metrics-listen HOST:PORT instead, and they listen on PORT, PORT+1, and so on"
         )
     if http.sole_principal is None:
         raise ConfigError(
-            "--metrics: there are several principals, and each could read which servers the others use; say "
-            "--metrics-listen HOST:PORT instead"
+            "--metrics: with several principals, each could see which servers the others use; pass --metrics-listen "
+            "HOST:PORT instead"
         )
 
 
 def _check_listen(host: str, http: HttpConfig) -> None:
     if host not in LOOPBACK_NAMES and not (http.asks_for_proof or http.insecure):
         raise ConfigError(
-            f"--metrics-listen: listening on {host} lets other machines in: set a token (--token or {TOKEN_VARIABLE}), "
-            "or say --insecure"
+            f"--metrics-listen: listening on {host} accepts connections from other machines: set a token (--token or "
+            f"{TOKEN_VARIABLE}), or pass --insecure"
         )
 
 

@@ -69,7 +69,7 @@ def claim_worker(environment: MutableMapping[str, str]) -> WorkerSpec | None:
         line.set_inheritable(False)
         return WorkerSpec(int(index), line)
     except (ValueError, OSError):
-        raise NoWorker(f"{WORKER_VARIABLE} is for the processes that --workers starts; unset it") from None
+        raise NoWorker(f"{WORKER_VARIABLE} is reserved for processes that --workers starts; unset it") from None
 
 
 def worker_command(arguments: Sequence[str] | None, port: int) -> list[str]:

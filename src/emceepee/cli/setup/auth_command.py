@@ -15,7 +15,7 @@ def add_auth_command(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]", places: Sequence[argparse.ArgumentParser]
 ) -> None:
     """`places` are parent parsers with the flags for state, secrets, and egress."""
-    words = "Log in to servers, and see which logins there are."
+    words = "Log in to servers, and list logins."
     auth = commands.add_parser("auth", help=words, description=words, epilog=EXIT_CODES)
     works = auth.add_subparsers(dest="work", metavar="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
@@ -25,19 +25,19 @@ def add_auth_command(
         default=LOCAL,
         help="whose logins: the NAME of a --token NAME=TOKEN of emceepee serve, or of OAuth tokens the issuer, a bar "
         "and the subject; "
-        f"default: {LOCAL}, who calls on standard input and output or without a token",
+        f"default: {LOCAL}, for callers on standard input and output or without a token",
     )
     common.add_argument("--json", action="store_true", help="say it in JSON")
 
     def add(name: str, words: str) -> argparse.ArgumentParser:
         return works.add_parser(name, help=words, description=words, parents=[*places, common], epilog=EXIT_CODES)
 
-    add("list", "Show all servers, and whether someone is logged in to them.")
-    add("status", "Show the same of one server.").add_argument("server", metavar="SERVER", help="its name")
+    add("list", "Show all servers and their login status.")
+    add("status", "Show the login status of one server.").add_argument("server", metavar="SERVER", help="its name")
     _login_options(add("login", "Log in to a server: with a browser here or anywhere, or by entering a code."))
-    logout = add("logout", "Forget a login, and revoke it where the authorization server offers that.")
+    logout = add("logout", "Delete a login, and revoke its tokens if the authorization server supports that.")
     logout.add_argument("server", metavar="SERVER", help="its name")
-    logout.add_argument("--yes", action="store_true", help="do not ask whether that is meant")
+    logout.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
 
 def _login_options(login: argparse.ArgumentParser) -> None:
@@ -46,12 +46,12 @@ def _login_options(login: argparse.ArgumentParser) -> None:
     login.add_argument(
         "--browser",
         action=argparse.BooleanOptionalAction,
-        help="open a browser here; by default where there is a screen, and not over SSH",
+        help="open a browser on this machine; default: if it has a display and this is not an SSH session",
     )
     login.add_argument(
         "--callback",
         metavar="URL",
-        help="the redirect address that a client registered by hand has, where emceepee serve may be running; "
+        help="the redirect URI of a manually registered client, at which emceepee serve may be running; "
         "default: a free port of 127.0.0.1",
     )
 
@@ -69,7 +69,7 @@ def run_auth(options: argparse.Namespace, environment: Mapping[str, str] = os.en
         complain(error)
         return error.code
     except KeyboardInterrupt:
-        sys.stderr.write("\nemceepee: it was called off\n")
+        sys.stderr.write("\nemceepee: the login was cancelled\n")
         return FAILED
     except BrokenPipeError:  # the reader closed the pipe early, for example `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -23,8 +23,8 @@ def auth_config(options: argparse.Namespace, environment: Mapping[str, str]) -> 
         )
         if config.location.is_memory:
             raise AuthError(
-                "state is kept in memory, where a login would end with this command: say --state sqlite, here and "
-                "where emceepee is to use it"
+                "state is stored in memory, where a login would end with this command: pass --state sqlite, here and "
+                "to the emceepee that will use the login"
             )
         check_secrets(config)
     except ConfigError as error:

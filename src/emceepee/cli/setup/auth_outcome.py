@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 DONE, FAILED, USAGE = 0, 1, 2
-EXIT_CODES = (
-    "The exit code is 0 when it is done, 1 when it failed, 2 when the flags or the configuration cannot be used."
-)
+EXIT_CODES = "Exit codes: 0 success, 1 failure, 2 invalid flags or configuration."
 
 
 class AuthError(Exception):

@@ -31,14 +31,14 @@ from emceepee.store.store import StoreError
 from emceepee.telemetry import logs
 
 MOST_LOGINS = 3  # in a row; a server that demands another login after that is reported as an error
-CALLED_OFF = "The login was called off"
+CALLED_OFF = "The login was cancelled"
 WORDS = {
     LoginState.LOGGED_IN: "logged in",
     LoginState.EXPIRED: "expired: log in again",
     LoginState.AUTHORIZING: "someone was asked to log in",
     LoginState.LOGGED_OUT: "not logged in",
-    LoginState.NO_LOGIN: "no login: a program, or has a credential",
-    LoginState.UNUSABLE: "disabled by a mistake in its configuration",
+    LoginState.NO_LOGIN: "no login: a program, or uses a credential",
+    LoginState.UNUSABLE: "disabled because its configuration is invalid",
 }
 
 
@@ -65,7 +65,7 @@ class AuthContext:
         views, name = await self.views(), self.options.server
         known = [each for each in views if each.server == name and each.state is not LoginState.UNUSABLE]
         if not known and (spec := self.specs.get(name)) is not None and isinstance(spec.target, UnusableTarget):
-            raise AuthError(f"{name} is disabled by a mistake in its configuration: {spec.target.reason}")
+            raise AuthError(f"{name} is disabled because its configuration is invalid: {spec.target.reason}")
         if not known:
             near = near_names(name, {each.server for each in views} | self.specs.keys())
             meant = f"Did you mean {' or '.join(near)}?" if near else "emceepee auth list shows all servers."
@@ -110,7 +110,9 @@ async def _list(context: AuthContext) -> AuthOutcome:
     views = await context.views()
     facts = {"principal": context.principal, "servers": [_facts(view) for view in views]}
     if not views:
-        return AuthOutcome(facts=facts, text="There are no servers: name a configuration with --config, or add some.\n")
+        return AuthOutcome(
+            facts=facts, text="There are no servers: specify a configuration with --config, or add servers.\n"
+        )
     rows = [("SERVER", "LOGIN", "ISSUER", "EXPIRES", "SCOPES")]
     rows += [
         (each.server, _words(each), each.issuer or "-", _expiry(each), " ".join(each.scopes) or "-") for each in views
@@ -140,9 +142,9 @@ async def _logout(context: AuthContext) -> AuthOutcome:
     facts = {"server": view.server, "wasLoggedIn": done.had_tokens, "revoked": done.is_revoked}
     if not done.had_tokens:
         return AuthOutcome(facts=facts, text=f"Nobody was logged in to {view.server}.\n")
-    not_revoked = "not revoked there: the authorization server offers no way, or failed"
+    not_revoked = "not revoked there: the authorization server does not support revocation, or it failed"
     revocation = "revoked there" if done.is_revoked else not_revoked
-    text = f"Logged out of {view.server}. The tokens are forgotten here, and {revocation}.\n"
+    text = f"Logged out of {view.server}. The local tokens are deleted, and {revocation}.\n"
     return AuthOutcome(facts=facts, text=text)
 
 
@@ -151,8 +153,8 @@ async def _confirm(context: AuthContext, view: LoginView) -> None:
     if context.options.yes or view.record is None:
         return
     if not sys.stdin.isatty() or context.options.json:
-        raise AuthError("logout asks whether that is meant: say --yes")
-    if not await asyncio.to_thread(agrees, f"Forget the login to {view.server} at {view.issuer}?"):
+        raise AuthError("logout needs confirmation: pass --yes")
+    if not await asyncio.to_thread(agrees, f"Delete the login to {view.server} at {view.issuer}?"):
         raise AuthError("nothing was changed", code=FAILED)
 
 
@@ -160,7 +162,7 @@ async def _login(context: AuthContext) -> AuthOutcome:
     view = await context.view()
     spec = context.specs.get(view.server)
     if spec is not None and isinstance(spec.target, UnusableTarget):
-        raise AuthError(f"{spec.name} is disabled by a mistake in its configuration: {spec.target.reason}")
+        raise AuthError(f"{spec.name} is disabled because its configuration is invalid: {spec.target.reason}")
     if spec is None:
         raise AuthError(f'"{view.server}" is no server any more: add it to the configuration, or log out of it')
     target = spec.target
@@ -168,7 +170,7 @@ async def _login(context: AuthContext) -> AuthOutcome:
         raise AuthError(f"emceepee does not log in to {spec.name}: it is a program, or has a credential configured")
     if (chosen := context.options.callback) is not None and not is_openable(chosen, "http://localhost"):
         raise AuthError(
-            "--callback must begin with https:// or be on this machine, because browsers bring codes of logins there"
+            "--callback must begin with https:// or be on this machine, because browsers send authorization codes there"
         )
     if context.options.device:
         target = replace(target, oauth=replace(target.oauth or OAuthSettings(), grant=Grant.DEVICE_CODE))
@@ -189,13 +191,13 @@ async def _login(context: AuthContext) -> AuthOutcome:
     view = await context.view()
     if view.record is None and terminal.login is not None:
         raise AuthError(
-            f"logged in to {spec.name}, but the tokens could not be kept; is the state writable?", code=FAILED
+            f"logged in to {spec.name}, but the tokens could not be stored; is the state writable?", code=FAILED
         )
     if view.record is None:
         facts = _facts(view) | {"state": "not_needed"}
-        return AuthOutcome(facts=facts, text=f"{view.server} let emceepee in without a login.\n")
+        return AuthOutcome(facts=facts, text=f"{view.server} accepts emceepee without a login.\n")
     if terminal.login is None:
-        return replace(_shown(view), text=f"Already logged in to {view.server}, and it lets emceepee in.\n")
+        return replace(_shown(view), text=f"Already logged in to {view.server}, which accepts emceepee.\n")
     return replace(_shown(view), text=f"Logged in to {view.server} at {view.issuer}.\n")
 
 
@@ -216,7 +218,7 @@ async def _until_let_in(context: AuthContext, spec: BackendSpec, terminal: Termi
         reason = await asyncio.shield(terminal.login.outcome)
         if reason is not None:
             raise AuthError(f"not logged in to {spec.name}: {reason}", code=FAILED)
-    raise AuthError(f"{spec.name} wants one login after the other", code=FAILED)
+    raise AuthError(f"{spec.name} demands one login after another", code=FAILED)
 
 
 _WORKS: Mapping[str, Callable[[AuthContext], Coroutine[Any, Any, AuthOutcome]]] = {
@@ -248,7 +250,7 @@ def _facts(view: LoginView) -> dict[str, Any]:
 
 
 def _words(view: LoginView) -> str:
-    return WORDS[view.state] if view.is_known else f"{WORDS[view.state]}; the server is gone"
+    return WORDS[view.state] if view.is_known else f"{WORDS[view.state]}; the server is no longer configured"
 
 
 def _expiry(view: LoginView) -> str:

@@ -105,7 +105,7 @@ def _prints(seen: Symptoms) -> Finding:
     return Finding(
         code=FindingCode.PRINTS_TO_STDOUT,
         message=f"it prints to standard output, which is for messages only: {_shown(seen.stdout[:1])}",
-        remedy="let it log to standard error; emceepee skips such lines, but other clients may fail because of them",
+        remedy="make it log to standard error; emceepee skips such lines, but other clients may fail on them",
     )
 
 
@@ -115,27 +115,27 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
     if seen.interpreter is not None:
         return Finding(
             code=FindingCode.WRONG_INTERPRETER,
-            message=f"{seen.program} is to be run by {seen.interpreter}, which does not exist",
-            remedy="install the server again, or name the right interpreter as command and the script in args",
+            message=f"{seen.program} requires the interpreter {seen.interpreter}, which does not exist",
+            remedy="reinstall the server, or specify the correct interpreter as command and the script in args",
         )
     if complaints := [line for line in seen.stderr if _NO_MODULE.search(line)]:
         return Finding(
             code=FindingCode.WRONG_INTERPRETER,
             message=f"{target.command} ({seen.program}) cannot run the server: {_shown(complaints[-1:])}",
-            remedy="name the interpreter of the environment in which the server is installed, by its whole path, or "
+            remedy="specify the full path of the interpreter in whose environment the server is installed, or "
             "install the server in this one",
         )
     if _has(seen.error, OSError) and not isinstance(seen.error, TimeoutError):
         return Finding(
             code=FindingCode.WRONG_INTERPRETER,
             message=str(seen.error),
-            remedy="make it executable (chmod +x), or name what runs it as command and the file in args",
+            remedy="make it executable (chmod +x), or specify its interpreter as command and the file in args",
         )
     if isinstance(seen.error, RpcError):
         return Finding(
             code=FindingCode.NOT_USABLE,
             message=f"it answered with error {seen.error.code}: {seen.error}{_stderr(seen)}",
-            remedy="see what the message says; an old server may need a newer version",
+            remedy="read the message; an old server may need an upgrade",
         )
     if isinstance(seen.error, TimeoutError):
         words = f"it did not answer within {round(seen.seconds, 1):g} s"
@@ -143,18 +143,20 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
             return Finding(
                 code=FindingCode.PRINTS_TO_STDOUT,
                 message=f"{words}, and prints to standard output, which is for messages only: {_shown(seen.stdout)}",
-                remedy="let it log to standard error, and see whether it is an MCP server at all: args may lack a word",
+                remedy="make it log to standard error, and check that it is an MCP server: an argument may be "
+                "missing in args",
             )
         return Finding(
             code=FindingCode.NO_ANSWER,
             message=words + _stderr(seen),
-            remedy="start it by hand and see what it waits for; a first start may download much: try again",
+            remedy="start it in a terminal to see what it waits for; if the first start is still downloading "
+            "packages, try again",
         )
     if seen.stdout and isinstance(seen.error, LinkError):
         return Finding(
             code=FindingCode.PRINTS_TO_STDOUT,
             message=f"{seen.error}. It printed to standard output: {_shown(seen.stdout)}",
-            remedy="standard output is for messages only: read the output, and let the server log to standard error",
+            remedy="standard output is for messages only: read the output, and make the server log to standard error",
         )
     return Finding(
         code=FindingCode.ENDS_AT_START,
@@ -164,7 +166,7 @@ def _of_program(target: StdioTarget, seen: Symptoms) -> Finding:
 
 
 def _missing(target: StdioTarget, seen: Symptoms) -> Finding:
-    what = f"there is no program {target.command}"
+    what = f"the program {target.command} was not found"
     if seen.elsewhere is not None:
         remedy = f"write {seen.elsewhere} as command (doctor --fix does it)"
         return Finding(code=FindingCode.MISSING_COMMAND, message=what, remedy=remedy, command=seen.elsewhere)
@@ -172,7 +174,7 @@ def _missing(target: StdioTarget, seen: Symptoms) -> Finding:
     return Finding(
         code=FindingCode.MISSING_COMMAND,
         message=what,
-        remedy=f"{hint}, or write the whole path of the program as command",
+        remedy=f"{hint}, or set command to the full path of the program",
     )
 
 
@@ -181,9 +183,9 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
     host = urlsplit(target.url).netloc.rpartition("@")[2]
     if (certificate := _find(error, ssl.SSLCertVerificationError)) is not None:
         is_unknown = certificate.verify_code in UNKNOWN_ISSUER
-        remedy = "name that CA's certificate as tls.ca of this server, or with --ca-bundle, if you trust it"
+        remedy = "if you trust that CA, specify its certificate as tls.ca of this server, or with --ca-bundle"
         if not is_unknown:
-            remedy = "see what the message says; do not turn the check off"
+            remedy = "read the message; do not disable certificate verification"
         return Finding(
             code=FindingCode.UNKNOWN_CA if is_unknown else FindingCode.BAD_CERTIFICATE,
             message=str(error),
@@ -196,13 +198,13 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
         return Finding(
             code=FindingCode.NOTHING_THERE,
             message=f"{host} answers, but has no MCP server at {urlsplit(target.url).path or '/'} (HTTP {status})",
-            remedy="look for the address in its documentation: many end in /mcp, older ones in /sse",
+            remedy="check its documentation for the URL: many end in /mcp, older ones in /sse",
         )
     if _find(error, gaierror) is not None:
         return Finding(
             code=FindingCode.UNKNOWN_HOST,
             message=str(error),
-            remedy="look at the name in its url, and whether this machine is on the right network",
+            remedy="check the host name in its url, and whether this machine is on the right network",
         )
     if (refusal := _find(error, OSError)) is not None and refusal.errno == errno.ECONNREFUSED:
         return Finding(
@@ -214,11 +216,9 @@ def _of_address(target: HttpTarget, seen: Symptoms) -> Finding:
         return Finding(
             code=FindingCode.NO_ANSWER,
             message=f"{host} did not answer within {round(seen.seconds, 1):g} s",
-            remedy="see whether it is up, and whether a firewall or a proxy is between",
+            remedy="check whether it is running, and whether a firewall or proxy blocks the connection",
         )
-    return Finding(
-        code=FindingCode.NOT_USABLE, message=str(error), remedy="see what the message says, and the server's own log"
-    )
+    return Finding(code=FindingCode.NOT_USABLE, message=str(error), remedy="read the message and the server's own log")
 
 
 def _refused(target: HttpTarget, status: int, error: Exception | None) -> Finding:
@@ -226,16 +226,16 @@ def _refused(target: HttpTarget, status: int, error: Exception | None) -> Findin
     if not credentials and "@" not in urlsplit(target.url).netloc:
         return Finding(
             code=FindingCode.WANTS_LOGIN,
-            message=f"it wants a login (HTTP {status})",
-            remedy="nothing is wrong: the login is asked for when the server is first used. If it takes a token "
+            message=f"it requires a login (HTTP {status})",
+            remedy="no action needed: emceepee asks for the login when the server is first used. If it accepts a token "
             'instead, add "headers": {"Authorization": "Bearer ${env:NAME}"}',
         )
     where = f"headers.{credentials[0]}" if credentials else "url"
     return Finding(
         code=FindingCode.WRONG_TOKEN,
-        message=f"it does not accept the credentials in {where} (HTTP {status})",
-        remedy="get a new token; see that the reference leads to it, and that it begins as the server wants it: often "
-        "with Bearer",
+        message=f"it rejected the credentials in {where} (HTTP {status})",
+        remedy="get a new token; check that the reference resolves to it, and that it has the prefix that the server "
+        "expects, often Bearer",
     )
 
 

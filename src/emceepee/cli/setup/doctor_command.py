@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FOR_OTHERS = 0o077
 ONLY_OWNER = "only you can read"
-_SHARE = 'if it keeps nothing for its caller, set "sharing": "shared" (doctor --fix --yes does it)'
+_SHARE = 'if it stores no state per client, set "sharing": "shared" (doctor --fix --yes does it)'
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +56,9 @@ def run_doctor(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     own = OwnConfig.find(options.config, os.environ)
     if own.content is None:
-        raise ClientError(f"there is no configuration at {own.path}; emceepee import makes one, --config names another")
+        raise ClientError(
+            f"there is no configuration at {own.path}; create one with emceepee import, or specify one with --config"
+        )
     entries = own.servers()
     for name in options.servers:
         if name not in entries:
@@ -120,12 +122,12 @@ def _finding_of(problem: "ConfigProblem") -> "Finding":
     from emceepee.cli.setup.diagnosis import Finding, FindingCode
 
     if problem.server is None:
-        until = "emceepee does not start with it" if problem.is_fatal else "until then, emceepee uses the default"
+        until = "emceepee cannot start with it" if problem.is_fatal else "until then, emceepee uses the default"
         return Finding(code=FindingCode.BAD_SETTING, message=str(problem), remedy=f"fix that: {until}")
     return Finding(
         code=FindingCode.BAD_REFERENCE if problem.is_reference else FindingCode.BAD_ENTRY,
         message=str(problem).removeprefix(f"mcpServers.{problem.server}").lstrip(".: "),
-        remedy='fix that, or set "disabled": true: until then, emceepee runs without this server',
+        remedy='fix it, or set "disabled": true: until then, emceepee runs without this server',
     )
 
 
@@ -151,7 +153,7 @@ def _of_the_file(own: OwnConfig, entries: dict[str, JsonObject]) -> "list[Findin
     return [
         Finding(
             code=FindingCode.OPEN_TO_OTHERS,
-            message=f"{own.path} holds secrets ({', '.join(secrets[:5])}), and other users can read it",
+            message=f"{own.path} contains secrets ({', '.join(secrets[:5])}), and other users can read it",
             remedy=f"chmod 600 {own.path} (doctor --fix does it)",
         )
     ]
@@ -185,11 +187,11 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
         command = next((finding.command for finding in row.findings if finding.command is not None), None)
         if command is not None:
             fixed = replace(fixed, content=fixed.with_setting(row.name, "command", command))
-            row.fixed = f"its command is {command} now"
+            row.fixed = f"changed its command to {command}"
             done.append(f"{row.name}: {row.fixed}")
         if shares and row.shareable is not None:
             fixed = replace(fixed, content=fixed.with_setting(row.name, SHARING, SHARED))
-            row.shareable, row.fixed = None, "all sessions share it now"
+            row.shareable, row.fixed = None, "all sessions now share it"
             done.append(f"{row.name}: {row.fixed}")
     if done:
         change = own.changed(fixed.content)
@@ -199,7 +201,7 @@ def _fix(own: OwnConfig, rows: Sequence[Row], general: "Sequence[Finding]", *, s
             own.path.chmod(PRIVATE_FILE)
             done.append(f"{ONLY_OWNER} {own.path} now")
         except OSError as error:
-            complain(f"{own.path} cannot be closed to others: {error.strerror}")
+            complain(f"{own.path} cannot be made private: {error.strerror}")
     return done
 
 

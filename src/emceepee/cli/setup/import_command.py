@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         say_json(_facts(own, plans, hints, is_written=is_written, takes=takes))
     elif is_written:
-        say(f"Done. `emceepee undo` takes it back; `emceepee doctor --config {own.path}` tries the servers.")
+        say(f"Done. `emceepee undo` reverts it; `emceepee doctor --config {own.path}` tests the servers.")
     elif not any(change.is_change for change in changes):
         say("There is nothing to write.")
     return code
@@ -79,7 +79,7 @@ def _files(options: argparse.Namespace, own: OwnConfig) -> list[ClientFile]:
     clients = [client_called(name) for name in options.clients]
     if options.source is not None:
         if len(clients) > 1:
-            raise ClientError("--from reads one file: name at most one client with it")
+            raise ClientError("--from reads one file: specify at most one client with it")
         return [file_named(options.source.expanduser().absolute(), clients[0] if clients else None)]
     files = []
     for client in clients or CLIENTS:
@@ -91,12 +91,12 @@ def _files(options: argparse.Namespace, own: OwnConfig) -> list[ClientFile]:
         except ClientError as error:
             if clients:
                 raise
-            complain(f"{client.title} is left out: {error}")  # one broken file must not hide the others
+            complain(f"{client.title} is skipped: {error}")  # one broken file must not hide the others
     files = [file for file in files if file.path.resolve() != own.path.resolve()]
     if not files and clients:
         places = [str(path) for client in clients for path in client.user_files(os.environ, sys.platform)[:1]]
         raise ClientError(
-            f"there is no file of {clients[0].title} (looked for {', '.join(places)}); name one with --from"
+            f"there is no file of {clients[0].title} (looked for {', '.join(places)}); specify one with --from"
         )
     return files
 
@@ -139,7 +139,7 @@ def _show(
 ) -> None:
     paint = Paint.of(sys.stdout)
     if not files:
-        say("No configuration of another client was found. Name a file with --from.")
+        say("No configuration of another client was found. Specify a file with --from.")
     for file in files:
         say(paint.bold(file.client.title), " ", paint.faint(str(file.path)))
         rows = [plan for source, plan in plans if source is file]

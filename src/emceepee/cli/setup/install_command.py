@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
         for each in installed:
             _show(each)
         for path in left_out:
-            say(f"Not written: {path}, as its program is not here. To write it all the same, use --to {path}")
+            say(f"Not written: {path}: its program is not installed. To write it anyway, use --to {path}")
     places = " and ".join(str(change.path) for change in changes if change.is_change)
     code = decide(options, changes, f"Write this to {places}?")
     is_written = code is None
@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
         facts: Facts = {"client": client.key, **rows[0], "name": options.name, "entry": installed[0].entry}
         say_json(facts | {"written": is_written, "files": rows})
     elif is_written:
-        say(f"Done. {client.afterwards}. `emceepee undo` takes it back.")
+        say(f"Done. {client.afterwards}. `emceepee undo` reverts it.")
         _mention_import(files, options.name)
     return code
 
@@ -106,7 +106,7 @@ def _launch(options: argparse.Namespace) -> Launch:
         return Launch(url=options.http)
     own = OwnConfig.find(options.config, os.environ)
     if own.content is None:
-        complain(f"there is no {own.path} yet, so emceepee begins without servers; emceepee import makes it")
+        complain(f"there is no {own.path} yet, so emceepee starts without servers; create it with emceepee import")
         return Launch(command=own_command(_read_start()))
     return Launch(command=(*own_command(_read_start()), "--config", str(own.path)))
 

@@ -39,7 +39,10 @@ def _list(options: argparse.Namespace) -> int:
     elif rows:
         _show(rows, own.path)
     else:
-        say(f"There are no servers in {own.path}. `emceepee servers add` writes one, `emceepee import` takes yours.")
+        say(
+            f"There are no servers in {own.path}. Add one with `emceepee servers add`, or import yours with "
+            f"`emceepee import`."
+        )
     return FAILED if any(row.get("status") == "problem" for row in rows) else DONE
 
 
@@ -126,7 +129,7 @@ def _change(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"config": str(own.path), "written": is_written, "servers": names})
     elif is_written:
-        say(f"{', '.join(names)}: {_DONE_WORDS[options.work]}. `emceepee undo` takes it back.")
+        say(f"{', '.join(names)}: {_DONE_WORDS[options.work]}. `emceepee undo` reverts it.")
     elif not change.is_change:
         say("There is nothing to write.")
     return code
@@ -134,10 +137,10 @@ def _change(options: argparse.Namespace) -> int:
 
 def _added(own: OwnConfig, options: argparse.Namespace) -> bytes:
     if options.name == OWN_NAME:
-        raise ClientError(f'the name "{OWN_NAME}" is emceepee\'s own; choose another')
+        raise ClientError(f'the name "{OWN_NAME}" is reserved for emceepee; choose another')
     if options.name in own.servers():
         raise ClientError(
-            f'a server is called "{options.name}" already; choose another name, or remove that one first with: '
+            f'a server named "{options.name}" already exists; choose another name, or remove it first with: '
             f"emceepee servers remove {options.name}"
         )
     entry = _entry(options)
@@ -149,7 +152,7 @@ def _entry(options: argparse.Namespace) -> JsonObject:
     entry: JsonObject = {}
     if "://" in options.target:
         if options.args or options.env or options.cwd:
-            raise ClientError("a URL takes no arguments, --env or --cwd; these are for a program")
+            raise ClientError("a URL accepts no arguments, --env, or --cwd; these are for a program")
         entry["url"] = options.target
         if options.type:
             entry["type"] = options.type

@@ -102,7 +102,9 @@ class TerminalLogin:
     def _take(self, line: str) -> None:
         assert self.login is not None  # it asked the user
         if self.login.receive(line.strip("\"'<>")) is not None:
-            sys.stderr.write("emceepee: this address is not of this login. Paste the whole address, from http on.\n")
+            sys.stderr.write(
+                "emceepee: this URL does not belong to this login. Paste the whole URL, starting with http.\n"
+            )
 
     def _show(self, asked: AskPerson) -> None:
         if self._says_json:
@@ -122,15 +124,15 @@ def _words(server: str, asked: AskPerson, *, opens_browser: bool) -> str:
     whom = ""
     if asked.host != asked.issuer_host:
         whom = (
-            f"You log in at {asked.host}. The login is then given to the authorization server {asked.issuer_host}:\n"
-            f"go on only if it may act for you at {asked.host}.\n\n"
+            f"You log in at {asked.host}. The login is then passed to the authorization server "
+            f"{asked.issuer_host}:\ncontinue only if it may act for you at {asked.host}.\n\n"
         )
     if asked.user_code is not None:
         enter = f"If you are asked for a code, it is {asked.user_code}"
         return f"To log in to {server}, open this address in any browser:\n\n  {asked.url}\n\n{enter}\n{whom}"
     how = "A browser opens. If it does not, open this address:" if opens_browser else "Open this address in a browser:"
     paste = (
-        "If the browser is on another machine, it ends at a page that cannot be shown. Copy the address of that page,\n"
+        "If the browser is on another machine, it ends at a page that fails to load. Copy the address of that page,\n"
         "paste it here, and press Enter."
     )
     return f"To log in to {server}, agree in a browser. {how}\n\n  {asked.url}\n\n{whom}{paste}\n"

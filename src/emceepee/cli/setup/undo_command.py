@@ -38,7 +38,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.json:
         _show(chosen, restored)
     if not options.yes and (options.json or not can_ask()):
-        complain("nothing was changed: say --yes to do it without being asked")
+        complain("nothing was changed: pass --yes to undo without confirmation")
         return USAGE
     if not options.yes and not agrees("Forget this?" if options.forget else "Put these files back?"):
         say("Nothing was changed.")
@@ -82,7 +82,7 @@ def _carry_out(
         say_json({"undone": done, "problem": None if problem is None else str(problem)})
     elif done:
         if any("byEntry" in facts for facts in done):
-            say("Everything else in files that were changed since stayed as it is.")
+            say("Other content of files that were edited later is unchanged.")
         say(f"{'Forgotten' if options.forget else 'Undone'}: {len(done)}.")
     if problem is not None:
         complain(problem)
@@ -97,7 +97,7 @@ def _chosen(changes: list[JournalEntry], options: argparse.Namespace) -> list[Jo
     if options.number is None:
         return changes[:1]
     if options.number not in [change.number for change in changes]:
-        raise ClientError(f"there is no change {options.number}; emceepee undo --list shows all changes")
+        raise ClientError(f"no change has the number {options.number}; emceepee undo --list shows all changes")
     if options.forget:
         return [change for change in changes if change.number == options.number]
     return [change for change in changes if change.number >= options.number]
@@ -120,7 +120,7 @@ def _show(changes: list[JournalEntry], restored: Mapping[int, list[Restoration]]
             say(f"      {path}")
         for each in restored.get(change.number, ()):
             if each.is_by_entry:
-                say(f"{each.change.path} was changed since. Only what emceepee wrote is taken back:")
+                say(f"{each.change.path} was edited later. Only emceepee's own changes are reverted:")
                 show_diffs([each.change])
 
 

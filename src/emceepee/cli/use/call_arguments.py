@@ -70,7 +70,7 @@ def _typed(key: str, texts: Sequence[str], schema: JsonObject) -> Any:
         inner = {"properties": {key: items if isinstance(items, dict) else {}}, "$defs": schema.get("$defs", {})}
         return [_typed(key, [text], inner) for text in texts]
     if len(texts) > 1:
-        raise BadArgument(f"{key}: given {len(texts)} times, and it is no list")
+        raise BadArgument(f"{key}: given {len(texts)} times, but it is not a list")
     return _value(key, texts[0], kinds)
 
 

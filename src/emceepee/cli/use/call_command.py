@@ -80,7 +80,7 @@ class CommandCall:
                 has_asked = True
             elif not has_asked:
                 await self._caller.value("cancel_task", {"task_id": task_id})
-                raise CallFailed(f"it took longer than {seconds:g} s, and was cancelled; give it more with --timeout")
+                raise CallFailed(f"it took longer than {seconds:g} s and was cancelled; pass a longer --timeout")
             else:
                 await self._caller.value("await_activity", {"timeout_ms": LOOK_MS})
 
@@ -100,8 +100,8 @@ class CommandCall:
         request = {"request_id": question.get("requestId")}
         if self._prompts is None:
             complain(
-                f"{question.get('server')} asks: {question.get('message', '')} It gets no answer, as nobody is at a "
-                "terminal; run this at one"
+                f"{question.get('server')} asks: {question.get('message', '')} It gets no answer, because there is "
+                f"no terminal; run this command in one"
             )
             await self._caller.call("respond_to_elicitation", request | {"action": "cancel"})
             return
@@ -119,8 +119,8 @@ class CommandCall:
         text = None if self._prompts is None else await self._prompts.complete(wish)
         if text is None:
             if self._prompts is None:
-                complain(f"{wish.get('server')} asks for a model's words, and there is no model here")
-            await self._caller.call("cancel_sampling_request", request | {"reason": "nobody is here to answer"})
+                complain(f"{wish.get('server')} requests a model's completion, and no model is available")
+            await self._caller.call("cancel_sampling_request", request | {"reason": "no user can answer"})
             return
         answer = {"role": "assistant", "content": text, "model": BY_A_PERSON, "stop_reason": "endTurn"}
         await self._caller.call("respond_to_sampling", request | answer)

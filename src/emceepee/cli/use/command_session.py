@@ -56,13 +56,13 @@ def _config(options: argparse.Namespace) -> Config:
     """Raises: ConfigError."""
     if options.url is not None:
         if getattr(options, "record", None) is not None:
-            raise ConfigError("--record is for servers that are started here: with --url, record on its console")
+            raise ConfigError("--record is for servers that this command starts: with --url, record on the console")
         return Config(egress=egress_settings(options.ca_bundle, os.environ))
     config = load(options.config, os.environ, only=options.server)
     if not config.servers:
         raise ConfigError(
-            "no servers are configured: add one with `emceepee servers add`, take those of your clients with `emceepee "
-            "import`, name a file with --config, or a running emceepee serve with --url"
+            "no servers are configured: add one with `emceepee servers add`, import those of your clients with "
+            "`emceepee import`, specify a file with --config, or a running emceepee serve with --url"
         )
     return replace(
         config,
@@ -78,7 +78,7 @@ def _recorded(servers: tuple[BackendSpec, ...], options: argparse.Namespace) -> 
     if file is None:
         return servers
     if options.server is None:
-        raise ConfigError("--record is of one server: name it")
+        raise ConfigError("--record records one server: specify it")
     from emceepee.backends.recording.recordings import open_recording
 
     try:

@@ -77,7 +77,7 @@ class FormPrompts:
             content = message.get("content") if isinstance(message, dict) else None
             text = content.get("text") if isinstance(content, dict) else content
             self._write(f"  {printable(str(text))}\n")
-        self._write("Your words on one line, or nothing to refuse: ")
+        self._write("Your reply on one line, or nothing to decline: ")
         return (await self._read_line()) or None
 
     def problem(self, words: str) -> None:

@@ -141,7 +141,7 @@ def error_words(result: JsonObject) -> str:
     """Return the message of an error result."""
     content = result.get("content")
     texts = [str(block.get("text", "")) for block in content or () if isinstance(block, dict)]
-    return texts[0] if texts else "it failed, and did not say why"
+    return texts[0] if texts else "it failed without an error message"
 
 
 def error_report(result: JsonObject) -> str:
@@ -161,10 +161,10 @@ def _help_page(result: JsonObject) -> str | None:
 def _unreachable(url: str, error: LinkError | RpcError) -> str:
     shown = public_url(url)
     if getattr(error, "status", 0) in (401, 403):
-        return f"{shown} asks for a token, or does not take this one: say --token, or set {TOKEN_VARIABLE}"
+        return f"{shown} requires a token, or rejected this one: pass --token, or set {TOKEN_VARIABLE}"
     return (
-        f"there is no emceepee at {shown}: {error}. Start one with `emceepee serve`, or leave --url out to start the "
-        "servers here"
+        f"no emceepee answers at {shown}: {error}. Start one with `emceepee serve`, or omit --url to start the "
+        f"servers in this process"
     )
 
 

@@ -17,7 +17,7 @@ FEED_PATH, LOGIN_PATH = "/console/feed", "/console/login"
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 60.0  # much longer than the interval between pings
 LONGEST_LINE = 64 << 20
-_HINT = "Start one with `emceepee serve`, or say where it is with --url"
+_HINT = "Start one with `emceepee serve`, or specify its URL with --url"
 
 
 class FeedLost(Exception):
@@ -46,9 +46,9 @@ def read_feed(url: str, token: str | None, ca_bundle: str | None = None) -> Iter
             headers = _credentials(connection, parts.path, parts.query, token)
             yield from _frames(connection, headers, place)
     except TimeoutError:
-        raise FeedLost(f"{place} says nothing any more") from None
+        raise FeedLost(f"{place} has stopped responding") from None
     except (OSError, http.client.HTTPException) as error:
-        raise FeedLost(f"there is no emceepee at {place}: {error}. {_HINT}") from None
+        raise FeedLost(f"no emceepee answers at {place}: {error}. {_HINT}") from None
 
 
 def _connection(scheme: str, host: str, port: int | None, ca_bundle: str | None) -> http.client.HTTPConnection:
@@ -68,7 +68,7 @@ def _credentials(connection: http.client.HTTPConnection, path: str, query: str, 
         answer.read()
         cookie = (answer.getheader("set-cookie") or "").partition(";")[0]
         if answer.status != 303 or not cookie:
-            raise FeedLost("this link to the console was used before; the newest is in the output of emceepee serve")
+            raise FeedLost("this console link was already used; the newest link is in the output of emceepee serve")
         return {"Cookie": cookie}
     token = token or os.environ.get(TOKEN_VARIABLE)
     if not token:
@@ -83,8 +83,8 @@ def _frames(connection: http.client.HTTPConnection, headers: dict[str, str], pla
     answer = connection.getresponse()
     if answer.status in (401, 403):
         raise FeedLost(
-            f"{place} asks who you are: say --token (or set {TOKEN_VARIABLE}), or give the link to the console, which "
-            "emceepee serve wrote when it started, as --url"
+            f"{place} requires authentication: pass --token (or set {TOKEN_VARIABLE}), or pass the console link that "
+            f"emceepee serve printed when it started as --url"
         )
     if answer.status != 200:
         raise FeedLost(f"{place} has no console (HTTP {answer.status}): serve it without --no-console")

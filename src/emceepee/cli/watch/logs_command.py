@@ -41,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     except FeedLost as error:
         complain(error)
         return FAILED
-    complain("emceepee has ended the connection; call again to go on")
+    complain("emceepee closed the connection; run the command again to continue")
     return FAILED
 
 

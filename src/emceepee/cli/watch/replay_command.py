@@ -39,15 +39,15 @@ def run_replay(options: argparse.Namespace, closed: frozenset[int]) -> int:
 def _problem(options: argparse.Namespace, closed: frozenset[int]) -> str | None:
     """Return why the recording cannot be served on standard input and output, or None."""
     if options.insecure or options.allow_host or options.allow_origin:
-        return "--insecure, --allow-host and --allow-origin are for HTTP: say --listen PORT, too"
+        return "--insecure, --allow-host and --allow-origin are for HTTP: also pass --listen PORT"
     if closed & {STDIN, STDOUT}:
-        return "standard input or output is closed, so there is nobody to serve"
+        return "standard input or output is closed, so no client can connect"
     return None
 
 
 def _serve_stdio(recording: Recording, options: argparse.Namespace) -> int:
     if os.isatty(STDIN):
-        complain(f"replays {recording.server}; a client is to start this, or type JSON-RPC")
+        complain(f"replays {recording.server}; start this command from a client, or type JSON-RPC")
     from emceepee.miniserver.stdio import serve_on_stdio
     from emceepee.replay.replayed_conversation import ReplayedConversation
 
@@ -68,9 +68,7 @@ def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
     host, port = options.listen
     is_loopback = host in LOOPBACK_NAMES
     if not (is_loopback or options.insecure):
-        complain(
-            f"--listen: {host} lets other machines in, which could read the recording: say --insecure, if they may"
-        )
+        complain(f"--listen: {host} lets other machines read the recording: pass --insecure to allow that")
         return USAGE
     serving = replay_over_http(
         recording,
@@ -84,7 +82,7 @@ def _serve_http(recording: Recording, options: argparse.Namespace) -> int:
         ),
         is_instant=options.speed == INSTANT,
         says=complain,
-        announce=lambda url: complain(f"replays {recording.server} at {url} (Ctrl-C ends it)"),
+        announce=lambda url: complain(f"replays {recording.server} at {url} (Ctrl-C to stop)"),
     )
     try:
         asyncio.run(serving)

@@ -37,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     except FeedLost as error:
         complain(error)
         return FAILED
-    complain("emceepee has ended the connection; call again to go on")
+    complain("emceepee closed the connection; run the command again to continue")
     return FAILED
 
 
@@ -83,7 +83,7 @@ def _view(state: LiveState, now_ms: float, rows: int) -> "Group":
 
     servers, tasks, questions = state.servers(), state.tasks(), state.questions()
     taken = len(servers) + len(tasks) + len(questions) + 14  # includes headings and blank lines
-    head = f"emceepee {state.version}  {len(state.sessions)} sessions  {len(questions)} questions  Ctrl-C ends it"
+    head = f"emceepee {state.version}  {len(state.sessions)} sessions  {len(questions)} questions  Ctrl-C to stop"
     parts: list[Text | Table] = [Text(printable(head), style="bold"), _servers(servers)]
     if questions:
         parts.append(_questions(questions))

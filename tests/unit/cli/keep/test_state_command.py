@@ -73,17 +73,17 @@ def test_other_state_commands_fail_for_a_missing_state_file(
 
 def test_state_in_memory_cannot_be_inspected(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = said(capsys, "--state", "memory")
-    assert (code, out) == (0, "State is kept in memory: nothing of it outlives the process.\n")
+    assert (code, out) == (0, "State is stored in memory and ends with the process.\n")
     code, out, err = said(capsys, "check", "--state", "memory")
     assert (code, out) == (2, "")
-    assert "name a file with --state" in err
+    assert "specify a file with --state" in err
 
 
 @pytest.mark.parametrize("work", [["check"], ["compact"], ["forget", "x"], ["export", "-"]])
 def test_file_commands_are_refused_for_redis(work: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = said(capsys, *work, "--state", "redis://:s3cret@host")
     place = "redis://host:6379"
-    words = f"{work[0]} is for state files; state is kept in Redis at {place}, which has its own tools"
+    words = f"{work[0]} is for state files; state is stored in Redis at {place}, which has its own tools"
     assert (code, out, err) == (2, "", f"emceepee: {words}\n")
 
 

@@ -34,7 +34,7 @@ def test_config_check_accepts_a_usable_file_and_lists_unknown_keys(
     assert main(["config", "check", "--config", file]) == 0
     out, err = capsys.readouterr()
     assert f"{file} can be used: 1 server\n" in out
-    assert "means nothing to emceepee: mcpServers.one.color\n" in out
+    assert "unknown to emceepee: mcpServers.one.color\n" in out
     assert "mcpServers.one.env.API_KEY" in out
     assert "0123456789abcdef0123" not in out
     assert err == ""
@@ -46,7 +46,7 @@ def test_config_check_shows_a_limit_of_an_earlier_version_as_a_warning(
     file = a_file(home, {"limits": {"list_pages": 5}})
     assert main(["config", "check", "--config", file]) == 0
     out, err = capsys.readouterr()
-    words = "this setting has no effect any more, so remove it; the limit is always 1,000"
+    words = "this setting no longer has an effect, so remove it; the limit is always 1,000"
     assert f"  limits.list_pages: {words}\n" in out
     assert err == ""
     assert main(["config", "check", "--json", "--config", file]) == 0
@@ -96,7 +96,7 @@ def test_config_check_reports_every_error_with_its_key_and_effect(
     ):
         assert len([line for line in lines if line.startswith(f"emceepee: {file}: {key}: ")]) == 1
     assert lines[4:] == ["emceepee: 1 server can be used; disabled until their entries are fixed: tracker, files"]
-    assert out == "  means nothing to emceepee: mcpServers.files.color\n"
+    assert out == "  unknown to emceepee: mcpServers.files.color\n"
     assert main(["config", "check", "--json", "--config", file]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["isUsable"], told["problem"], told["servers"]) == (True, None, ["time"])
@@ -116,7 +116,7 @@ def test_a_fatal_configuration_error_is_reported_with_all_others(
     lines = capsys.readouterr().err.splitlines()
     keys = [line.removeprefix(f"emceepee: {file}: ").partition(":")[0] for line in lines[:-1]]
     assert sorted(keys) == ["mcpServers.one", "secrets", "stateSync"]
-    assert lines[-1] == "emceepee: nothing starts with this configuration"
+    assert lines[-1] == "emceepee: cannot start with this configuration"
     assert main(["config", "check", "--json", "--config", file]) == 1
     told = json.loads(capsys.readouterr().out)
     assert (told["isUsable"], len(told["problems"])) == (False, 3)
@@ -136,7 +136,7 @@ def test_config_check_rejects_what_the_start_would_reject(
     for document, words in (
         ({"state": "nonsense"}, "state: expected memory"),
         ({"secrets": "keyring"}, "there is none here"),
-        ({"secrets": "keyring", "state": "memory"}, "say --state sqlite, too"),
+        ({"secrets": "keyring", "state": "memory"}, "also pass --state sqlite"),
         ({"surface": "lite"}, "lists codemode_search"),
     ):
         file = a_file(home, document)
@@ -158,7 +158,7 @@ def test_config_check_reports_every_fatal_setting_at_once(
     assert main(["config", "check", "--config", file]) == 1
     lines = capsys.readouterr().err.splitlines()
     assert [words in line for words, line in zip(mistakes, lines, strict=False)] == [True] * 4
-    assert lines[4:] == ["emceepee: nothing starts with this configuration"]
+    assert lines[4:] == ["emceepee: cannot start with this configuration"]
     assert main(["config", "check", "--json", "--config", file]) == 1
     told = json.loads(capsys.readouterr().out)
     assert [words in told["problem"] for words in mistakes] == [True] * 4
@@ -170,10 +170,10 @@ def test_config_check_names_the_commands_that_do_not_support_a_setting(
     monkeypatch.setattr(config, "check_keyring", lambda: None)
     file = a_file(home, {"secrets": "keyring"})
     assert main(["config", "check", "--config", file]) == 0
-    assert "not on standard input and output: --secrets keyring keeps tokens longer" in capsys.readouterr().out
+    assert "not on standard input and output: --secrets keyring keeps tokens after" in capsys.readouterr().out
     assert main(["config", "check", "--json", "--config", file]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["isUsable"], "say --state sqlite" in told["problemOnStdio"]) == (True, True)
+    assert (told["isUsable"], "pass --state sqlite" in told["problemOnStdio"]) == (True, True)
     assert main(["--state", "sqlite", "config", "check", "--config", file]) == 0
     assert "not on standard input" not in capsys.readouterr().out
 

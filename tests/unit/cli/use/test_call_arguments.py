@@ -75,7 +75,7 @@ def test_an_invalid_command_line_argument_is_reported_with_the_expected_type(wor
 
 
 def test_a_repeated_argument_must_be_a_list_in_the_schema() -> None:
-    with pytest.raises(BadArgument, match="given 2 times, and it is no list"):
+    with pytest.raises(BadArgument, match="given 2 times, but it is not a list"):
         read_arguments(["count=1", "count=2"], None, SCHEMA)
 
 
