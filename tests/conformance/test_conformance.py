@@ -114,7 +114,7 @@ async def test_emceepee_as_a_client_passes_the_conformance_scenarios_for_logins(
 
 
 async def test_every_conformance_scenario_is_run() -> None:
-    """A newer suite brings new scenarios: they must be reviewed."""
+    """A newer suite brings new scenarios that must be reviewed."""
     for version in VERSIONS:
         named = await _scenarios("--spec-version", version)
         assert named == set(AS_CLIENT[version]) | {f"auth/{name}" for name in LOGINS[version]}

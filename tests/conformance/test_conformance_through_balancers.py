@@ -1,4 +1,4 @@
-"""Two replicas behind a plain balancer are to the official suite what one process is, check by check."""
+"""The official suite gets the same results from two replicas behind a plain balancer as from one process."""
 
 import itertools
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""One browser for all, one emceepee a module, and a watch over every page."""
+"""One browser for all tests, one emceepee per module, and a monitor of every page."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Calls that a person makes on the page. They outlive a reload, and each tab has a session of its own."""
+"""Calls that a person makes on the page. They survive a reload, and each tab has its own session."""
 
 import json
 import os
@@ -171,7 +171,7 @@ async def call_echo(page: Page) -> None:
 async def test_a_duplicated_browser_tab_gets_a_session_of_its_own(
     context: BrowserContext, page: Page, console: Console
 ) -> None:
-    """A browser copies the session storage into the duplicate: the copy must not take the session over."""
+    """A browser copies the session storage into the duplicate, which must not take over the session."""
     await call_echo(page)
     session = await own_session(page)
     kept = json.dumps(await page.evaluate("() => ({...sessionStorage})"))

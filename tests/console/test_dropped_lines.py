@@ -1,4 +1,4 @@
-"""The network between browser and proxy fails. The page says so, and goes on by itself when it is back."""
+"""The network between browser and proxy fails. The page reports it and resumes by itself."""
 
 import asyncio
 import re

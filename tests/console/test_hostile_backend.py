@@ -1,4 +1,4 @@
-"""A backend that writes markup, controls and endless text wherever it may write anything. All of it stays text."""
+"""A backend that writes markup, control characters, and endless text everywhere. All of it stays text."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Who may see the console: nobody without a login, and each only what is theirs."""
+"""Access to the console: only with a login, and only to data of the same principal."""
 
 from collections.abc import AsyncIterator
 

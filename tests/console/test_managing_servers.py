@@ -1,4 +1,4 @@
-"""Servers that a person adds, changes, disables and removes on the page, by the rules that hold for every caller."""
+"""Servers that a person adds, changes, disables, and removes on the page, by the same rules as every caller."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""The overview: figures over time, what was slow, what failed, and what waits for a person."""
+"""The overview: metrics over time, slow requests, errors, and pending questions."""
 
 import asyncio
 import re

@@ -265,7 +265,7 @@ async def test_a_sampling_request_can_be_declined(page: Page, caller: HttpCaller
 async def test_an_answered_question_does_not_return_while_the_feed_still_lists_it(
     page: Page, caller: HttpCaller
 ) -> None:
-    """On a busy machine the reply to the answer comes before the news. Here the server hears of no answer at all."""
+    """On a busy machine the reply arrives before the feed update. Here the feed never updates."""
     async with asking(caller, form(NAME)):
         question = await the_question(page)
         await page.route("**/console/answer", lambda route: route.fulfill(json={}))

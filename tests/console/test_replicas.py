@@ -1,4 +1,4 @@
-"""Two replicas behind one state: a person at the page of one has everything in hand that happens at the other."""
+"""Two replicas with one state: a person at the page of one controls everything at the other."""
 
 import asyncio
 from collections.abc import AsyncIterator

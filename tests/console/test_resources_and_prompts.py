@@ -1,4 +1,4 @@
-"""Resources and prompts of a server on the page, listed, read and filled in."""
+"""Resources and prompts of a server on the page are listed, read, and filled in."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Finding a request by any part of it, and copying it."""
+"""A request is found by any part of it and can be copied."""
 
 import asyncio
 import json

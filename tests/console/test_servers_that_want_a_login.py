@@ -1,4 +1,4 @@
-"""A server that wants a login, on the page of servers: the button, where it leads, and who is waited for."""
+"""A server that requires a login, on the page of servers: the button, its target, and the wait."""
 
 from collections.abc import AsyncIterator
 from typing import Any

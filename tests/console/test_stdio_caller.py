@@ -1,4 +1,4 @@
-"""A caller on standard input and output, whose emceepee has a console as well."""
+"""A caller on standard input and output whose emceepee also has a console."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The monitor of the pages: it records everything that a page must never do."""
+"""The monitor of the pages records everything that a page must never do."""
 
 from functools import partial
 

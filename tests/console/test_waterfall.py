@@ -98,7 +98,7 @@ async def test_nested_bars_show_the_waits_of_a_call(page: Page, console: Console
 async def test_details_of_uncertain_origin_are_drawn_as_unsure_until_the_other_call_ends(
     page: Page, caller: HttpCaller
 ) -> None:
-    """Over standard input and output, neither a question nor a log line names its call."""
+    """Over standard input and output, questions and log lines do not name their call."""
     await call(caller, "puppet", "speaks-alone", args={"stderr": "nobody else is here"})
     holding = call(caller, "puppet", "lasts", args={"hold": "it"}, on_question="wait")
     await expect(row(page, "lasts")).to_have_attribute("data-status", "pending")

@@ -1,4 +1,4 @@
-"""State that version 0.2 wrote is read by this one: sessions, servers, tokens and logins."""
+"""The current version reads the state of version 0.2: sessions, servers, tokens, and logins."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The private parts of uvicorn that our server relies on: a release that changes one of them fails here."""
+"""The private parts of uvicorn that the server uses: a release that changes one of them fails here."""
 
 import ast
 import inspect

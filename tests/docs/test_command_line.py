@@ -1,4 +1,4 @@
-"""The examples of the page on the command line, run in order, as they stand there."""
+"""The examples of the command line page run in order as printed."""
 
 from pathlib import Path
 

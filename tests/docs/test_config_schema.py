@@ -1,4 +1,4 @@
-"""The published schema of the configuration file takes what emceepee takes, and refuses what it refuses."""
+"""The published schema of the configuration file accepts and rejects the same files as emceepee."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The files for systemd and Docker Compose in the pages. Neither runs here, so the test reads them as they would."""
+"""The systemd and Docker Compose files in the docs. Neither runs here, so the test parses them as they would."""
 
 import configparser
 import json

@@ -1,4 +1,4 @@
-"""Every error code has a page, which a reply leads to, and what the page shows is what is really said."""
+"""Every error code has a page that replies link to, and the page shows the real messages."""
 
 import json
 import re

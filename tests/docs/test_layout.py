@@ -1,4 +1,4 @@
-"""The source stays easy to navigate: small rooms that explain themselves, one meaning per name, few late callbacks."""
+"""The source stays easy to navigate: small packages with docstrings, unique names, and few late callbacks."""
 
 import ast
 from collections import Counter

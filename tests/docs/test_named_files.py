@@ -1,4 +1,4 @@
-"""Pages for contributors name files that exist, and the picture of the rooms shows the layers that are checked."""
+"""Pages for contributors name existing files, and the layer diagram shows the checked layers."""
 
 import re
 import tomllib

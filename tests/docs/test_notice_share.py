@@ -1,4 +1,4 @@
-"""How much of what a model reads in the demonstration is notices, and not the results it asked for."""
+"""The share of notices in the text that a model reads in the demonstration."""
 
 import asyncio
 import importlib.util
@@ -35,7 +35,7 @@ def conversation() -> ModuleType:
 async def test_notices_are_a_small_part_of_the_text_in_the_demonstration(
     conversation: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two tasks and one question in thirteen calls."""
+    """The demonstration has two tasks and one question in thirteen calls."""
     texts: list[list[str]] = []
     emceepee = StdioServerParameters(
         command=sys.executable, args=["-m", "emceepee", "--log-level", "warn"], env=conversation.SOURCE_TREE

@@ -1,4 +1,4 @@
-"""The pages can be followed: links lead somewhere, configurations load, calls fit the tools."""
+"""The pages are correct: links resolve, configurations load, and calls match the tools."""
 
 import json
 import re
@@ -100,7 +100,7 @@ def test_server_lists_in_the_docs_load_without_a_warning(block: Block, reference
     "block", [item for item in CONFIGURATIONS if RESERVED_NAME not in servers_of(item)], ids=name_of
 )
 def test_a_server_list_in_the_docs_starts_without_its_secrets_and_files(block: Block, tmp_path: Path) -> None:
-    """A reader who tries a page has none of them; only the servers that need them are disabled."""
+    """A reader who tries a page has none of them. Only the servers that need them are disabled."""
     references = References(environment={}, folder=tmp_path, ask_keyring=lambda *_: None)
     loaded = config_reading.parse(block.body, source=block.page, references=references)
     assert [problem for problem in loaded.problems if problem.server is None] == []
@@ -140,7 +140,7 @@ def test_commands_in_the_docs_exist(block: Block) -> None:
 
 @pytest.mark.parametrize("page", [page for page in pages() if page.commands() and page.name != CHANGELOG], ids=name_of)
 def test_commands_in_running_text_exist_and_on_error_pages_are_complete(page: Page) -> None:
-    """Elsewhere, the name of a command without its arguments may stand for it."""
+    """On other pages, a command name may stand without its arguments."""
     assert [command for command in page.commands() if not exists(command, as_name="errors/" not in page.name)] == []
 
 

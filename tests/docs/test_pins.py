@@ -1,4 +1,4 @@
-"""Installed packages are known in advance: every pin has hashes, and no range allows a vulnerable version."""
+"""Installed packages are pinned with hashes, and no range allows a vulnerable version."""
 
 import re
 import tomllib

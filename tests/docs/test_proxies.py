@@ -67,7 +67,7 @@ async def test_callers_behind_the_documented_proxy_are_remote_and_use_streams_an
 async def test_a_caller_behind_a_proxy_that_closes_after_each_reply_gets_each_event_once_and_no_task(
     proxy: str, tmp_path: Path
 ) -> None:
-    """HAProxy resets its own connection when such a caller leaves, although the reply was read."""
+    """HAProxy resets its own connection when such a caller disconnects, although the reply was read."""
     env = configured({"small": stdio_server()}) | {"EMCEEPEE_TOKEN": "secret"}
     async with (
         http_process("--log-level", "warn", "--allow-host", EXAMPLE_NAME, env=env) as endpoint,

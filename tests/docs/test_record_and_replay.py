@@ -1,4 +1,4 @@
-"""The examples of the page on recording, run in order, as they stand there."""
+"""The examples of the recording page run in order as printed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The reference says what the code says, and everything that has a name has an entry."""
+"""The reference matches the code, and every public name has an entry."""
 
 import argparse
 import asyncio
@@ -51,7 +51,7 @@ def generate() -> ModuleType:
 
 
 def test_the_reference_equals_the_output_of_its_generator() -> None:
-    """If this fails, run `python docs/generate.py` and look at what changed."""
+    """If this fails, run `python docs/generate.py` and review the changes."""
     command = [sys.executable, "docs/generate.py", "--check"]
     check = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=BOUND, check=False)
     assert (check.returncode, check.stdout + check.stderr) == (0, "")

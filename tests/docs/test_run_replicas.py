@@ -1,4 +1,4 @@
-"""The balancers' configurations for replicas do what the page says of them."""
+"""The documented balancer configurations for replicas work as described."""
 
 import asyncio
 import ssl
@@ -147,7 +147,7 @@ async def test_balancers_do_not_resend_a_call_whose_replica_died(name: str, rule
 @pytest.mark.parametrize("has_tls", [True, False])
 @pytest.mark.parametrize("name", BALANCERS)
 async def test_balancers_forward_each_event_of_a_stream_at_once(name: str, has_tls: bool, tmp_path: Path) -> None:
-    """The next one is sent when the last one was read."""
+    """The server sends the next event after the last one was read."""
     was_read = asyncio.Semaphore(0)
 
     async def stream(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The scripts in the documentation run, against the demo server, and come to what the page says."""
+"""The scripts in the documentation run against the demo server with the described results."""
 
 import json
 import sys

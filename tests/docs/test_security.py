@@ -1,4 +1,4 @@
-"""SECURITY.md names every bound, and no bound that is not there."""
+"""SECURITY.md names every limit and no unknown one."""
 
 import re
 from dataclasses import fields

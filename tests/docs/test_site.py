@@ -1,4 +1,4 @@
-"""The pages are a site: each has its place in the navigation, links lead somewhere, nothing comes from elsewhere."""
+"""The pages form a site: each is in the navigation, links resolve, and all assets are local."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""The index lists every helper for tests."""
+"""The index lists every helper module for tests."""
 
 import re
 

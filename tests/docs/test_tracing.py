@@ -1,4 +1,4 @@
-"""The commands of the page on OpenTelemetry run, and the collector gets the spans that it shows."""
+"""The commands of the OpenTelemetry page run, and the collector receives the printed spans."""
 
 import json
 import sys

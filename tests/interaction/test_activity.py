@@ -257,7 +257,7 @@ async def test_events_after_a_given_id_are_delivered_again_to_a_caller_that_lost
 
 @pytest.mark.parametrize("pages_on", ["by itself", "with last_event_id"])
 async def test_repeated_events_over_the_size_limit_follow_in_the_next_calls(pages_on: str) -> None:
-    """600 events of 250 bytes: each reply keeps to its size, and none of them is passed over or told twice."""
+    """600 events of 250 bytes: each reply respects its limit, and every event is delivered once."""
     async with a_scene(one=ScriptedBackend()) as scene:
         await hush(scene)
         tell(scene, 0)

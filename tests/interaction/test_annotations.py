@@ -106,7 +106,7 @@ async def test_a_read_only_tool_leaves_the_session_unchanged(tool: str) -> None:
 
 @pytest.mark.parametrize(("tool", "kept"), [("get_notifications", "notifications"), ("get_logs", "logs")])
 async def test_a_tool_that_clears_its_results_has_no_other_side_effect(tool: str, kept: str) -> None:
-    """So it is not called read-only, though its name sounds like it."""
+    """Reading deletes the results, so the tool is not read-only despite its name."""
     async with a_busy_session() as busy:
         before = busy.state()
         assert len((await busy.scene.value(tool))[kept]) == 1
@@ -150,7 +150,7 @@ async def test_an_idempotent_tool_changes_nothing_when_it_is_called_again(tool: 
 async def test_a_tool_that_can_end_or_overwrite_something_is_annotated_as_destructive(
     tool: str, arguments: JsonObject
 ) -> None:
-    """Whichever of its arguments does it, and whether or not that one is listed."""
+    """This applies if any of its arguments does so, listed or not."""
     assert effect_of(tool).destructive
     async with a_busy_session() as busy:
         await busy.add_server("two")

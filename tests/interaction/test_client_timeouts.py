@@ -1,4 +1,4 @@
-"""A client that stops waiting cancels its request. The call goes on as a task, and the next reply says so."""
+"""A client timeout cancels the request. The call continues as a task, and the next reply reports it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -98,7 +98,7 @@ def given_up(client: StdioClient) -> list[Asked]:
 
 @pytest.mark.parametrize("seconds", [5.05, 9.95, 10.0, 45.1, 60.1, 120.05, 180.2, 300.048])
 async def test_a_cancellation_without_a_clear_reason_counts_as_a_timeout_if_one_is_due(seconds: float) -> None:
-    """As measured: 300.05 s after a call with the default timeout."""
+    """Measured: 300.05 s after a call with the default timeout."""
     async with a_stdio_client() as client:
         asked = await a_cancelled_call(client, after=seconds)
         listed = await result_of(client, "list_tasks")
@@ -202,7 +202,7 @@ async def test_await_activity_that_is_canceled_as_an_event_arrives_consumes_no_e
 async def test_a_timeout_that_races_with_the_end_of_the_call_has_one_outcome_and_loses_nothing(
     client: StdioClient, ending: str, turns: int
 ) -> None:
-    """The answer went out, or a task has it."""
+    """Either the answer was sent, or a task has it."""
     tool = "nobody" if ending == "is no tool" else "slow"
     await client.call("execute_tool", 1, **(SLOW | {"tool": tool}))
     asked = await client.backend.next_asked()
@@ -229,7 +229,7 @@ async def test_a_timeout_that_races_with_the_end_of_the_call_has_one_outcome_and
 
 @pytest.mark.parametrize("turns", range(-4, 12))
 async def test_a_cancellation_that_races_with_the_promotion_ends_the_call(client: StdioClient, turns: int) -> None:
-    """Either the task was reported, or none is working. Turns below zero: the wait ends after the cancellation."""
+    """Either the task was reported, or none is running. Turns below zero: the wait ends after the cancellation."""
     await client.call("execute_tool", 1, **SLOW)
     asked = await client.backend.next_asked()
     if turns < 0:
@@ -253,7 +253,7 @@ async def test_a_cancellation_that_races_with_the_promotion_ends_the_call(client
 
 
 async def test_a_call_that_is_read_together_with_its_timeout_is_sent(client: StdioClient) -> None:
-    """As from a client that wrote both before emceepee had started."""
+    """A client may write both messages before emceepee starts."""
     await client.call("execute_tool", 1, **SLOW)
     await client.tell("notifications/cancelled", requestId=1, reason=TIMEOUT)
     assert [task["status"] for task in await tasks_of(client)] == ["working"]
@@ -316,7 +316,7 @@ async def caller() -> AsyncIterator[AsgiCaller]:
 async def test_over_http_the_canceled_request_ends_in_order_and_its_call_continues(
     caller: AsgiCaller, seconds: float
 ) -> None:
-    """As plain JSON, and as a stream."""
+    """The response is plain JSON or a stream."""
     line = caller.start("execute_tool", server="one", tool="slow", key=7)
     asked = await caller.backend.next_asked()
     await caller.clock.advance(seconds)
@@ -370,7 +370,7 @@ async def test_over_http_any_other_reason_cancels_the_call(caller: AsgiCaller) -
 async def test_over_http_a_timeout_that_races_with_the_result_has_one_outcome(
     caller: AsgiCaller, is_first: bool, seconds: float, turns: int
 ) -> None:
-    """Of what happens in the same turn of the loop, either may be first."""
+    """In the same turn of the loop, either event may be first."""
 
     async def time_out() -> None:
         await settle(turns)

@@ -1,4 +1,4 @@
-"""A caller's connection closes during a call, or before it has read the answer. Nothing is lost by it."""
+"""A caller disconnects during a call, or before it has read the answer. No answer and no event is lost."""
 
 from collections.abc import AsyncIterator
 
@@ -156,7 +156,7 @@ async def test_of_two_concurrent_replies_only_one_carries_an_event_and_only_the_
 async def test_a_disconnect_of_a_2026_07_28_caller_makes_its_call_a_task_at_once(
     modern: AsgiCaller, seconds: float
 ) -> None:
-    """Also before the answer has become a stream."""
+    """This holds even before the answer has become a stream."""
     line, asked = await a_call(modern, seconds)
     line.hang_up()
     await settle()

@@ -1,4 +1,4 @@
-"""When servers are connected over HTTP: a client that only looks who is there starts none."""
+"""The time at which servers are connected over HTTP: a client that only lists tools starts none."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""emceepee's own resources, read like any other server's."""
+"""The resources of emceepee itself, read like those of any server."""
 
 import json
 

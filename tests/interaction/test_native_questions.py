@@ -1,4 +1,4 @@
-"""Callers of the handshake era that declare elicitation are asked by requests of emceepee's own."""
+"""Handshake era callers with elicitation support receive questions as requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -407,7 +407,7 @@ async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once
 async def test_a_client_that_automatically_accepts_a_form_without_fields_does_not_count_as_a_person(
     client: StdioClient,
 ) -> None:
-    """As Codex does with full access. The form that follows has fields, and it declines that one at once."""
+    """Codex with full access does so. The next form has fields, and Codex declines it at once."""
     await client.open(elicitation=BOTH)
     call, waiting, request = await a_question(client, message="Go on?", requestedSchema=NO_FIELDS)
     await client.answer(request["id"], action="accept", content={})
@@ -421,7 +421,7 @@ async def test_a_client_that_automatically_accepts_a_form_without_fields_does_no
 
 
 async def test_a_second_question_that_an_absent_client_dismisses_late_stays_open(client: StdioClient) -> None:
-    """Both were asked before anything was known of it."""
+    """Both questions were sent before the client was known to be absent."""
     await client.open(elicitation=BOTH)
     first, second = await a_call(client, 1), await a_call(client, 2)
     waiting = [elicit(client.backend, origin=call.origin) for call in (first, second)]
@@ -448,7 +448,7 @@ async def test_an_accepted_question_proves_that_a_person_is_present(client: Stdi
 
 
 async def test_an_operator_can_make_every_dismissal_count(client: StdioClient) -> None:
-    """For clients whose program decides, and not a person."""
+    """This is for clients whose program decides instead of a person."""
     client.scene.session.notice_options = NoticeOptions(trusts_dismissals=True)
     await client.open(elicitation=BOTH)
     for _ in range(2):

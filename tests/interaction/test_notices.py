@@ -1,4 +1,4 @@
-"""Additions to a reply's result appear once, in few words, and where every client's model can see them."""
+"""Notices in a reply appear once, in few words, and where every client shows them to its model."""
 
 import asyncio
 import json
@@ -149,7 +149,7 @@ async def introduce(client: StdioClient, name: str, *, is_modern: bool) -> None:
 
 
 async def test_a_notice_block_is_never_json_alone() -> None:
-    """Some clients print the JSON of a reply and drop the rest: the answer would be lost behind a notice."""
+    """Some clients print the JSON of a reply and drop the rest: a notice would hide the answer."""
     async with a_scene(one=answering(None)) as scene:
         await hush(scene)
         notify(scene, 1)

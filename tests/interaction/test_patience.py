@@ -1,4 +1,4 @@
-"""How long a tool waits for its caller, and what happens when the caller does not wait that long."""
+"""The time that a tool waits before it answers its caller with a task."""
 
 from dataclasses import replace
 from typing import Any

@@ -81,7 +81,7 @@ async def test_a_question_promotes_its_call_and_the_reply_carries_the_question()
 
 
 async def test_a_large_form_is_shown_in_the_reply_as_readable_lines() -> None:
-    """And not as a JSON text within a JSON text, most of which is backslashes."""
+    """JSON inside of JSON would consist mostly of backslashes."""
     fields = {f"field{number}": {"type": "string", "description": 'Say "yes" ' * 5} for number in range(40)}
     async with a_scene(one=ScriptedBackend()) as scene:
         call, asked = await a_call(scene)

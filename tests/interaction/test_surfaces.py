@@ -1,4 +1,4 @@
-"""A surface decides what is listed, and which calls replies name; never what may be called."""
+"""A surface decides which tools are listed and which calls replies name. It never forbids a call."""
 
 import json
 import re

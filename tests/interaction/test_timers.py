@@ -1,4 +1,4 @@
-"""Timers: messages that come back later."""
+"""Timers deliver messages later."""
 
 from typing import Any
 

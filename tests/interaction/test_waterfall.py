@@ -122,7 +122,7 @@ async def test_a_question_of_unknown_origin_is_shown_at_every_running_call() -> 
 
 
 async def test_a_call_with_a_result_before_the_answer_to_a_question_is_not_shown_as_waiting() -> None:
-    """It did not ask, so the other one did."""
+    """The call did not ask, so the question belongs to the other call."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (_, echo), (slow, _) = await two_calls(scene, "echo", "slow")
         asking = elicit(scene.backends["one"], origin=None)
@@ -178,7 +178,7 @@ async def test_a_call_that_asks_twice_at_once_is_shown_as_waiting_for_both() -> 
 
 
 async def test_an_abandoned_call_may_still_be_the_origin_of_a_question() -> None:
-    """Its server may go on all the same."""
+    """Its server may continue to run the call."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (echo, _), (slow, _) = await two_calls(scene, "echo", "slow")
         asking = elicit(scene.backends["one"], origin=None)
@@ -283,7 +283,7 @@ def log_lines(scene: Scene, name: str) -> JsonObject:
 
 
 async def test_a_log_line_on_the_stream_of_a_call_is_shown_with_that_call_alone() -> None:
-    """At any time, with any other calls."""
+    """This holds at any time and with any other calls."""
     async with a_scene(one=ScriptedBackend()) as scene:
         (echo_call, echo), (slow_call, slow) = await two_calls(scene, "echo", "slow")
         listener = scene.backends["one"].link.listener

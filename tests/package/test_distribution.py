@@ -1,4 +1,4 @@
-"""The published files: a source archive, the wheel that is built from it, and emceepee installed from that alone."""
+"""The published files: a source archive, its wheel, and an installation from that wheel alone."""
 
 import asyncio
 import re

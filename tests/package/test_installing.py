@@ -1,4 +1,4 @@
-"""Every way to install that the pages name, with the built wheel in the place of what is published."""
+"""Every documented way to install works with the built wheel in place of the published one."""
 
 import asyncio
 import configparser
@@ -139,7 +139,7 @@ def test_the_build_context_of_the_image_contains_exactly_the_copied_files() -> N
 
 
 async def test_the_commands_of_the_image_build_emceepee_and_serve(tmp_path: Path) -> None:
-    """As Docker would run them, but below a folder of the test; only the user is not made."""
+    """The commands run as under Docker, but in a test folder and without a new user."""
     source, opt = tmp_path / "src", tmp_path / "opt"
     source.mkdir()
     run(UV, "venv", "--quiet", "--seed", "--python", sys.executable, tmp_path / "image", cwd=tmp_path)

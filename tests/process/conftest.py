@@ -1,4 +1,4 @@
-"""Servers that tests of several files use, and a folder for tests with several users."""
+"""Servers that several test files use, and a folder for tests with several users."""
 
 import os
 import shutil

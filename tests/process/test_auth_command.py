@@ -1,4 +1,4 @@
-"""`emceepee auth`: what it lists, what it refuses, and where it keeps tokens."""
+"""`emceepee auth`: its list, its errors, and its token storage."""
 
 import asyncio
 import json

@@ -271,7 +271,7 @@ async def test_canceling_the_local_task_cancels_the_task_at_the_server(scene: Sc
 async def test_a_backend_task_continues_after_a_restart_of_a_server_that_stores_it(
     same_emceepee: RestartableProcess, tmp_path: Path
 ) -> None:
-    """FastMCP runs the tasks that it has stored in Redis again."""
+    """FastMCP reruns the tasks in its Redis."""
     with redis_server() as redis:
         reply = await result_after_restart(same_emceepee, tmp_path, f"redis://127.0.0.1:{redis.port}/1")
     assert reply["content"][0]["text"] == "dug hole"

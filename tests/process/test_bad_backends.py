@@ -1,4 +1,4 @@
-"""Backends that crash, hang, babble, refuse and forget, behind a real emceepee."""
+"""Backends that crash, hang, send garbage, refuse, and lose sessions, behind a real emceepee."""
 
 import asyncio
 import json
@@ -137,7 +137,7 @@ async def test_adding_a_server_can_be_canceled_and_leaves_nothing_behind(
 
 
 async def test_a_configured_backend_that_exits_is_listed_with_its_last_stderr() -> None:
-    """It was never added by the caller: list_servers is where its failure is found, and get_logs has its stderr."""
+    """The caller did not add the backend, so list_servers shows the failure, and get_logs its stderr."""
     once = {"restartConfig": {"enabled": False}}
     async with emceepee(env=configured({"broken": stdio_server("exits=4") | once})) as caller:
         await caller.initialize()
@@ -184,7 +184,7 @@ async def test_remove_server_kills_a_backend_that_ignores_end_of_input_and_sigte
 async def test_a_backend_that_stops_reading_can_be_removed_during_a_call(
     caller: EmceepeeProcess, tmp_path: Path
 ) -> None:
-    """More is waiting to be written to it than its pipe holds; the call fails and the process goes."""
+    """The pending writes exceed the pipe buffer. The call fails, and the process is stopped."""
     marker = tmp_path / "plugged"
     await add(caller, "plugged", stdio_server("plugged", f"marker={marker}"))
     call = asyncio.create_task(execution_error(caller, "plugged", "echo", text="x" * (4 << 20)))
@@ -199,7 +199,7 @@ async def test_a_backend_that_stops_reading_can_be_removed_during_a_call(
 async def test_a_backend_that_forks_leaves_no_grandchild(
     behavior: str, caller: EmceepeeProcess, tmp_path: Path
 ) -> None:
-    """Removed, or dead by itself: what it started goes with it."""
+    """Its child processes end if it is removed or if it dies by itself."""
     for ending in ("removed", "dead"):
         child, grandchild = tmp_path / f"child {ending}", tmp_path / f"grandchild {ending}"
         await add(caller, "forking", stdio_server(behavior, f"marker={child}", f"forks={grandchild}"))
@@ -227,7 +227,7 @@ async def test_invalid_lines_on_stdout_are_logged_and_do_no_harm(caller: Emceepe
 
 
 async def test_a_flood_on_stderr_does_not_block_the_backend(caller: EmceepeeProcess) -> None:
-    """Two megabytes before the answer, half of them in one line. The newest lines are kept, the others counted."""
+    """Two megabytes precede the answer, half of them in one line. The newest lines are kept, the others counted."""
     await add(caller, "flooding", stdio_server())
     async with asyncio.timeout(AT_ONCE):
         assert text_of(await execute(caller, "flooding", "flood")) == "flooded"
@@ -272,7 +272,7 @@ async def backend(request: pytest.FixtureRequest, caller: EmceepeeProcess) -> As
 
 
 async def test_a_failing_call_does_not_affect_concurrent_calls(backend: HttpBackend, caller: EmceepeeProcess) -> None:
-    """A refused POST, a page instead of an answer and a cut connection each fail one call, and no other."""
+    """A refused POST, an HTML page, and a cut connection each fail only their own call."""
     neighbor = asyncio.create_task(execute(caller, "web", "wait"))
     await asyncio.wait_for(backend.arrived.wait(), AT_ONCE)
     refused = await execution_error(caller, "web", "refuse", status=500)
@@ -293,7 +293,7 @@ async def test_a_result_of_five_megabytes_arrives_complete(backend: HttpBackend,
 
 
 async def test_http_connections_to_a_backend_are_reused(backend: HttpBackend, caller: EmceepeeProcess) -> None:
-    """Fifty calls one after the other need no more connections than the handshake did."""
+    """Fifty consecutive calls need no more connections than the handshake."""
     before = len(backend.peers)
     assert before <= 2  # one for requests, one for the attempt to open a push stream
     for number in range(50):
@@ -318,7 +318,7 @@ async def test_a_redirect_within_the_origin_is_followed_by_a_real_emceepee(calle
 
 
 async def test_a_redirect_to_another_origin_is_refused_without_sending_anything(caller: EmceepeeProcess) -> None:
-    """The headers may hold a credential: nothing at all is sent there."""
+    """The headers may hold a credential."""
     async with http_backend() as backend, http_backend() as other:
         url = backend.url.replace("/mcp", "/elsewhere") + f"?to={quote(other.url)}"
         error = await caller.error("add_server", name="elsewhere", url=url, headers={"authorization": "Bearer x"})
@@ -331,7 +331,7 @@ async def test_a_redirect_to_another_origin_is_refused_without_sending_anything(
 async def test_an_error_response_to_the_connection_is_quoted_with_its_status(
     status: int, caller: EmceepeeProcess
 ) -> None:
-    """Status and the beginning of the page, at once and not after the connect time-out."""
+    """The error has the status and the start of the page, and comes before the connect timeout."""
     async with http_backend() as backend:
         url = backend.url.replace("/mcp", f"/status/{status}")
         async with asyncio.timeout(AT_ONCE):

@@ -1,4 +1,4 @@
-"""The balancers that the documentation puts before replicas, as tests run them, and replicas behind them."""
+"""The balancers of the documentation, as tests run them, in front of replicas."""
 
 import asyncio
 from pathlib import Path
@@ -40,7 +40,7 @@ async def test_each_balancer_distributes_requests_over_replicas_with_a_token_and
 async def test_callers_behind_a_balancer_that_close_after_each_reply_get_each_event_once_and_no_task(
     name: str, tmp_path: Path
 ) -> None:
-    """HAProxy resets its own connection when such a caller leaves, although the reply was read."""
+    """HAProxy resets its own connection when such a caller disconnects, although the reply was read."""
     heard: list[str] = []
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}})

@@ -1,4 +1,4 @@
-"""The benchmark runs, and says what it is for: ratios. How fast anything is, is not tested here."""
+"""The benchmark runs and prints ratios. Its speed is not tested."""
 
 import re
 import subprocess

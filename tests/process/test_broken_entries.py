@@ -1,4 +1,4 @@
-"""A configuration with a mistake in one entry: all other servers run, wherever emceepee runs."""
+"""A configuration with an error in one entry: all other servers run, in every mode of emceepee."""
 
 import json
 from pathlib import Path

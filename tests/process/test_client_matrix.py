@@ -185,7 +185,7 @@ async def test_a_client_that_starts_emceepee_per_call_keeps_its_task_and_questio
 async def test_a_client_that_starts_emceepee_per_call_learns_why_its_task_is_gone_and_how_to_keep_it(
     tmp_path: Path,
 ) -> None:
-    """In memory, each call has a session of its own. A named one in a file outlives the process; the call does not."""
+    """In memory, each call has its own session. A named session in a file outlives the process; the call does not."""
     config = tmp_path / "config.json"
     config.write_text(json.dumps({"mcpServers": {"demo": {key: DEMO[key] for key in ("command", "args", "env")}}}))
     named = ("--state", f"sqlite:{tmp_path}/state.db", "--session", "langchain")

@@ -1,4 +1,4 @@
-"""Servers used from the command line: real commands, a real server, a real terminal."""
+"""Servers used from the command line: real commands, a real server, and a real terminal."""
 
 import asyncio
 import json
@@ -243,7 +243,7 @@ async def test_a_command_for_one_server_resolves_no_secret_of_another(tmp_path: 
 
 
 async def test_a_list_of_all_servers_waits_for_slow_ones(line: CommandLine) -> None:
-    """Called again, a command that runs once would start them again."""
+    """A one-shot command would start them again on each call."""
     limits = {"list_patience_seconds": 0}
     line.config.write_text(json.dumps({"mcpServers": {"one": DEMO, "two": DEMO}, "limits": limits}))
     found = await line.facts("tools")

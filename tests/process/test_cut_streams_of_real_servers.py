@@ -1,4 +1,4 @@
-"""A connection that is reset during a call of a server that nobody here wrote."""
+"""A connection reset during a call of a third-party server."""
 
 from support.callers.emceepee_process import emceepee
 from support.faults.fault_proxy import fault_proxy
@@ -9,7 +9,7 @@ LONG = {"server": "real", "tool": "trigger-long-running-operation", "args": {"du
 
 
 async def test_a_call_whose_connection_to_a_real_server_is_reset_gets_its_result() -> None:
-    """The server stores the answer, and sends it to nobody: it lost track of the stream that was taken up again."""
+    """The server stores the answer but sends it to no stream: it lost track of the resumed one."""
     with everything_on_a_port("streamableHttp") as port:
         async with fault_proxy(port) as proxy, emceepee() as caller:
             await caller.initialize()

@@ -1,4 +1,4 @@
-"""Callers on standard input that share a daemon: found, started, checked, lost and found again."""
+"""Callers on standard input that share a daemon: discovery, start, checks, loss, and recovery."""
 
 import asyncio
 import os

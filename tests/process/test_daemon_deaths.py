@@ -1,4 +1,4 @@
-"""A daemon with shared servers is killed, or one of its callers: errors, continued calls, and leftovers."""
+"""A daemon with shared servers or one of its callers is killed: errors, continued calls, and cleanup."""
 
 import asyncio
 import json
@@ -95,7 +95,7 @@ async def test_after_a_kill_of_the_daemon_every_caller_gets_an_error_and_continu
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel does not say what was not read")
 async def test_a_call_that_a_killed_daemon_did_not_read_is_made_by_the_next_one() -> None:
-    """A death takes milliseconds, in which callers still write. A daemon that is stopped first reads nothing."""
+    """A death takes milliseconds, in which callers still write. A suspended daemon reads nothing."""
     async with home() as user, user.attached() as caller:
         await caller.initialize()
         await caller.value("list_timers")

@@ -1,4 +1,4 @@
-"""The configuration file of a daemon is edited while callers use it: they find each other still."""
+"""The configuration file of a daemon is edited during use, and callers still find the daemon."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Another user of the machine at the daemon's socket, for real: neither end accepts it."""
+"""Another user of the machine at the daemon socket: neither end accepts the connection."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`emceepee doctor` names each fault, and what to do about it: planted in real servers, and found by a real process."""
+"""`emceepee doctor` names each fault and its remedy: planted in real servers and found by a real process."""
 
 import asyncio
 import json
@@ -145,7 +145,7 @@ async def test_doctor_quotes_a_server_that_exits_at_once(tmp_path: Path) -> None
 
 
 async def test_doctor_fixes_the_path_of_a_program_and_undoes_the_fix(tmp_path: Path) -> None:
-    """As of a client that a desktop started, whose PATH is short."""
+    """A client started by a desktop has a short PATH."""
     place = tmp_path / ".local" / "bin" / "my-server"
     place.parent.mkdir(parents=True)
     good = stdio_server()

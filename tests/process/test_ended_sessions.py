@@ -1,4 +1,4 @@
-"""A session that has ended leaves nothing in memory, though others go on using what its calls had opened."""
+"""An ended session leaves nothing in memory, though other sessions continue to use its connections."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ SESSIONS = 5
 
 
 async def test_ended_sessions_are_freed_from_memory() -> None:
-    """Their connections to the HTTP server wait in the pool for the next one, with the context of the first call."""
+    """Their connections to the HTTP server stay in the pool with the context of the first call."""
     async with (
         a_web_backend() as web,
         http_process(

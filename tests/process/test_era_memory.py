@@ -1,4 +1,4 @@
-"""The second connection to a configuration asks in the era of the first, and finds out if that changed."""
+"""A second connection starts in the remembered era of the first and detects a change."""
 
 import json
 from collections.abc import AsyncIterator

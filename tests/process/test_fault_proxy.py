@@ -1,4 +1,4 @@
-"""The proxy that makes the network fail, and what a slow one does to emceepee."""
+"""The proxy that simulates network faults, and the effect of a slow network on emceepee."""
 
 import asyncio
 from collections.abc import AsyncIterator

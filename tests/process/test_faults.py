@@ -1,4 +1,4 @@
-"""After every fault: the right events, each once; no call that hangs, no task left working, no process left."""
+"""After every fault: each event once, no hanging call, no running task, and no process left."""
 
 import asyncio
 import json
@@ -218,7 +218,7 @@ async def test_forked_processes_of_a_crashed_child_are_gone_after_its_restart() 
 
 
 async def test_a_child_that_stopped_reading_and_died_releases_its_waiting_writers() -> None:
-    """Its forked process still holds the pipe and reads nothing."""
+    """Its forked process still holds the pipe and does not read."""
     async with recorded(hostile()) as emceepee:
         pid = int(await emceepee.text("pid"))
         await emceepee.text("fork", away=True, stubborn=True)

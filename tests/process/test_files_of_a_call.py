@@ -1,4 +1,4 @@
-"""How many files a reader has to open to follow one tool call from the caller's socket to a server's pipe and back."""
+"""The number of files that implement one tool call from the caller's socket to the server's pipe and back."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote drive a real emceepee over stdio."""
+"""Third-party clients use a real emceepee over stdio."""
 
 import asyncio
 import json
@@ -43,7 +43,7 @@ async def run(*command: str, env: dict[str, str]) -> tuple[int, bytes, bytes]:
     ("mode", "version"), [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 )
 async def test_the_python_sdk_adds_a_server_and_calls_its_tools(mode: str, version: str) -> None:
-    """In the handshake era, by discovery, and pinned to the newest version."""
+    """The client uses the handshake era, discovery, and the newest version."""
     emceepee = StdioServerParameters(command=EMCEEPEE[0], args=list(EMCEEPEE[1:]), env=dict(os.environ))
     async with asyncio.timeout(BOUND), Client(stdio_client(emceepee), mode=mode) as client:
         assert client.protocol_version == version
@@ -70,7 +70,7 @@ def _first_text(content: Any) -> str:
 
 
 async def test_the_typescript_sdk_adds_a_server_and_calls_its_tools() -> None:
-    """It validates every answer against its own schemas, and starts a real server through emceepee."""
+    """The SDK validates every answer against its own schemas and starts a real server through emceepee."""
     async with a_foreign_client(CLIENTS["typescript-1"], emceepee_on_stdio()) as client:
         added = await client.call("add_server", name="everything", **everything())
         listed = await client.call("list_tools", server="everything", detail="names")
@@ -95,7 +95,7 @@ async def inspect(home: Path, *options: str) -> tuple[int, bytes, bytes]:
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 async def test_the_inspector_accepts_the_tool_schemas(era: str, tmp_path: Path) -> None:
-    """Its strict lint looks for schemas that some model's API would refuse."""
+    """Its strict lint looks for schemas that the API of some model would reject."""
     code, stdout, stderr = await inspect(tmp_path, "--method", "tools/list", "--strict", "--protocol-era", era)
     assert code == 0, stderr
     tools = json.loads(stdout)["tools"]

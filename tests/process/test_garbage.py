@@ -82,6 +82,6 @@ async def test_successful_calls_leave_no_reference_cycles(connect: Connect, era:
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("connect", [over_http, over_stdio])
 async def test_failed_calls_leave_no_reference_cycles(connect: Connect, era: str) -> None:
-    """A request's arguments may have megabytes, and a caller that sends only nonsense creates few other objects."""
+    """Arguments may have megabytes, and a caller with only invalid requests creates few other objects."""
     async with connect(era) as caller:
         assert await left_by_failures(caller) == {}

@@ -289,7 +289,7 @@ async def test_an_ended_call_leaves_no_large_objects_for_the_garbage_collector(t
 
 
 async def test_an_ended_session_leaves_no_large_objects_for_the_garbage_collector() -> None:
-    """Its parts know each other, so the collector frees it; but not its tasks, results, events and logs."""
+    """Reference cycles keep the session until a collection, but not its tasks, results, events, and logs."""
     async with (
         backends() as servers,
         http_process(env=configured({}, **LIMITS), module=collecting_emceepee.__name__) as endpoint,
@@ -323,7 +323,7 @@ async def test_an_ended_session_leaves_no_large_objects_for_the_garbage_collecto
 
 @pytest.mark.filterwarnings("ignore:Sending a large body")  # of the caller
 async def test_rounds_of_expired_calls_leave_memory_constant() -> None:
-    """Sessions whose servers do not read what they are sent: all of it waits here until its calls expire."""
+    """The servers of these sessions do not read, so all calls wait in emceepee until they expire."""
     async with backends() as servers, http_process("--state", "memory") as endpoint:
         before = memory_of(endpoint.process.pid)
         for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""Large results that are made to be costly to outline and to search. Nobody else waits for them."""
+"""Large results that are expensive to outline and search delay no other caller."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Every command at a terminal, with servers, files and arguments whose every text tries to command it."""
+"""Every command at a terminal, with hostile escape sequences in all texts of servers, files, and arguments."""
 
 import json
 import re
@@ -202,7 +202,7 @@ async def test_no_untrusted_text_controls_a_terminal(command: str, words: list[s
 
 
 async def test_no_text_of_a_running_emceepee_controls_a_terminal(home: Path, endpoint: HttpProcess) -> None:
-    """The log lines and the names of servers."""
+    """This covers log lines and server names."""
     line = CommandLine(home=home)
     for command in AT_THE_ENDPOINT:
         for words in RUNS[command]:
@@ -220,7 +220,7 @@ def check_screen(shown: str, words: list[str]) -> None:
 
 
 async def test_escapes_in_json_output_decode_to_the_original_text(home: Path) -> None:
-    """The escapes stand in the JSON only; its values are what the server sent."""
+    """Only the JSON contains the escapes. Its decoded values equal the text of the server."""
     line = CommandLine(home=home)
     code, out, _ = await line.run("call", "puppet", "say", "--args", arguments(result=TEXT), "--json")
     assert code == 0

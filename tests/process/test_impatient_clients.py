@@ -1,4 +1,4 @@
-"""Real clients time out on a call before emceepee does. Their second stands for the default timeout of a minute."""
+"""Real clients time out before emceepee does. One second stands for their default timeout of a minute."""
 
 import asyncio
 import json

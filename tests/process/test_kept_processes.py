@@ -1,4 +1,4 @@
-"""Processes that are started by way of the guardian are like any others: pipes, environment, exit codes, signals."""
+"""Processes started by the guardian work like any others: pipes, environment, exit codes, and signals."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A result of 50 MB: it is in the state file, and reading of it takes little memory and time."""
+"""A result of 50 MB stays in the state file, and reading it takes little memory and time."""
 
 import json
 import tracemalloc

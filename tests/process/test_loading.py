@@ -60,7 +60,7 @@ TRIES = 3  # of which the quickest counts: the first may have to compile
 
 
 def test_the_command_line_is_parsed_before_other_modules_are_loaded() -> None:
-    """`--version`, `--help` and a mistake in the configuration are answered at once."""
+    """`--version`, `--help`, and configuration errors are answered at once."""
     done = subprocess.run((sys.executable, "-c", LOADED), capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -75,7 +75,7 @@ def test_the_command_line_is_parsed_before_other_modules_are_loaded() -> None:
     ids=" ".join,
 )
 def test_commands_without_a_protocol_answer_at_once(arguments: list[str], tmp_path: Path) -> None:
-    """By the processor's clock, which counts nobody else's work."""
+    """The test measures processor time, which excludes other processes."""
     servers = tmp_path / ".cursor" / "mcp.json"
     servers.parent.mkdir()
     servers.write_text('{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}')

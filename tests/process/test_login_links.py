@@ -74,7 +74,7 @@ async def test_the_login_page_names_its_principal_and_the_login_ends_in_the_same
 async def test_a_login_callback_from_another_browser_is_rejected(
     endpoint: HttpProcess, ann: HttpCaller, server: AuthorizationServer
 ) -> None:
-    """Ann opens her link, and sends the address behind it to someone who is logged in there."""
+    """Ann opens her link and sends the next address to a person who is logged in there."""
     link = await link_for(ann, server)
     async with a_browser() as anns, a_browser() as victims:
         address = (await go_on(anns, link, follows=False)).headers["location"]
@@ -112,7 +112,7 @@ async def test_another_site_cannot_press_the_login_button(
 async def test_a_pasted_callback_address_is_accepted_from_any_browser(
     ann: HttpCaller, server: AuthorizationServer
 ) -> None:
-    """A person who pastes it has proved to be the principal."""
+    """A person who pastes the address has proved to be the principal."""
     link = await link_for(ann, server)
     async with a_browser() as browser:
         address = (await go_on(browser, link, follows=False)).headers["location"]

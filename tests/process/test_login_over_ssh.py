@@ -1,4 +1,4 @@
-"""Logging in as over SSH: only a terminal here, a browser elsewhere, and an authorization server nobody here wrote."""
+"""Logins as over SSH: a terminal here, a browser elsewhere, and a third-party authorization server."""
 
 import asyncio
 import json

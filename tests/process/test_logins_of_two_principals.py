@@ -1,4 +1,4 @@
-"""Two principals log in to one server: what each gets, and what the server saw of both."""
+"""Two principals log in to one server: the data of each, and the requests at the server."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

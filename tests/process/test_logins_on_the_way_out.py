@@ -1,4 +1,4 @@
-"""Logins behind a real proxy with a password, to servers of a private CA that want a client certificate."""
+"""Logins behind a real proxy with a password, to servers of a private CA that require a client certificate."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -73,7 +73,7 @@ async def log_in_call_and_refresh(caller: EmceepeeProcess, person: Person, serve
 async def test_a_login_uses_a_proxy_with_a_password_for_private_servers_with_client_certificates(
     tmp_path: Path, authority: Authority, proxy: str, beyond: ForwardProxy
 ) -> None:
-    """Discovery, registration, exchange, refresh and revocation: nothing goes another way."""
+    """Discovery, registration, exchange, refresh, and revocation all use the proxy."""
     ours = authority.issue("client")
     context = server_context(authority.issue(HOST, LOGIN_HOST), clients_of=authority.file)
     async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:
@@ -139,7 +139,7 @@ async def test_a_certificate_of_an_unknown_ca_is_named_even_if_the_check_is_off_
 async def test_the_client_certificate_is_sent_only_to_the_own_origin_and_the_configured_issuer(
     tmp_path: Path, authority: Authority, proxy: str
 ) -> None:
-    """Only to its own origin, and to the issuer that is configured."""
+    """Other authorization servers do not receive it."""
     ours = authority.issue("client")
     context = server_context(authority.issue(HOST, LOGIN_HOST), clients_of=authority.file)
     async with an_authorization_server(tls=context, host=LOGIN_HOST, server_host=HOST) as server:

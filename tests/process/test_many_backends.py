@@ -1,4 +1,4 @@
-"""Fifty backends in one configuration, good and bad: none of the bad ones costs the others anything."""
+"""Fifty backends in one configuration, good and bad: the bad ones do not affect the others."""
 
 import asyncio
 from collections import Counter
@@ -45,7 +45,7 @@ async def states(caller: EmceepeeProcess) -> "Counter[tuple[str, str]]":
 
 @pytest.mark.parametrize("when", ["while some still hang", "after all is settled"])
 async def test_fifty_good_and_bad_backends_work_side_by_side(when: str, tmp_path: Path) -> None:
-    """The list comes at once, good servers serve while others hang, states become right, and nothing is left."""
+    """The list returns at once, good servers work while others hang, and no process is left."""
     patience = HANGING if when == "while some still hang" else 6.5
     async with http_backend() as http:
         servers = fifty_servers(tmp_path, http)

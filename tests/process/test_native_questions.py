@@ -1,4 +1,4 @@
-"""The SDK's own client with an elicitation callback, before a real emceepee: nobody calls a tool to answer."""
+"""The Python SDK client with an elicitation callback uses a real emceepee and calls no tool to answer."""
 
 import asyncio
 import os
@@ -89,7 +89,7 @@ async def test_a_form_is_answered_natively_by_the_python_sdk(transport: str, mod
 async def test_an_agent_without_a_person_answers_with_tools_after_its_client_dismissed_the_question(
     transport: str, mode: str, action: Literal["decline", "cancel"]
 ) -> None:
-    """Codex declines after a millisecond, Claude Code cancels after 10 to 50, as this client does."""
+    """Codex declines after a millisecond. Claude Code cancels after 10 to 50 ms, as this client does."""
     asked: list[Elicited] = []
 
     async def nobody(params: Elicited) -> types.ElicitResult:

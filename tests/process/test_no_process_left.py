@@ -1,4 +1,4 @@
-"""However emceepee or a session ends, everything it started ends with it."""
+"""All child processes end with emceepee or their session, in every way that these end."""
 
 import asyncio
 import os
@@ -81,7 +81,7 @@ async def test_a_killed_guardian_is_replaced_at_the_next_child_process() -> None
 
 
 async def test_a_server_whose_guardian_was_killed_is_stopped_and_restarted() -> None:
-    """Its children end with emceepee at the latest."""
+    """Its children end at the latest with emceepee."""
     async with recorded(hostile("one")) as emceepee:
         pid, daemon = int(await emceepee.text("pid")), int(await emceepee.text("daemon"))
         [keeper] = [found for found in guardians_of(emceepee.pid) if pid in children_of(found)]
@@ -113,7 +113,7 @@ async def test_orphans_that_exit_while_their_server_runs_are_reaped() -> None:
 
 
 async def test_a_child_that_crashes_at_start_is_never_taken_for_an_orphan() -> None:
-    """Its exit code is reported, however many others start and end at the same time."""
+    """Its exit code is reported even while many others start and end."""
     async with session_parts(Config(), SystemClock()) as parts:
 
         async def crash(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Servers on the Python SDK before 1.9 end when they are asked for the era; they are connected all the same."""
+"""Servers on the Python SDK before 1.9 exit when probed for the era. They are connected all the same."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Servers that nobody here wrote, asked twice: through emceepee and directly. The raw JSON must be the same."""
+"""Third-party servers, called through emceepee and directly. The raw JSON must be equal."""
 
 import base64
 import json
@@ -148,7 +148,7 @@ async def everywhere(request: pytest.FixtureRequest, caller: EmceepeeProcess) ->
 
 
 async def test_the_lists_of_the_everything_server_are_passed_on_unchanged(everywhere: Pair) -> None:
-    """Annotations, output schemas, execution hints, titles and the rest of every entry included."""
+    """This includes annotations, output schemas, execution hints, and all other keys."""
     tools = await everywhere.assert_same_list("list_tools", "tools/list", "tools")
     assert any("outputSchema" in tool for tool in tools)
     assert len(await everywhere.assert_same_list("list_resources", "resources/list", "resources")) >= 7
@@ -157,7 +157,7 @@ async def test_the_lists_of_the_everything_server_are_passed_on_unchanged(everyw
 
 
 async def test_the_results_of_every_tool_of_the_everything_server_are_passed_on_unchanged(everywhere: Pair) -> None:
-    """Good calls and bad ones. A tool of a newer server fails here until the test calls it."""
+    """There are valid and invalid calls. A tool of a newer server fails here until the test calls it."""
     listed = await everywhere.names("list_tools", "tools")
     assert {name for name in listed if not EVERYTHING_ASKS.match(name)} == set(EVERYTHING_CALLS)
     kinds: set[str] = set()
@@ -169,7 +169,7 @@ async def test_the_results_of_every_tool_of_the_everything_server_are_passed_on_
 
 
 async def test_progress_reaches_the_caller_before_the_result(everywhere: Pair) -> None:
-    """Under the caller's own token, in order, every step."""
+    """Every step arrives in order under the caller's own token."""
     heard_before = len(everywhere.caller.heard)
     arguments = {
         "server": everywhere.server,
@@ -193,7 +193,7 @@ async def test_text_and_blobs_of_resources_are_passed_on_unchanged(everywhere: P
 
 
 async def test_a_resource_that_a_call_created_is_listed_and_read(everywhere: Pair) -> None:
-    """The list was cached; the server's list_changed makes emceepee ask again, on every transport."""
+    """The list was cached. The list_changed notification makes emceepee request it again on every transport."""
     assert "fresh.gz" not in await everywhere.names("list_resources", "resources")
     arguments = {"name": "fresh.gz", "data": DATA_URI, "outputType": "resourceLink"}
     await everywhere.caller.call("execute_tool", server=everywhere.server, tool="gzip-file-as-resource", args=arguments)
@@ -231,7 +231,7 @@ async def test_prompts_are_passed_on_as_the_server_renders_them(everywhere: Pair
 
 
 async def test_completions_are_passed_on_unchanged(everywhere: Pair) -> None:
-    """Of a prompt, of a prompt with what is known already, and of a resource template."""
+    """The completions are for a prompt, a prompt with known arguments, and a resource template."""
     template = "demo://resource/dynamic/text/{resourceId}"
     asked: list[tuple[str, str, str, dict[str, str] | None]] = [
         ("completable-prompt", "department", "", None),
@@ -272,7 +272,7 @@ async def test_the_time_server_is_passed_on_without_loss(caller: EmceepeeProcess
 
 
 async def test_the_git_server_is_passed_on_without_loss(caller: EmceepeeProcess, tmp_path: Path) -> None:
-    """Reading and writing: two equal repositories go through the same steps, one through emceepee, one directly."""
+    """Two equal repositories go through the same reads and writes, one through emceepee and one directly."""
     at = "2026-01-02T03:04:05+00:00"
     env = {"GIT_AUTHOR_DATE": at, "GIT_COMMITTER_DATE": at, "HOME": str(tmp_path)}
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"

@@ -169,7 +169,7 @@ async def test_a_changed_server_is_restarted_and_a_disabled_one_is_stopped(tmp_p
 
 
 async def test_a_changed_symbolic_link_to_the_configuration_is_detected(tmp_path: Path) -> None:
-    """As a Kubernetes volume changes: the file is a link through a link to a folder."""
+    """Kubernetes volumes change this way: the file is a link through a link to a folder."""
     for name, servers in (("..1", {"one": ONE}), ("..2", {"two": ONE}), ("..3", {"three": ONE})):
         (tmp_path / name).mkdir()
         write_in_place(tmp_path / name / "servers.json", servers)

@@ -1,4 +1,4 @@
-"""Real servers are recorded, and clients that nobody here wrote get the same from the replay."""
+"""Real servers are recorded, and third-party clients get the same answers from the replay."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Real servers are recorded and replayed over HTTP: to an emceepee, and to the official client, in both eras."""
+"""Real servers are recorded and replayed over HTTP to an emceepee and to the official client, in both eras."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""A backend that is restarted under load, again and again: no call hangs, none runs twice, then all is well."""
+"""A backend is restarted under load repeatedly: no call hangs or runs twice, and the backend recovers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Servers that all sessions of a daemon share: one process each, and to each session what concerns it."""
+"""Servers that all sessions of a daemon share: one process each, and messages only to the affected session."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""A tenth of fifty replicas is lost at once, on a fake clock: what must hold then, however busy the machine is."""
+"""A tenth of fifty replicas is lost at once, on a fake clock. The invariants hold on a machine under any load."""
 
 from dataclasses import replace
 
@@ -78,7 +78,7 @@ def test_a_paused_replica_serves_and_changes_no_session_that_another_has_taken()
 
 
 def test_the_shared_work_of_replicas_does_not_grow_with_their_number() -> None:
-    """Reading the live processes, and searching for timers of dead ones; one sweep per minute is extra."""
+    """This is the list of living processes and the timers of dead ones. One sweep per minute is extra."""
     scenario = replace(SMALL, replicas=400, requests_per_second=100)
     tally = World(scenario).run()
     assert tally.keeps_promises

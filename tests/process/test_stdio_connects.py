@@ -1,4 +1,4 @@
-"""When a caller on standard input is served by real servers, and that one who only looks around starts none."""
+"""The time at which real servers start for a caller on standard input: a client that only probes starts none."""
 
 import asyncio
 import json

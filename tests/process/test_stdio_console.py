@@ -1,4 +1,4 @@
-"""`emceepee --console`: the page beside a caller on standard input, which never notices it."""
+"""`emceepee --console`: the page beside a caller on standard input does not affect that caller."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ async def test_no_port_is_open_before_the_caller_was_answered() -> None:
 
 
 async def test_local_programs_need_a_login_to_call_the_endpoint_beside_a_caller_on_stdin() -> None:
-    """Nobody asked for an open port; a token in the environment is for another endpoint."""
+    """The user opened no port. A token in the environment belongs to another endpoint."""
     async with watched(env={"EMCEEPEE_TOKEN": "sesame"}) as place:
         await place.caller.initialize()
         browser = await place.browser()

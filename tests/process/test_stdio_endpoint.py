@@ -1,4 +1,4 @@
-"""A real `emceepee` process on pipes: its answers to good and bad input, and its end."""
+"""A real `emceepee` process on pipes: its answers to valid and invalid input, and its exit."""
 
 import asyncio
 import json
@@ -75,7 +75,7 @@ async def test_invalid_lines_on_stdin_get_json_rpc_errors_and_the_process_contin
 
 @pytest.mark.parametrize("version", ALL_VERSIONS)
 async def test_empty_lines_and_notifications_on_stdin_get_no_response(version: str, callers: Callers) -> None:
-    """The next thing heard is the answer to the request after them."""
+    """The next output is the response to the request after them."""
     caller = callers[version]
     before = list(caller.heard)
     for line in (b"", b"   ", b"\r", b'{"jsonrpc":"2.0","id":99,"result":{}}', b'{"jsonrpc":"2.0","method":"x/y"}'):
@@ -143,7 +143,7 @@ async def test_an_unpaired_surrogate_is_served_in_both_directions(version: str, 
 
 
 async def test_a_line_of_forty_megabytes_is_served_in_both_directions(callers: Callers) -> None:
-    """To emceepee, to the backend, from the backend and back: four such lines, none of them lost or slow."""
+    """Four such lines pass through emceepee, to the backend and back, and none is lost or slow."""
     caller, sent = callers["2025-11-25"], "x" * FORTY_MEGABYTES
     async with asyncio.timeout(30):
         result = await caller.call("execute_tool", server="small", tool="echo", args={"text": sent})
@@ -184,7 +184,7 @@ async def test_standard_input_may_be_a_regular_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["stdin", "stdout"])
 async def test_standard_input_and_output_may_be_the_null_device(end: str) -> None:
-    """A supervisor may well start it so; it ends by itself, and not with a crash."""
+    """A supervisor may start it so. It exits by itself and does not crash."""
     null, pipe = asyncio.subprocess.DEVNULL, asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "emceepee"),
@@ -234,7 +234,7 @@ async def test_the_first_tool_call_starts_the_configured_backends(version: str, 
 
 @pytest.mark.parametrize("how", ["end of input", "SIGINT", "SIGTERM"])
 async def test_emceepee_on_stdin_exits_with_code_0_and_leaves_no_process(how: str, tmp_path: Path) -> None:
-    """However it is ended: backends that are ready, still silent, deaf to requests to end, and their grandchildren."""
+    """The backends are ready, still silent, or ignore termination, and some have grandchildren."""
     servers = {
         "good": stdio_server(f"marker={tmp_path / 'good'}"),
         "forking": stdio_server(f"marker={tmp_path / 'forking'}", f"forks={tmp_path / 'grandchild'}"),
@@ -261,7 +261,7 @@ async def test_emceepee_on_stdin_exits_with_code_0_and_leaves_no_process(how: st
 
 @pytest.mark.parametrize("how", ["end of input", "SIGTERM"])
 async def test_emceepee_leaves_no_process_behind_when_a_server_was_just_being_added(how: str, tmp_path: Path) -> None:
-    """The server belongs to nobody yet but to the call that adds it; its process is stopped all the same."""
+    """Only the call that adds the server refers to it. Its process is stopped all the same."""
     marker = tmp_path / "half added"
     async with emceepee() as caller:
         await caller.initialize()
@@ -280,7 +280,7 @@ async def test_emceepee_leaves_no_process_behind_when_a_server_was_just_being_ad
 
 
 async def test_emceepee_on_stdin_exits_when_its_output_is_closed(tmp_path: Path) -> None:
-    """A caller that has closed its end of the pipe is gone, even if it still writes; so are the backends then."""
+    """A caller that closed its end of the pipe is gone, even if it still writes. The backends stop as well."""
     marker = tmp_path / "backend"
     async with emceepee(env=configured({"small": stdio_server(f"marker={marker}")})) as caller:
         await caller.initialize()

@@ -1,4 +1,4 @@
-"""A tool's own error is its answer, with any text in it: the call runs once, and nothing else is touched."""
+"""The error of a tool is its answer, with any text: the call runs once and has no other effect."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -66,7 +66,7 @@ async def test_a_tool_error_with_session_loss_wording_is_passed_on_and_its_call_
 
 
 async def test_a_server_with_unusual_session_loss_wording_is_reconnected_on_the_next_call() -> None:
-    """The first one is not sent again, because its error might be the tool's."""
+    """The first call is not resent, because the error may come from the tool."""
     async with a_backend() as backend, recorded({"name": "one", "url": backend.url}) as emceepee:
         backend.says_lost = (400, None, -32000, "No active session")
         await emceepee.text("echo")

@@ -1,4 +1,4 @@
-"""The list of tools stays the same, byte for byte, while servers come and go: a change costs clients their cache."""
+"""The tool list stays byte for byte the same while servers connect and disconnect: a change invalidates caches."""
 
 import itertools
 import json

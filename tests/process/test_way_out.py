@@ -1,4 +1,4 @@
-"""Servers behind a real proxy with a password, of a private CA, that want a client certificate, on a Unix socket."""
+"""Servers behind a real proxy with a password, with a private CA and client certificates, or on a Unix socket."""
 
 import asyncio
 import json
@@ -141,7 +141,7 @@ async def test_a_wrong_certificate_is_named_with_host_reason_and_remedy(
 
 
 async def test_a_missing_or_unknown_client_certificate_is_named(tmp_path: Path, authority: Authority) -> None:
-    """HAProxy says in TLS what it misses."""
+    """HAProxy names the missing certificate in a TLS alert."""
     port, bundle = free_port(), authority.issue("localhost")
     stranger = Authority(tmp_path / "other", "another CA").issue("client")
     async with (

@@ -38,7 +38,7 @@ async def test_fifty_kills_under_the_load_of_eight_callers_lose_nothing_and_run_
 
 
 async def test_fifteen_minutes_of_faults_in_three_replicas_and_their_redis_lose_nothing(tmp_path: Path) -> None:
-    """CHAOS_MINUTES sets another length."""
+    """CHAOS_MINUTES sets another duration."""
     seed, minutes = chaos_seed(), float(os.environ.get("CHAOS_MINUTES", "15"))
     schedule = random_schedule(seed, seconds=60 * minutes, replicas=3)
     outcome = await run_chaos(tmp_path, Chaos(schedule=schedule, seed=seed))
@@ -46,7 +46,7 @@ async def test_fifteen_minutes_of_faults_in_three_replicas_and_their_redis_lose_
 
 
 async def test_ten_minutes_of_combined_load_with_faults_leave_nothing_behind() -> None:
-    """SOAK_MINUTES sets another length. The measurements are printed; a leak shows as a slope."""
+    """SOAK_MINUTES sets another duration. The measurements are printed; a leak shows as a slope."""
     minutes = float(os.environ.get("SOAK_MINUTES", "10"))
     async with mixed_load(seed=1) as load:
         await load.run(WARM_UP_SECONDS)

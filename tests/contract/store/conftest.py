@@ -1,4 +1,4 @@
-"""Every engine, and processes that use it."""
+"""Every store engine, and processes that use it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Large parts of sessions are kept in chunks: read one by one, and gone with their session."""
+"""Large parts of sessions are stored in chunks, read one by one, and deleted with their session."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Commits that need no waiting are made in the event loop itself; the store's thread makes all others."""
+"""Short commits run inline in the event loop. The writer thread runs all others."""
 
 import sqlite3
 from pathlib import Path
@@ -74,7 +74,7 @@ async def test_after_a_slow_inline_commit_the_next_ones_are_left_to_the_writer_t
 
 
 async def test_the_write_ahead_log_is_regularly_checkpointed_into_the_database(path: Path) -> None:
-    """Else the file beside it would grow as long as the process runs."""
+    """Otherwise the file would grow as long as the process runs."""
     store = await SqliteStore.open(path, SystemClock())
     lease: Lease | None = await store_session(store, head("a"))
     sizes = []

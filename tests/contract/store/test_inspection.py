@@ -1,4 +1,4 @@
-"""An operator's view of a state file, and its maintenance while emceepee runs or not."""
+"""The inspection and maintenance of a state file, with and without a running emceepee."""
 
 import hashlib
 import io

@@ -1,4 +1,4 @@
-"""After a kill at any moment, a batch is wholly there or wholly not, and every batch that was reported is there."""
+"""After a kill at any time, each batch is stored wholly or not at all, and every confirmed batch is stored."""
 
 import asyncio
 import os

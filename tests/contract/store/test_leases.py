@@ -1,4 +1,4 @@
-"""One process at a time may change a session, and a dead one holds nothing."""
+"""One process at a time may change a session, and a dead process holds no lease."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Written data is in the file, and no longer in memory."""
+"""Written data stays in the file and leaves memory."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""Errors of an emceepee without root's rights about an unusable place. Permissions do not stop root."""
+"""Errors of an unprivileged emceepee at a path without permissions. Permissions do not apply to root."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Random histories with kills: every engine behaves like the engine in memory."""
+"""Random histories with kills: every engine behaves like the memory engine."""
 
 import tempfile
 from collections.abc import Sequence

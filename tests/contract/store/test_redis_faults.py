@@ -1,4 +1,4 @@
-"""A Redis that is killed, paused or cut off: nothing is reported that is not there, and it goes on when Redis does."""
+"""A Redis that is killed, paused, or disconnected: confirmed data is stored, and work resumes with Redis."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -150,7 +150,7 @@ async def test_an_unconfirmed_session_creation_that_succeeded_does_not_block_the
 
 
 async def test_a_delayed_commit_has_no_effect_after_its_successor(store: RedisStore) -> None:
-    """It lay in a buffer while its successor was made."""
+    """It waited in a buffer while its successor ran."""
     lease = await store_session(store, of(), e="1")
     committing, late = store._committing, change(of(), lease, e="late", x="x")
     committing._unconfirmed_commits.add(late)

@@ -1,4 +1,4 @@
-"""An owner whose lease lapses in Redis loses nothing until another takes it, and from then on changes nothing."""
+"""An owner whose lease in Redis expires loses nothing until a takeover, and changes nothing afterwards."""
 
 import asyncio
 from collections.abc import Collection
@@ -61,7 +61,7 @@ async def test_a_lease_in_redis_is_renewed_as_long_as_its_process_lives(
 
 
 async def test_a_lease_expires_by_the_clock_of_redis(engine: RedisEngine) -> None:
-    """With time as it is. Nothing is said of how soon."""
+    """The test uses real time and asserts no upper bound."""
     stores = [
         await RedisStore.open(engine.address, SystemClock(), key=engine.state_key, lease_seconds=1) for _ in range(2)
     ]
@@ -123,7 +123,7 @@ async def test_an_owner_is_in_doubt_after_a_suspension_or_an_expired_lease_until
 
 
 async def test_a_new_process_waits_before_it_takes_over_expired_leases(engine: RedisEngine, holder: RedisStore) -> None:
-    """After a fault of Redis every lease has lapsed, and the first replica to return would take everything."""
+    """After a Redis outage every lease has expired, and the first replica to return would take everything."""
     await store_session(holder, head("s1", due_at=NOW))
     new = await RedisStore.open(engine.address, engine.clock, key=engine.state_key, lease_seconds=LEASE_SECONDS)
     engine.let_lapse(holder)
@@ -212,7 +212,7 @@ async def test_of_many_concurrent_takeovers_one_succeeds(engine: RedisEngine, ho
 async def test_a_takeover_fails_if_the_owner_has_confirmed_its_session_since_the_lease_expired(
     engine: RedisEngine, holder: RedisStore, other: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between seeing that, and taking it."""
+    """The confirmation comes between the lookup and the takeover."""
     lease = await store_session(holder, head("s1"))
     engine.let_lapse(holder)
     look = other._lease.roster
@@ -233,7 +233,7 @@ async def test_a_takeover_fails_if_the_owner_has_confirmed_its_session_since_the
 async def test_a_session_taken_by_a_lost_request_is_released_so_that_its_timers_fire(
     engine: RedisEngine, holder: RedisStore, other: RedisStore
 ) -> None:
-    """An answer that never came: the process holds it, and does not know."""
+    """The response was lost: the process holds the session without a record of it."""
     lease = await store_session(holder, head("s1", due_at=NOW), e="1")
     kept = await store_session(holder, head("s2", due_at=NOW))
     await holder.release({"s1": lease})

@@ -1,4 +1,4 @@
-"""Obstacles to using Redis are reported at the start, in a sentence without any password."""
+"""Obstacles to using Redis are reported at the start, in a sentence without passwords."""
 
 import asyncio
 import base64

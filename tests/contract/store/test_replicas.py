@@ -1,4 +1,4 @@
-"""Processes that share a store know of each other, and a session that is made has its keys for itself."""
+"""Processes that share a store know each other, and a new session owns its keys."""
 
 import pytest
 

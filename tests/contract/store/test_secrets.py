@@ -1,4 +1,4 @@
-"""Secrets of principals, which only a writer with the last revision can change; and locks that expire soon."""
+"""Secrets of principals that only a writer with the last revision can change, and locks that expire soon."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""Committed records are found again, in full; a forbidden commit changes nothing."""
+"""Committed records are found again in full, and a rejected commit changes nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Processes that share a state file: who they are to each other stands in their lock files."""
+"""Processes that share a state file identify each other by their lock files."""
 
 import asyncio
 import json
@@ -124,7 +124,7 @@ async def test_processes_that_start_concurrently_get_separate_slots(path: Path) 
 
 
 async def test_a_process_with_an_empty_lock_file_is_alive_but_no_replica(processes: Processes, path: Path) -> None:
-    """An emceepee from before, or one that only looks at the file."""
+    """It is an earlier version of emceepee, or a process that only reads the file."""
     store = await processes.start()
     looking = Owners(path)
     with looking.opening():
@@ -149,7 +149,7 @@ async def test_an_unreadable_lock_file_counts_as_empty(processes: Processes, pat
 async def test_the_holder_of_a_session_is_returned_without_waiting_for_a_writer(
     processes: Processes, path: Path
 ) -> None:
-    """A forwarding replica asks that often."""
+    """A forwarding replica needs the holder often."""
     holder, other = await processes.start(address=HERE), await processes.start()
     await store_session(holder, head("s1"))
     writing = sqlite3.connect(path, isolation_level=None)

@@ -1,4 +1,4 @@
-"""The state file itself: private, checked when it is opened, and never replaced by a new one in silence."""
+"""The state file is private, checked when it is opened, and never silently replaced by a new one."""
 
 import base64
 import os

@@ -1,4 +1,4 @@
-"""Engines that can tell other processes of a change do so at once. With a file they look every second."""
+"""Engines with change notifications send them at once. With a file, processes poll every second."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Servers that were added and logins are seen by every process."""
+"""Added servers and logins are visible to every process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

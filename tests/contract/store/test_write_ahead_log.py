@@ -1,4 +1,4 @@
-"""The write-ahead log of a state file stays short, however much passes through it."""
+"""The write-ahead log of a state file stays short, regardless of the amount of data."""
 
 import sqlite3
 from collections.abc import AsyncIterator

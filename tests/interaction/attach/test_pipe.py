@@ -1,4 +1,4 @@
-"""The pipe between a caller and its daemon, in the process of the test: two pipes at one end, sockets at the other."""
+"""The pipe between a caller and its daemon, inside the test process: pipes at one end, sockets at the other."""
 
 import json
 import os

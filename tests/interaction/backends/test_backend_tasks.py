@@ -1,4 +1,4 @@
-"""Calls that a backend runs as tasks of its own. To the caller nothing is different. Time is the test's."""
+"""Calls that a backend runs as its own tasks. Callers notice no difference. The test controls the clock."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A list is asked for once, kept as long as it is certainly good, and never shown after it changed."""
+"""Lists are requested once, cached while they are certainly valid, and never shown after a change."""
 
 import asyncio
 
@@ -112,7 +112,7 @@ async def test_a_list_of_2026_07_28_without_a_time_to_live_is_cached_only_while_
 
 
 async def test_a_list_of_2026_07_28_without_change_notifications_is_requested_each_time() -> None:
-    """Other lists of the same server are listened to; that says nothing of this one."""
+    """Subscriptions to other lists of the same server prove nothing about this one."""
     backend = ScriptedBackend(modern=True)
     backend.facts.capabilities["tools"] = {}
     offer(backend, "one")

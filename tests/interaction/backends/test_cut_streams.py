@@ -1,4 +1,4 @@
-"""Streams that end too early: what is taken up where, how soon, and how often."""
+"""Streams that end early: the position, the delay, and the number of their resumptions."""
 
 import asyncio
 import itertools
@@ -206,7 +206,7 @@ async def test_an_answer_that_the_server_stored_but_did_not_send_arrives_over_an
 async def test_a_silent_stream_that_the_server_still_serves_is_not_replaced(
     dialer: WatchedDialer, server: RawServer, clock: NotingClock
 ) -> None:
-    """It refuses another one, or ends it at once."""
+    """The server refuses another stream, or ends it at once."""
     async with a_link(dialer, server) as (link, peer):
         call, answer, second = await taken_up(server, clock, link, peer)
         await refuse(await beside(server, clock, 5))

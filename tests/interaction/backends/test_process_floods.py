@@ -1,4 +1,4 @@
-"""A process that writes much at once does not hold up anybody else."""
+"""A process that floods its output does not delay other work."""
 
 import asyncio
 import socket

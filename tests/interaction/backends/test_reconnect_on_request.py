@@ -1,4 +1,4 @@
-"""`reconnect_server` cuts a link off, and that reads as any other loss."""
+"""`reconnect_server` closes a link, and the effects equal those of any other loss."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""A server that cannot ask in 2026-07-28 is connected in the handshake era: the next call works, no other is harmed."""
+"""A server that cannot ask in 2026-07-28 reconnects in the handshake era: the next call works, and others continue."""
 
 import asyncio
 from collections.abc import Callable
@@ -171,7 +171,7 @@ async def done(scene: Scene, backend: ScriptedBackend, tool: str = "echo") -> No
 
 
 async def test_a_call_that_requires_2026_07_28_is_sent_over_a_second_link_of_that_era() -> None:
-    """It did not run: the server refused it for what was not declared."""
+    """The call did not run: the server refused it because of an undeclared capability."""
     backend = ScriptedBackend(modern=True)
     async with a_scene(one=backend) as scene:
         await failed(scene, backend, failing(FASTMCP))

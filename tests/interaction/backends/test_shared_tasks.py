@@ -1,4 +1,4 @@
-"""Tasks of a shared server: messages about one reach the session that started it, and no other."""
+"""Tasks of a shared server: messages about a task reach only the session that started it."""
 
 import asyncio
 from collections.abc import AsyncIterator

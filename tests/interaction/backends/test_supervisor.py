@@ -1,4 +1,4 @@
-"""A lost connection comes back by itself, says so once, and nobody who waits for it hangs."""
+"""A lost connection recovers by itself, reports that once, and releases all waiting callers."""
 
 import asyncio
 from dataclasses import replace
@@ -148,7 +148,7 @@ async def test_the_error_of_a_failed_attempt_contains_the_time_of_the_next_one()
 
 
 async def test_a_call_that_finds_its_server_gone_is_sent_again_on_the_next_link() -> None:
-    """The server was restarted and no longer knows our session: the caller never notices."""
+    """The restarted server no longer knows the session. The caller does not notice."""
     backend = http()
     gone = [LinkError(LinkFailure.SESSION_LOST, "the server no longer knows our session", may_have_run=False)]
 
@@ -315,7 +315,7 @@ async def test_a_server_is_resumed_with_the_state_of_its_last_link() -> None:
 
 
 async def test_a_lost_server_without_callers_is_reconnected_only_after_the_delay() -> None:
-    """Someone waited for the first connect; that is no reason to hurry a reconnect an hour later."""
+    """An earlier caller waited for the first connect. An hour later, that is no reason to hurry a reconnect."""
     backend = http()
     backend.opens = asyncio.get_running_loop().create_future()
     async with a_scene(one=backend) as scene:

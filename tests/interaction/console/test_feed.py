@@ -1,4 +1,4 @@
-"""A page receives everything once, then only changes, and nothing of other people's sessions."""
+"""A page receives the complete state once, then only changes, and nothing about other people's sessions."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A page's requests for sessions at other replicas: they reach the right one, and nothing happens twice."""
+"""Console requests for sessions at other replicas reach the right replica and run at most once."""
 
 import asyncio
 import json

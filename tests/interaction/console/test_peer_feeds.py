@@ -1,4 +1,4 @@
-"""A page hears of the sessions at all replicas, in one feed."""
+"""A page receives the sessions of all replicas in one feed."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Somebody between two replicas, without their secret, changes what the holder answers: nothing of it is believed."""
+"""An attacker between two replicas, without their secret, changes the holder's response: it is rejected."""
 
 import asyncio
 import hmac

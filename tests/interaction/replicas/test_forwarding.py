@@ -1,4 +1,4 @@
-"""A request that is passed on to the replica that holds its session, over real sockets."""
+"""Requests that a replica forwards to the holder of their session, over real sockets."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ async def test_no_credential_and_no_forged_signature_leaves_the_forwarding_repli
 
 
 async def test_the_holder_distinguishes_the_connections_of_different_callers(replicas: Replicas) -> None:
-    """Though all come to it over one connection of the replica that was asked; and no caller can name another's."""
+    """All callers share one connection of the forwarding replica, and no caller can use the identity of another."""
     first, second = replicas.caller(), replicas.caller()
     for caller in (first, second, first):
         caller.received = b""
@@ -260,7 +260,7 @@ async def test_a_stream_whose_holder_dies_ends_with_an_error_response(replicas: 
 
 
 async def test_a_stream_that_is_cut_inside_an_event_ends_without_an_error_response(replicas: Replicas) -> None:
-    """Later bytes would be parsed as its other half."""
+    """The parser would read later bytes as the second half of the event."""
     stream = HeldStream()
     replicas.target.serve = stream.serve
     caller = replicas.post()

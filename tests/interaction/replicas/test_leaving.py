@@ -179,7 +179,7 @@ async def test_a_response_counts_as_read_after_two_seconds(replicas: Replicas) -
 
 
 async def test_a_caller_that_disconnects_does_not_make_responses_of_other_callers_unread(replicas: Replicas) -> None:
-    """The connection between the replicas that closes with it had carried another's response."""
+    """The connection between the replicas, which closes with the caller, also carried another caller's response."""
     answer_with_news(replicas)
     reader = replicas.post(b"1")
     await reader.answer()
@@ -259,7 +259,7 @@ async def test_a_replica_that_stops_in_order_leaves_no_unconfirmed_reply() -> No
 async def test_a_response_forwarded_just_before_its_replica_stops_counts_as_read(
     replicas: Replicas, is_acknowledged: bool
 ) -> None:
-    """The caller's system has it, though it may not have acknowledged it yet: only the first ones it does at once."""
+    """The caller's system has received the response, but acknowledges only the first ones at once."""
     answer_with_news(replicas)
     caller = replicas.caller()
     for _ in range(19):
@@ -352,7 +352,7 @@ async def test_canceling_a_forwarded_request_cancels_it_at_the_holder(replicas: 
 async def test_a_request_that_arrives_at_a_stopping_holder_did_not_run(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It lies in the socket of a connection that is closed: its sender hears that nobody has looked at it."""
+    """The request is still in the socket buffer when the connection closes. Its sender learns that it was not read."""
     joined: list[HopConnection] = []
     join, send = HopConnection.join, ClientConnection.send
 

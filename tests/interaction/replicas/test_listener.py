@@ -1,4 +1,4 @@
-"""The hop listener knows replicas, and says nothing to anybody else."""
+"""The hop listener serves other replicas and reveals nothing to any other client."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Events count as delivered when the replica that was asked has written them to its caller, and not before."""
+"""Events count as delivered only when the forwarding replica has written them to its caller."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ async def test_the_confirmation_of_a_written_response_travels_with_the_next_requ
 
 
 async def test_responses_that_a_killed_replica_had_not_confirmed_count_as_unwritten(replicas: Replicas) -> None:
-    """It got the response, and is killed before it has told that it passed it on."""
+    """The replica receives the response and is killed before it confirms that it forwarded it."""
     replicas.target.serve = replicas.target.serve_carrying
     caller = replicas.post(b"news")
     await caller.answer()

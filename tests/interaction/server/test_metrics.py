@@ -1,4 +1,4 @@
-"""The text for Prometheus, checked by its own tool."""
+"""The metrics text for Prometheus, checked by promtool."""
 
 import asyncio
 import json
@@ -86,7 +86,7 @@ async def test_every_metrics_line_contains_the_name_of_its_replica() -> None:
 
 
 async def test_the_metrics_checker_rejects_an_invalid_text() -> None:
-    """So the tool would say if ours were one."""
+    """This proves that the checker would reject an invalid text of emceepee."""
     assert "_total" in await check_with_promtool(b"# HELP a b\n# TYPE a counter\na 1\n")
 
 

@@ -1,4 +1,4 @@
-"""Requests that are refused, by whichever part: observers see each of them, and nothing secret of it."""
+"""Requests that any component rejects are reported to observers without secrets."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The request core: what runs is in the table, can be cancelled until it has a response, and always gets one."""
+"""The request core: a running request is in the table, can be canceled until its response, and always gets one."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Many who add the same server at once all get the one server, or all the one reason why not."""
+"""Concurrent requests to add the same server share one connection, or all get the same error."""
 
 import asyncio
 

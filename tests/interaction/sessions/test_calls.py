@@ -1,4 +1,4 @@
-"""The runner's work besides effects; state/test_call.py tests the rules."""
+"""The effects of the call runner. state/test_call.py tests its rules."""
 
 import asyncio
 from datetime import timedelta

@@ -60,7 +60,7 @@ async def test_callers_are_notified_that_a_changed_server_disconnected_and_recon
 
 
 async def test_a_changed_server_is_opened_only_after_its_old_link_is_closed() -> None:
-    """It may hold what the next one needs: a port, a lock."""
+    """The old process may hold a resource that the next one needs, such as a port or a lock."""
     async with a_scene(one=ScriptedBackend()) as scene:
         backend = scene.backends["one"]
         closes = backend.closes = asyncio.get_running_loop().create_future()

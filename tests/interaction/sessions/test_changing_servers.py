@@ -1,4 +1,4 @@
-"""Servers that were added, changed later: other settings, disabled, enabled, removed."""
+"""Changes to added servers: new settings, disable, enable, and remove."""
 
 import asyncio
 from dataclasses import replace

@@ -81,7 +81,7 @@ def find_or_open(place: Installation, key: SessionKey) -> "asyncio.Task[Session]
 
 
 async def test_a_session_opens_while_another_one_is_being_released() -> None:
-    """One slow server of one session delays no other session."""
+    """A slow server of one session does not delay other sessions."""
     machine = Machine()
     await store_sessions(machine, named("first"), named("second"))
     async with machine.process(sessions_per_principal=1) as place:

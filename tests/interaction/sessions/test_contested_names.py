@@ -1,4 +1,4 @@
-"""Two processes that are no replicas of each other, such as two on standard input, open a session of one name."""
+"""Two processes that are not replicas, such as two on standard input, open a session of the same name."""
 
 import asyncio
 

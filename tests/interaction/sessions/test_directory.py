@@ -1,4 +1,4 @@
-"""Sessions are found, sleep, wake and are forgotten; time is the test's."""
+"""Sessions are found, sleep, wake, and are deleted. The test controls the clock."""
 
 import asyncio
 from dataclasses import replace
@@ -211,7 +211,7 @@ async def test_the_holder_of_a_session_can_end_it_once() -> None:
 
 
 async def test_an_interrupted_end_of_a_session_is_completed() -> None:
-    """The caller may disconnect in the meantime, and nobody could find the session to end it again."""
+    """The caller may disconnect, and afterwards no client could find the session to end it again."""
     async with an_installation() as place:
         told = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Sessions of several replicas that share a store: who has which, how that is found out, and what a takeover keeps."""
+"""Sessions of several replicas with a shared store: their holders, lookups, and takeovers."""
 
 import asyncio
 from collections.abc import Sequence
@@ -242,7 +242,7 @@ async def test_a_stopping_replica_hands_over_idle_sessions_at_once_and_busy_sess
 
 
 async def test_a_session_is_not_handed_over_before_the_delivery_of_its_last_reply_is_known() -> None:
-    """Else the next replica tells the same events again."""
+    """Otherwise the next replica delivers the same events again."""
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -260,7 +260,7 @@ async def test_a_session_is_not_handed_over_before_the_delivery_of_its_last_repl
 async def test_a_session_of_a_replica_that_left_without_a_release_is_not_reported_as_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The store may be slow to say that it can be taken, and does not know any more where its holder was."""
+    """The store may be slow to release the session and no longer knows the address of its holder."""
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         await refresh(second)
@@ -316,7 +316,7 @@ async def test_a_waiter_for_the_next_commit_of_a_lost_session_does_not_wait_fore
 
 
 async def test_a_result_from_a_session_that_another_replica_holds_reports_no_later_events() -> None:
-    """Nobody keeps it: neither the task that ended, nor that it did."""
+    """The store of this replica keeps neither the end of the task nor its result."""
     replicas = Replicas()
     async with replicas.start(2) as (first, second):
         session = await first.directory.find_or_open(DESK)
@@ -484,7 +484,7 @@ TIMER = {"name": "set_timer", "arguments": {"duration_ms": 60_000, "message": "t
 
 @pytest.mark.parametrize("stays_away", [False, True])
 async def test_a_reply_that_cannot_be_saved_after_its_process_was_suspended_promises_nothing(stays_away: bool) -> None:
-    """Not even if the store does not answer: another may have the session."""
+    """This holds even if the store does not answer, because another replica may hold the session."""
     replicas = Replicas(WakingStore(is_durable=True))
     async with replicas.start(2) as (first, second):
         (store, _) = replicas.stores

@@ -1,4 +1,4 @@
-"""A session after its process was killed or stopped, and another loaded it. Time is the test's."""
+"""A session that another process loads after its first one was killed or stopped. The test controls the clock."""
 
 import asyncio
 from dataclasses import replace
@@ -353,7 +353,7 @@ async def test_a_suspended_process_that_lost_a_session_releases_it_without_overw
 async def test_a_loaded_session_keeps_its_lease_while_its_other_connections_are_looked_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After a restart, all of them come at once."""
+    """After a restart, all of its connections return at once."""
     machine, line = Machine(), SessionKey("local", KeyKind.CONNECTION, "01CONNECTION")
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)
@@ -442,7 +442,7 @@ class RecoveringStore(MemoryStore):
 
 
 async def test_a_change_counts_as_saved_only_when_everything_that_a_reply_reported_unsaved_is_stored() -> None:
-    """A change during the first commit that succeeds is in the next one, though its reply did not wait for either."""
+    """A change during the first successful commit is in the next one, though its reply waited for neither."""
     clock, store = FakeClock(), RecoveringStore(is_durable=True)
     async with an_installation(store=store, clock=clock) as place:
         session = await place.directory.find_or_open(DESK)
@@ -563,7 +563,7 @@ async def test_the_changes_of_all_sessions_are_written_in_one_commit() -> None:
 
 @pytest.mark.parametrize("keeps_its_own", [True, False])
 async def test_a_session_that_a_forged_key_maps_to_another_principal_is_refused(keeps_its_own: bool) -> None:
-    """Otherwise write access to the store would suffice to use the servers of others."""
+    """Otherwise write access to the store would be enough to use the servers of others."""
     machine, eve = Machine(), SessionKey("eve", KeyKind.NAME, "desk")
     async with machine.process() as place:
         session = await place.directory.find_or_open(DESK)

@@ -265,7 +265,7 @@ async def ended_session() -> tuple[Span, "weakref.ref[Session]"]:
 
 
 async def test_an_ended_session_is_not_kept_in_memory_by_spans_that_outlive_it() -> None:
-    """Timers and pooled connections keep the context of the request in which they began, and so its span."""
+    """Timers and pooled connections keep the context of the request in which they began, and with it the span."""
     span, session = await ended_session()
     await settle()
     gc.collect()

@@ -1,4 +1,4 @@
-"""A server at a url that the sessions of a principal share: one connection, and to each session what concerns it."""
+"""A URL server that the sessions of a principal share: one connection, and messages only to the affected session."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Tasks that servers run as their own, when emceepee is killed or stopped, or replaced. Time is the test's."""
+"""Backend tasks when emceepee is killed, stopped, or replaced. The test controls the clock."""
 
 import asyncio
 from collections.abc import Iterator

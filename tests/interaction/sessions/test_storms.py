@@ -1,4 +1,4 @@
-"""A server that says the same thing without end costs memory and lines that are bounded."""
+"""A server that repeats the same message forever uses a bounded amount of memory and log lines."""
 
 import logging
 

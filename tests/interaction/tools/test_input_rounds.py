@@ -1,4 +1,4 @@
-"""Callers of 2026-07-28 that declare elicitation: a result asks, and the call that is sent again goes on."""
+"""Callers of 2026-07-28 with elicitation support: the result is a question, and the resent call continues."""
 
 import asyncio
 import json
@@ -480,7 +480,7 @@ async def test_a_person_who_has_accepted_a_question_may_dismiss_the_next_at_once
 
 
 async def test_an_operator_can_make_every_dismissal_count(client: ModernClient) -> None:
-    """For clients whose program decides, and not a person."""
+    """This is for clients whose program decides instead of a person."""
     client.session.notice_options = NoticeOptions(trusts_dismissals=True)
     for _ in range(2):
         at_server, waiting, result = await client.asked()
@@ -491,7 +491,7 @@ async def test_an_operator_can_make_every_dismissal_count(client: ModernClient) 
 
 
 async def test_dismissals_of_one_client_do_not_affect_another_client_in_the_same_session() -> None:
-    """A person's window and a headless run of the same version: their user agents differ."""
+    """The window of a person and a headless run of the same version differ in their user agents."""
     async with an_asgi_caller(is_modern=True, elicitation=BOTH) as caller:
         client = of_http(caller)
         _, _, result = await client.asked()

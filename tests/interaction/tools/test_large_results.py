@@ -1,4 +1,4 @@
-"""A result over the limit comes as its head, its shape and a handle, by which all of it can be read."""
+"""A result over the limit is returned as its head, its shape, and a handle for reading all of it."""
 
 import asyncio
 import json

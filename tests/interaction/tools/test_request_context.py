@@ -1,4 +1,4 @@
-"""The facts about a caller, and the ends of a request."""
+"""The facts about a caller, and the ways in which a request ends."""
 
 import asyncio
 

@@ -89,7 +89,7 @@ async def test_a_server_without_a_description_shows_none() -> None:
 
 
 async def test_a_different_description_does_not_make_another_configuration() -> None:
-    """The words that it was added with stay."""
+    """The original description stays."""
     async with a_scene(specs=NONE, demo=ScriptedBackend()) as scene:
         await scene.value("add_server", **DEMO, description="first")
         again = await scene.value("add_server", **DEMO, description="second")

@@ -1,4 +1,4 @@
-"""Servers by their tags, in every list that can be narrowed by them."""
+"""Tags of servers filter every list with a tag argument."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Servers that the configuration file has, and that cannot be used: a mistake in the entry, or `disabled`."""
+"""Unusable servers of the configuration file: entries with an error, or `disabled`."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Clients that open sessions and never come back."""
+"""Clients that open sessions and abandon them."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ ABANDONED, AT_ONCE = 2100, 50
 
 @pytest.mark.parametrize("how", ["handshake", "named", "handles"])
 async def test_a_crowd_of_abandoned_sessions_blocks_no_other_caller_and_starts_no_program(how: str) -> None:
-    """Two thousand is what a principal may have."""
+    """The limit is two thousand sessions per principal."""
     async with http_process("--log-level", "warn", env=configured({"small": stdio_server()})) as endpoint:
         user = await endpoint.caller()
         await user.value("set_timer", duration_ms=3_600_000, message="mine")

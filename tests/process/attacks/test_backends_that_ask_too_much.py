@@ -1,4 +1,4 @@
-"""Backends that send requests of their own without end: everyone else goes on."""
+"""Backends that send endless requests do not affect other callers."""
 
 import asyncio
 import itertools

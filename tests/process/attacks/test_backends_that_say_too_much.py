@@ -1,4 +1,4 @@
-"""Backends that notify and log without end, in large pieces: what is kept of it stays small."""
+"""Backends that send endless notifications and log messages: the stored part stays small."""
 
 import sys
 from typing import Any

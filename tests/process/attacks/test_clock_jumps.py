@@ -1,4 +1,4 @@
-"""Setting the wall clock neither delays nor hastens anything that runs for a while."""
+"""Setting the wall clock neither delays nor hastens timers and timeouts."""
 
 import signal
 import time
@@ -67,7 +67,7 @@ async def all_tasks(caller: Recorder) -> list[dict[str, str]]:
 
 @both_ways
 async def test_times_are_shown_according_to_the_current_wall_clock(jump: signal.Signals) -> None:
-    """Also those of what began before."""
+    """This includes the times of earlier events."""
     async with running() as caller:
         await caller.value("set_timer", duration_ms=60_000, message="tea")
         caller.process.process.send_signal(jump)

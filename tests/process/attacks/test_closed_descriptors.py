@@ -1,4 +1,4 @@
-"""A process that is started without standard input, output or error serves as any other, or says why it cannot."""
+"""A process without standard input, output, or error works normally or reports the reason."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""A text that is made to be costly to look through for secrets delays nobody."""
+"""A text that is expensive to mask for secrets delays no other request."""
 
 import sys
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""JSON that is nested deeper than anyone means it: what holds it fails, and nothing else."""
+"""Excessively nested JSON is an error for its own message only."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A caller that guesses tokens is slowed down; a caller with the token is not kept out."""
+"""A caller that guesses tokens is slowed down. A caller with a valid token is not."""
 
 import asyncio
 import time

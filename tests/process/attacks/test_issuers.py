@@ -1,4 +1,4 @@
-"""Tokens count only if they are signed as the issuer meant it, and invented key ids delay nobody."""
+"""Tokens are valid only with the issuer's intended signature, and invented key ids delay no other caller."""
 
 import asyncio
 import time

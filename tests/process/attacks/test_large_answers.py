@@ -1,4 +1,4 @@
-"""Answers with more in them than anyone can hold, and arguments that nobody should keep."""
+"""Answers of extreme size, and arguments that are too large to store."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A line over `line_bytes` is an error for its waiting caller, and for nobody else."""
+"""A line over `line_bytes` is an error for its waiting caller only."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""A server's process cannot read what emceepee was started with."""
+"""A server process cannot read the environment or memory of emceepee."""
 
 import json
 import os
@@ -75,6 +75,6 @@ async def test_a_server_process_can_read_neither_the_environment_nor_the_memory_
 
 
 async def test_a_setting_permits_inspection_of_the_process(looker: Path) -> None:
-    """A debugger, a profiler, or the benchmark."""
+    """A debugger, a profiler, or the benchmark needs this."""
     seen, ours, _ = await looked(looker, EMCEEPEE_TRACEABLE="1")
     assert seen[f"{ours} environ"] is True

@@ -1,4 +1,4 @@
-"""Callers that would start more programs than the machine can bear."""
+"""Callers that request more processes than the machine can run."""
 
 import asyncio
 from contextlib import AsyncExitStack

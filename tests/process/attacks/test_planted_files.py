@@ -1,4 +1,4 @@
-"""A repository that somebody else wrote is the working directory: emceepee runs none of its files."""
+"""The working directory is an untrusted repository: emceepee runs none of its files."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ async def test_no_command_runs_a_file_of_the_working_directory(repository: Path,
 
 
 async def test_a_server_does_not_inherit_relative_folders_of_the_path(repository: Path, tmp_path: Path) -> None:
-    """A server that starts programs by name, as `npx` and scripts do, would find those of the working directory."""
+    """A server that starts programs by name, as `npx` and scripts do, would run those of the working directory."""
     wrapped = {"command": "/bin/sh", "args": ["-c", f"planted; exec {DEMO}"]}
     env = environment(tmp_path) | {"EMCEEPEE_CONFIG": json.dumps({"mcpServers": {"demo": wrapped}})}
     assert await run(repository, "call demo add a=2 b=40", env) == "2 + 40 = 42\n"

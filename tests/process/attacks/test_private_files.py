@@ -1,4 +1,4 @@
-"""emceepee's files are readable for their owner only."""
+"""The files of emceepee are readable only by their owner."""
 
 import asyncio
 import os

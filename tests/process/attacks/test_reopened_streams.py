@@ -1,4 +1,4 @@
-"""A server that ends every stream at once and wants no pause is not asked thousands of times for the next."""
+"""A server that ends every stream at once and requests no delay is not flooded with reconnects."""
 
 import asyncio
 import json

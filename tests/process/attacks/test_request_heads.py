@@ -1,4 +1,4 @@
-"""Callers without a token who send endless heads, ask without reading, or send nothing at all."""
+"""Unauthenticated callers that send endless heads, pipeline without reading, or send nothing."""
 
 import asyncio
 import contextlib
@@ -156,7 +156,7 @@ async def test_a_body_that_arrives_byte_by_byte_gets_no_additional_time() -> Non
 
 
 async def test_silent_connections_block_no_other_caller() -> None:
-    """More than the process may have descriptors."""
+    """There are more connections than available descriptors."""
     async with http_process(*TOKEN, env=limits(caller_connections=100)) as endpoint:
         async with strain_on(endpoint) as strain:
             lines = [RawConnection(endpoint.origin) for _ in range(400)]

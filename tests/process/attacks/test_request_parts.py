@@ -1,4 +1,4 @@
-"""Callers without a token who send without end what stands around a request: trailers, chunks, blank lines, bodies."""
+"""Unauthenticated callers that send endless trailers, chunks, blank lines, or bodies."""
 
 import asyncio
 import contextlib

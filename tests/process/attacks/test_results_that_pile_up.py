@@ -1,4 +1,4 @@
-"""Large results that nobody fetches: the newest are kept, and memory stays bounded."""
+"""Large results that callers do not fetch: the newest are kept, and memory stays bounded."""
 
 import pytest
 

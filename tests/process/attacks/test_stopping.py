@@ -1,4 +1,4 @@
-"""A caller that waits while the process stops gets an answer, and no promise that ends with the process."""
+"""A caller that waits during shutdown gets an answer, and no promise that ends with the process."""
 
 import asyncio
 import json
@@ -116,7 +116,7 @@ async def test_a_second_signal_ends_the_process_at_once() -> None:
 
 @pytest.mark.parametrize("command", [(), ("serve", "--port", "0")], ids=["stdio", "serve"])
 async def test_an_ignored_sighup_stays_ignored(command: tuple[str, ...]) -> None:
-    """As under nohup."""
+    """This is the case under nohup."""
     ignoring = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")
     async with AsyncExitStack() as stack:
         process = await asyncio.create_subprocess_exec(

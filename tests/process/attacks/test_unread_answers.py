@@ -1,4 +1,4 @@
-"""Callers who ask for large answers and do not read them, or read slowly."""
+"""Callers that request large answers and do not read them, or read slowly."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""An unread log, or a full disk, delays nobody."""
+"""An unread log or a full disk delays no caller."""
 
 import asyncio
 import os
@@ -71,7 +71,7 @@ async def test_a_log_file_that_cannot_be_opened_is_reported_in_one_line(
 
 
 async def test_a_full_disk_is_reported_in_one_line_and_blocks_no_call() -> None:
-    """/dev/full takes nothing, as a full disk does."""
+    """/dev/full fails every write, like a full disk."""
     async with emceepee(
         *("--log-file", "/dev/full"), env=configured({"small": stdio_server()}, **ROOM), stderr=asyncio.subprocess.PIPE
     ) as caller:
@@ -95,7 +95,7 @@ async def test_the_last_log_lines_are_written_when_the_process_has_ended(tmp_pat
 
 
 async def test_the_address_is_announced_even_if_standard_error_is_not_read() -> None:
-    """Every login makes a new link, and writing it waits for nobody either."""
+    """Every login creates a new link, and writing the link never blocks."""
     port = free_port()
     read, write = os.pipe()
     fill(write)

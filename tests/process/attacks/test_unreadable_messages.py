@@ -1,4 +1,4 @@
-"""Messages of a stdio server that cannot be decoded: waiting callers get an error at once, and nobody else does."""
+"""Undecodable messages of a stdio server: only their waiting callers get an error, and at once."""
 
 import asyncio
 import sys

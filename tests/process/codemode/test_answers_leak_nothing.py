@@ -1,4 +1,4 @@
-"""An answer that a script gives to a question is passed on, and is in no log, reply, span, page or file."""
+"""The answer of a script to a question is passed on and appears in no log, reply, span, page, or file."""
 
 import asyncio
 import json

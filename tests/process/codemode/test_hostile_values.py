@@ -1,4 +1,4 @@
-"""Values that are made to be costly where they cross the border of the sandbox. Nobody else waits for them."""
+"""Values that are expensive to copy into or out of the sandbox delay no other caller."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Scripts of a real `emceepee serve` with its state in SQLite, when it is killed, stopped, or replaced by another."""
+"""Scripts of a real `emceepee serve` with SQLite state that is killed, stopped, or replaced by another."""
 
 import asyncio
 from collections import Counter
@@ -132,7 +132,7 @@ def digger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path
 async def test_a_script_at_a_question_survives_a_kill_and_continues_with_the_answer(
     digger: tuple[int, Path], tmp_path: Path
 ) -> None:
-    """The server runs its tool as a task of its own, which asks; so the question also survives emceepee."""
+    """The server runs its tool as a task of its own, so the question also survives emceepee."""
     port, folder = digger
     code = 'place = await mcp.call_tool("digger", "ask_and_dig", {"name": "pit"})\n{"says": place, "kept": 40 + 2}'
     async with restartable_process(tmp_path) as endpoint:

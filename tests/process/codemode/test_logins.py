@@ -1,4 +1,4 @@
-"""Scripts that wait for a login: real processes, and the way that a browser comes back."""
+"""Scripts that wait for a login: real processes and the redirect of a browser."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -98,7 +98,7 @@ async def test_a_declined_login_is_an_exception_in_the_script(
 async def test_a_script_at_a_login_survives_a_kill_and_continues_after_the_login(
     server: AuthorizationServer, endpoint: RestartableProcess, how: str
 ) -> None:
-    """Its call was not sent before, and is sent once after."""
+    """The call was not sent before the login and is sent once after it."""
     caller = await endpoint.caller()
     promotion = await a_script_at_a_login(caller, server)
     await endpoint.restart(how)
@@ -191,7 +191,7 @@ async def test_a_call_that_was_answered_once_continues_after_the_login(
 async def test_a_call_that_was_answered_once_is_not_started_again(
     asking_server: AskingServer, endpoint: RestartableProcess, how: str
 ) -> None:
-    """It waits for a login as one that was not sent does; but the server has begun it, and may have done something."""
+    """The call waits for a login like an unsent one, but the server has started it, and it may have side effects."""
     caller = await endpoint.caller()
     promotion = await a_script_at_a_second_login(caller, asking_server, CAREFUL)
     await endpoint.restart(how)

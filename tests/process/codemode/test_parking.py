@@ -1,4 +1,4 @@
-"""Scripts that wait: they hold no process, go on when the answer is there, and outlive emceepee. Time is the test's."""
+"""Waiting scripts use no process, continue with the answer, and outlive emceepee. The test controls the clock."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -270,7 +270,7 @@ except RuntimeError as error:
 
 
 async def test_a_script_at_a_question_is_stored_before_the_reply_with_the_question_is_sent() -> None:
-    """No time passes: its record would be written a tenth of a second later."""
+    """No time passes: the periodic write would be a tenth of a second later."""
     play = Play()
     async with play.machine.process(backend=play.backend) as place:
         session = await place.directory.find_or_open(DESK)

@@ -1,4 +1,4 @@
-"""Scripts of two principals: one takes all that it may have, and the other hardly notices."""
+"""Scripts of two principals: one uses all of its limits, and the other hardly notices."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The limits of scripts. Each attack ends with its own script, and affects nobody else."""
+"""The limits of scripts. Each attack ends only its own script."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Scripts that run to their end: what they can call, what they get, and what their errors say."""
+"""Scripts that run to their end: their calls, results, and error messages."""
 
 import asyncio
 from collections.abc import AsyncIterator

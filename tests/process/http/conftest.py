@@ -1,4 +1,4 @@
-"""One server a module: what the tests of a module do to it, they do in sessions of their own."""
+"""One server per module. Each test uses its own session."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote, over HTTP: what the conversation in test_client_matrix.py leaves out."""
+"""Third-party clients over HTTP: the parts that test_client_matrix.py does not cover."""
 
 import asyncio
 import json

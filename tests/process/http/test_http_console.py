@@ -1,4 +1,4 @@
-"""The console in a real `emceepee serve`: links, logins, and whom it keeps out."""
+"""The console in a real `emceepee serve`: links, logins, and access control."""
 
 import asyncio
 import json
@@ -166,7 +166,7 @@ async def test_an_open_console_page_does_not_delay_the_shutdown() -> None:
 
 
 async def test_a_session_of_the_console_page_connects_no_servers_by_itself(endpoint: HttpProcess) -> None:
-    """Pages from elsewhere may also send the header, if the operator allows them."""
+    """Pages of other sites may also send the header if the operator allows them."""
     asked = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
     async with endpoint.http.options(endpoint.url, headers=asked) as preflight:
         assert "emceepee-connect" in preflight.headers["access-control-allow-headers"]

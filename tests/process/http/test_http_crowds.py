@@ -1,4 +1,4 @@
-"""Many callers at once: what they cost, and that none of them can hold up the others."""
+"""Many concurrent callers: their cost, and their isolation from each other."""
 
 import asyncio
 import itertools
@@ -60,7 +60,7 @@ async def test_200_sessions_with_three_backends_each_are_open_at_once() -> None:
 async def test_a_stalled_reader_delays_no_other_caller_or_request(
     endpoint: HttpProcess, caller: HttpCaller, backend: WebBackend
 ) -> None:
-    """Neither the other callers nor the other requests of its own session."""
+    """This holds for other callers and for other requests of its own session."""
     host, _, port = endpoint.origin.removeprefix("http://").partition(":")
     stalled = socket.socket()
     stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

@@ -1,4 +1,4 @@
-"""A caller's streams carry more than its log holds: progress is evicted, answers never are."""
+"""A caller's stream exceeds its log: progress is evicted, and answers never are."""
 
 import asyncio
 import time

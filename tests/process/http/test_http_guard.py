@@ -1,4 +1,4 @@
-"""Who is let in, and what they may do."""
+"""Authentication and authorization over HTTP."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ async def test_the_token_can_be_set_in_the_environment() -> None:
 
 
 async def test_principals_are_isolated_from_each_other() -> None:
-    """Sessions, handles, names, servers and tasks are each one's own; the operator's servers are everyone's."""
+    """Sessions, handles, names, servers, and tasks are private. The operator's servers are shared."""
     demo = {"command": sys.executable, "args": ["-m", "emceepee.demo"], "env": {"PYTHONPATH": ":".join(sys.path)}}
     config = json.dumps({"mcpServers": {"shared": demo}})
     async with http_process(
@@ -162,7 +162,7 @@ async def test_principals_are_isolated_from_each_other() -> None:
 
 
 async def test_remote_callers_may_not_start_programs_or_reach_private_addresses() -> None:
-    """A proxy on this machine brings callers from anywhere, and says so."""
+    """A proxy on this machine forwards remote callers and marks them as remote."""
     command = {"command": sys.executable, "args": ["-m", "emceepee.demo"]}
     async with http_process("--token", "one") as endpoint:
         here = await endpoint.caller(authorization="Bearer one")
@@ -229,7 +229,7 @@ async def test_the_operator_can_allow_programs_and_addresses() -> None:
 
 @pytest.mark.parametrize("kind", ["loopback", "socket"])
 async def test_a_listed_server_leads_no_login_to_unlisted_addresses(kind: str, tmp_path: Path) -> None:
-    """A remote caller chooses the identity provider: neither a connection nor a status tells what is there."""
+    """A remote caller chooses the identity provider: neither a connection nor a status reveals private hosts."""
     connections = 0
 
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Callers that leave within the first moments of a call: what they did not read is not lost."""
+"""Callers that disconnect just after a call starts: unread answers are kept."""
 
 import asyncio
 import random
@@ -66,7 +66,7 @@ async def test_an_answer_that_arrived_but_was_not_read_is_kept(quick: HttpCaller
 async def test_an_answer_that_ends_the_connection_is_not_kept_if_it_was_read(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
-    """A system acknowledges the first answers of a connection at once, and later ones after 40 ms."""
+    """A system acknowledges the first responses of a connection at once, and later ones after 40 ms."""
     await quick.value("list_tools", server="web")
     line = RawConnection(quick.endpoint.origin)
     for _ in range(20):
@@ -87,7 +87,7 @@ async def test_an_answer_that_ends_the_connection_is_not_kept_if_it_was_read(
 async def test_no_event_is_lost_with_callers_that_disconnect_at_random(
     quick: HttpCaller, backend: WebBackend, token: str | None
 ) -> None:
-    """Before the answer, with it, after it but unread. A caller that stays receives the missed events."""
+    """The disconnect comes before, with, or after the unread answer. A remaining caller receives the missed events."""
     await quick.value("list_tools", server="web")
     rng, made, heard = random.Random(13), set[int](), Counter[int]()
     left = 0

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: how they begin, are shared, slept and woken, and what is left when they end."""
+"""Sessions over HTTP: creation, sharing, sleep, and cleanup."""
 
 import asyncio
 import os
@@ -98,7 +98,7 @@ async def test_a_failed_initialize_leaves_no_session(endpoint: HttpProcess, para
 async def test_the_first_requests_of_a_session_may_arrive_concurrently(
     endpoint: HttpProcess, caller: HttpCaller
 ) -> None:
-    """A session is usable at once; what needs a server waits for that one only."""
+    """A session is usable at once. A request for a server waits for that server only."""
     callers = await asyncio.gather(*(endpoint.caller() for _ in range(10)))
     echoes = await asyncio.gather(
         *(

@@ -1,4 +1,4 @@
-"""`/metrics` of a real server: who may read it, and where."""
+"""`/metrics` of a real server: its readers and its addresses."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Callers of 2026-07-28 at the plain address, without a session name: which one each gets, and who has to name one."""
+"""Callers of 2026-07-28 at the plain address: their default sessions, and the callers that must name one."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A caller's stream is cut and taken up again: nothing is lost, nothing comes twice, and the stream ends."""
+"""A caller's stream is cut and resumed: each message arrives exactly once, and the stream ends."""
 
 import asyncio
 
@@ -111,7 +111,7 @@ async def test_a_finished_stream_can_be_read_again_and_ends(caller: HttpCaller, 
 
 
 async def test_a_resumed_stream_replaces_the_old_connection(caller: HttpCaller, backend: WebBackend) -> None:
-    """The old line may be dead without the server knowing: it ends, and the newest hears the rest, alone."""
+    """The old connection may be dead without notice: it ends, and only the newest one receives the rest."""
     backend.steps_at_once = 1
     async with caller.stream("execute_tool", server="web", tool="wait") as first:
         call = await backend.next_call()

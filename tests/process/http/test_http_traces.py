@@ -1,4 +1,4 @@
-"""A trace through caller, emceepee and server, put together by a collector from what each of them sent to it."""
+"""A trace through caller, emceepee, and server, assembled by a collector from the spans of each."""
 
 import json
 import socket

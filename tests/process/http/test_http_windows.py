@@ -33,7 +33,7 @@ def waiting(result: Json) -> Json:
 async def test_a_window_sees_its_own_question_in_full_and_only_the_number_of_the_others(
     options: tuple[str, ...],
 ) -> None:
-    """With several workers, one of them holds the session, and the others pass requests on."""
+    """With several workers, one of them holds the session, and the others forward requests."""
     async with windows(*options) as (first, second):
         asking = await first.call("execute_tool", **BOOK)
         [question] = asking["structuredContent"]["pending_on_server"]["elicitations_for_server"]

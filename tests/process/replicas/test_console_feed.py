@@ -1,4 +1,4 @@
-"""The console of one replica shows the sessions of all, and does what a person wants in any of them."""
+"""The console of one replica shows the sessions of all replicas and supports every action on them."""
 
 import asyncio
 import json
@@ -102,7 +102,7 @@ async def test_the_console_answers_a_question_at_the_other_replica(replicas: Two
 
 
 async def test_every_other_console_action_works_at_the_other_replica(replicas: TwoReplicas) -> None:
-    """Without an open page nobody has told where the session is: all others are asked."""
+    """Without an open page, the holder of the session is unknown: all other replicas are asked."""
     far = await replicas.there.caller(client="far")
     timer = await far.value("set_timer", duration_ms=60_000, message="tea")
     await far.call("execute_tool", server="curious", tool="speak", args={"result": {"content": []}})

@@ -1,4 +1,4 @@
-"""A large result that a replica kept in a real Redis, read at another one after the first was killed."""
+"""A large result that a killed replica stored in a real Redis is read at another replica."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

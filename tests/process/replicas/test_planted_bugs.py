@@ -1,4 +1,4 @@
-"""Bugs that are planted break a rule of the runs under faults: else these would prove nothing."""
+"""Planted bugs break a rule of the fault tests. Otherwise the fault tests would prove nothing."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,12 +35,12 @@ async def test_without_fencing_a_paused_replica_changes_sessions_that_another_ha
 
 @pytest.mark.matrix
 async def test_a_replica_that_trusts_its_lease_too_long_reports_events_that_are_not_stored(tmp_path: Path) -> None:
-    """When it wakes up, the store is away that would tell it so."""
+    """When the replica resumes, the store that would report the takeover is unavailable."""
     broken = await broken_rules(tmp_path, overconfident_emceepee.__name__, PAUSE_AND_STORE, is_short=False)
     assert broken & {Rule.EVENTS_KEPT, Rule.TIMERS_ONCE, Rule.TASKS_ONCE, Rule.PROMISES_KEPT}
 
 
 @pytest.mark.matrix
 async def test_a_stopping_replica_that_hands_nothing_over_makes_callers_wait(tmp_path: Path) -> None:
-    """Nobody may take its sessions before its lease has lapsed."""
+    """No other replica may take its sessions before its lease expires."""
     assert Rule.SMOOTH_STOPS in await broken_rules(tmp_path, hoarding_emceepee.__name__, STOPS, lease=6)

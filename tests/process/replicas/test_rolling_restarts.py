@@ -38,7 +38,7 @@ async def is_stopping(replica: HttpProcess) -> bool:
 
 @pytest.mark.parametrize("begun", ["before the signal", "while it stops"])
 async def test_a_call_that_a_stopping_replica_forwarded_gets_its_answer(begun: str, tmp_path: Path) -> None:
-    """The other replica has the session, and answers after all calls of the first one were given up."""
+    """The other replica holds the session and answers after the first one abandoned its own calls."""
     async with a_web_backend() as backend:
         env = configured({"web": {"url": backend.url}})
         async with two_replicas(f"sqlite:{tmp_path}/state.db", env=env) as (stopping, other):

@@ -1,4 +1,4 @@
-"""`serve --workers N`: several processes at one address, started again when they die and gone when they shall be."""
+"""`serve --workers N`: several processes at one address that are restarted when they die and stop on request."""
 
 import asyncio
 import os
@@ -111,7 +111,7 @@ async def test_servers_added_at_one_worker_are_available_at_the_others(endpoint:
 
 
 async def test_a_killed_worker_is_restarted_and_its_sessions_continue(endpoint: HttpProcess) -> None:
-    """With eight sessions the chance that it had none is small, and then nothing is shown."""
+    """With eight sessions, the killed worker almost certainly held one."""
     callers = []
     for number in range(8):
         caller = await _caller_with_timer(endpoint, f"of {number}")
@@ -227,7 +227,7 @@ async def refused(tmp_path: Path, *arguments: str) -> str:
 
 
 async def test_a_port_in_use_by_other_workers_is_refused_in_one_line(endpoint: HttpProcess, tmp_path: Path) -> None:
-    """The system would let processes of the same user share it."""
+    """The system would allow processes of the same user to share the port."""
     port = endpoint.origin.rpartition(":")[2]
     said = await refused(tmp_path, "--port", port)
     assert said.startswith(f"emceepee: cannot listen on 127.0.0.1:{port}: ")

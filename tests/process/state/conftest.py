@@ -1,4 +1,4 @@
-"""Servers with a state of their own, and a backend that counts."""
+"""Servers with their own state, and a backend that counts calls."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

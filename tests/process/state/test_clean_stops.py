@@ -1,4 +1,4 @@
-"""SIGTERM: a waiting caller learns the outcome of its call, and no task is promised that dies with the process."""
+"""SIGTERM: a waiting caller learns the outcome of its call, and receives no task that dies with the process."""
 
 import asyncio
 import signal
@@ -25,7 +25,7 @@ async def is_draining(endpoint: RestartableProcess) -> bool:
 async def test_a_call_whose_timeout_ends_during_shutdown_becomes_no_task_and_reports_its_outcome(
     endpoint: RestartableProcess, backend: CountingBackend, era: str
 ) -> None:
-    """One ends in the time that is left, and is answered; the other is given up, and says so."""
+    """One call ends within the grace period and is answered. The other is abandoned, and its error reports that."""
     caller = await endpoint.caller() if era == "handshake" else endpoint.modern(emceepee_session="x")
     await caller.value("add_server", name="one", url=backend.url)
     held = {"server": "one", "tool": "hold", "timeout_ms": 1_000}

@@ -1,4 +1,4 @@
-"""The disk fails under a running server: its sessions go on, it says so, and in the end everything is written."""
+"""The disk of a running server fails: its sessions continue, it reports the failure, and later saves everything."""
 
 import asyncio
 import resource
@@ -84,7 +84,7 @@ async def test_sessions_continue_on_a_failing_disk_and_are_written_later(
 
 
 async def test_a_reply_with_a_promise_that_cannot_be_saved_contains_a_notice(endpoint: RestartableProcess) -> None:
-    """One notice per reply that promises something durable; none on other replies, and none once it can be saved."""
+    """There is one notice per reply with a durable promise, none on other replies, and none after the recovery."""
     caller, modern = await endpoint.caller(), endpoint.modern(emceepee_session="mine")
     program = {"command": sys.executable, "args": ["-S", hostile.__file__]}
     await caller.value("add_server", name="one", **program)

@@ -1,4 +1,4 @@
-"""kill -9 during a login, a code exchange, or a refresh: no person is asked again without need."""
+"""kill -9 during a login, a code exchange, or a refresh: no person has to log in again without need."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -93,7 +93,7 @@ async def token_request(caller: HttpCaller, server: AuthorizationServer, *, is_d
 async def test_a_login_link_from_before_a_kill_remains_valid(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
-    """The browser even comes back before anyone has used the new process."""
+    """The browser returns even before a caller has used the new process."""
     caller = await endpoint.caller()
     link = await begin(caller, server)
     await endpoint.restart("kill")
@@ -246,7 +246,7 @@ async def test_a_token_refresh_that_was_never_received_is_repeated_after_a_kill(
 async def test_a_token_refresh_whose_answer_a_kill_lost_requires_one_login(
     server: AuthorizationServer, endpoint: RestartableProcess
 ) -> None:
-    """The authorization server has taken the old token, and nobody knows the new one."""
+    """The authorization server has replaced the old token, and the new one is lost."""
     caller = await endpoint.caller()
     await log_in(caller, server)
     server.valid.clear()

@@ -254,7 +254,7 @@ async def test_the_stream_of_a_request_that_a_restart_interrupted_ends_with_an_e
 
 
 async def test_servers_receive_the_same_caller_id_as_before_the_restart(restarted: Restarted) -> None:
-    """The last one: it checks all requests to servers of the others."""
+    """This test runs last because it checks all requests to the servers of the others."""
     await restarted.callers["question"].call("execute_tool", server="one", tool="echo", args={"id": "identity"})
     seen = {headers["emceepee-session-id"] for headers in restarted.backend.headers}
     assert seen

@@ -1,4 +1,4 @@
-"""Eight processes have one refresh token, which the authorization server takes once and then replaces."""
+"""Eight processes share one refresh token that the authorization server accepts once and then replaces."""
 
 import asyncio
 import json
@@ -64,7 +64,7 @@ async def run(place: str, url: str, goal: int) -> Counter[str]:
 async def test_a_rotating_refresh_token_is_never_used_twice(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """No invalid_grant, so nobody has to log in again."""
+    """The server never returns invalid_grant, so nobody has to log in again."""
     redis: RedisServer | None = request.getfixturevalue("redis") if kind == "redis" else None
     place = redis.url() if redis is not None else str(tmp_path / "state.db")
     async with an_authorization_server() as server:

@@ -1,4 +1,4 @@
-"""Eight real `emceepee serve` share one login, whose refresh token the authorization server takes once."""
+"""Eight real `emceepee serve` processes share one login with a single-use refresh token."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def race(callers: list[HttpCaller], server: AuthorizationServer, goal: int
 async def test_calls_at_eight_servers_refresh_one_login_without_another_login_question(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    """First each token is said to be over at once, then it is refused after some calls though it should be good."""
+    """At first each token expires at once. Then the server refuses valid tokens after some calls."""
     redis: RedisServer | None = request.getfixturevalue("redis") if kind == "redis" else None
     state = f"sqlite:{tmp_path / 'state.db'}" if redis is None else redis.url()
     loop = asyncio.get_running_loop()

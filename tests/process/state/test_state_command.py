@@ -1,4 +1,4 @@
-"""`emceepee state` on the state of real processes: while they run, after they were killed, when it is damaged."""
+"""`emceepee state` on the state of real processes: running, killed, and with a damaged file."""
 
 import asyncio
 import json

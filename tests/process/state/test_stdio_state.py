@@ -1,4 +1,4 @@
-"""`emceepee --state sqlite`: what a caller on standard input finds again at its next start."""
+"""`emceepee --state sqlite`: the data that a caller on standard input finds at its next start."""
 
 import asyncio
 import os
@@ -138,7 +138,7 @@ async def test_a_session_name_opens_the_same_session_in_serve(state: tuple[str, 
 
 
 async def test_concurrent_processes_of_a_client_take_turns_in_the_named_session(state: tuple[str, str]) -> None:
-    """Some clients start emceepee for each call, and make several calls at the same time."""
+    """Some clients start emceepee per call, and make several calls at the same time."""
 
     async def set_a_timer(number: int) -> str:
         async with emceepee(*state, "--session", "mine") as caller:

@@ -1,4 +1,4 @@
-"""Two servers of one user with one state: they share what was added, and each session is held by one of them."""
+"""Two servers of one user share a state: added servers are common, and each session has one holder."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A link over Streamable HTTP, with a server that the test plays itself, byte by byte."""
+"""A Streamable HTTP link to a raw server: the test controls every byte on the wire."""
 
 import asyncio
 import json

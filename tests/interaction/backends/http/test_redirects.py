@@ -1,4 +1,4 @@
-"""A server that says it is elsewhere, byte by byte."""
+"""Redirects of a backend, byte by byte on the wire."""
 
 import asyncio
 from collections.abc import AsyncIterator

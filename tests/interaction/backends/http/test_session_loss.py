@@ -1,4 +1,4 @@
-"""Answers that count as a lost session, and their owners: on the wire, byte by byte."""
+"""Responses that mean a lost session, and the requests that they answer, byte by byte on the wire."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The older HTTP+SSE transport, with a server that the test plays itself."""
+"""The older HTTP+SSE transport with a raw server in the test."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ async def test_a_post_request_is_answered_on_the_sse_stream(dialer: WatchedDiale
 async def test_the_sse_transport_refuses_an_endpoint_of_another_origin(
     place: str, dialer: WatchedDialer, server: RawServer
 ) -> None:
-    """Our headers may hold a credential."""
+    """The headers of emceepee may hold a credential."""
     opening = dialing(dialer, server)
     stream = await stream_of(server)
     stream.send(STREAM + event(place, "endpoint"))

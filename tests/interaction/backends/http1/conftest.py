@@ -1,4 +1,4 @@
-"""Everything here runs on the loop that emceepee uses and on the one it falls back to."""
+"""Every test in this folder runs on the event loop of emceepee and on its fallback."""
 
 from support.system.event_loops import pytest_asyncio_loop_factories
 

@@ -1,4 +1,4 @@
-"""The bytes on the wire, and their effects, with a server that the test plays itself."""
+"""The bytes and effects of HTTP requests to a raw server in the test."""
 
 import asyncio
 import ssl

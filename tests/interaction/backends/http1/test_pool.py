@@ -1,4 +1,4 @@
-"""Real sockets on loopback: connections are opened, kept, used again, and let go."""
+"""The connection pool with real sockets on loopback: connections open, idle, are reused, and close."""
 
 import asyncio
 import os

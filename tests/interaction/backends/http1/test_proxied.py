@@ -1,4 +1,4 @@
-"""Connections through a proxy that is the test's own: what it is asked for, and what becomes of its answers."""
+"""Connections through a proxy in the test: the requests that it receives, and the effects of its responses."""
 
 import asyncio
 import socket
@@ -116,7 +116,7 @@ async def test_an_http_request_through_a_proxy_contains_its_full_url(proxy: Forw
 async def test_a_connection_to_a_forwarding_proxy_is_reused_only_if_the_proxy_announces_keep_alive(
     proxy: ForwardProxy, authority: Authority
 ) -> None:
-    """Some close after each response without a word: a call that is on its way then would be lost."""
+    """Some proxies close after each response without notice. A call in flight would then be lost."""
     async with raw_server() as server, pool_through(proxy.address, authority) as pool:
         client = client_of(pool, server)
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""Servers of private CAs that want to see who comes; the words for each way in which that fails."""
+"""Servers of private CAs that require client certificates, and the error message for each TLS failure."""
 
 import asyncio
 import ssl

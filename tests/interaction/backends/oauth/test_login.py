@@ -103,7 +103,7 @@ async def test_a_person_completes_a_login(server: AuthorizationServer, sender: O
 async def test_a_login_interrupted_by_a_kill_continues_without_a_second_question(
     server: AuthorizationServer, sender: OAuthSender
 ) -> None:
-    """While the person was away, and again before the code was redeemed: nobody is asked twice."""
+    """The kill comes while the person is away, and again before the code is redeemed."""
     before = Host()
     running = asyncio.ensure_future(Login(before, sender, SystemClock()).run(terms(server)))
     address = await before.browse()

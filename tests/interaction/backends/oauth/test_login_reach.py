@@ -1,4 +1,4 @@
-"""Which addresses a login may connect to. Names are answered from a table, and nothing leaves this machine."""
+"""The addresses that a login may connect to. A table resolves the names, and nothing leaves this machine."""
 
 import asyncio
 import socket
@@ -102,7 +102,7 @@ def listing(*patterns: str) -> Callable[[str], bool]:
 async def test_a_login_at_a_guarded_server_connects_to_its_own_origin_to_listed_and_to_public_addresses(
     connector: Connector, url: str, is_refused: bool, expected: bool
 ) -> None:
-    """With --allow-url its own address may be private; whom it names for logins may not, unless that is listed."""
+    """With --allow-url, the server's own address may be private. Its authorization servers must be listed for that."""
     reach = LoginReach(
         server_url=PRIVATE,
         is_guarded=True,
@@ -118,7 +118,7 @@ async def test_a_login_at_a_guarded_server_connects_to_its_own_origin_to_listed_
 
 
 async def test_a_login_sends_nothing_to_a_refused_address(tmp_path: Path) -> None:
-    """The error does not depend on whether anything listens there, so a caller learns nothing."""
+    """The error does not depend on whether a server listens there, so a caller cannot scan the network."""
     connections = 0
 
     async def count(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

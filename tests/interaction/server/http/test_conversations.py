@@ -159,7 +159,7 @@ async def test_the_first_conversation_is_recognized_over_a_new_connection() -> N
 
 
 async def test_behind_a_proxy_all_windows_of_a_program_are_one_conversation() -> None:
-    """Its connections are the proxy's, and tell nothing."""
+    """Its connections belong to the proxy and identify no window."""
     async with an_endpoint_client(tokens={"secret": "ada"}) as client:
         call = {"name": "list_timers", "arguments": {}}
         for forwarding, conversations in (({"x_forwarded_for": "10.0.0.1"}, 1), ({}, 3)):

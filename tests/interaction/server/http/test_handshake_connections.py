@@ -1,4 +1,4 @@
-"""Connections that share a named session: how they come and go, and what stays. Time is the test's."""
+"""Connections that share a named session: they open and close, and the session stays. The test controls the clock."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""The HTTP endpoint: requests for the app beside it, and the first request of a session."""
+"""The HTTP endpoint: requests for the application beside it, and the first request of a session."""
 
 import pytest
 

@@ -296,7 +296,7 @@ async def _nothing() -> dict[str, Any]:
 async def test_a_replica_that_may_have_lost_its_sessions_serves_nothing_until_the_store_confirms_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was paused, others may have taken its sessions, and the store is unavailable by now."""
+    """It was suspended, other replicas may have taken its sessions, and the store is now unavailable."""
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     async with two_replicas() as (_, _, _, second):
         connection = await second.join()
@@ -320,7 +320,7 @@ async def test_a_replica_that_may_have_lost_its_sessions_serves_nothing_until_th
 async def test_a_request_for_a_session_that_moved_gets_an_error_that_reports_the_move(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing ends it before it has its answer."""
+    """The request is answered before its session closes."""
     async with two_replicas() as (_, _, _, second):
         connection = await second.join()
         [session] = second.sessions()

@@ -1,4 +1,4 @@
-"""Callers of the handshake era over HTTP whose server is restarted: they go on without a new handshake."""
+"""Handshake era callers over HTTP continue after a server restart without a new handshake."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Listeners of 2026-07-28, and the session they listen to. Time is the test's."""
+"""Listeners of 2026-07-28, and their sessions. The test controls the clock."""
 
 import asyncio
 import json

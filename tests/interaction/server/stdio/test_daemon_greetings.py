@@ -1,4 +1,4 @@
-"""The greeting at the daemon's socket: what is too much, too deep, too slow or foreign is refused in words."""
+"""The greeting at the daemon socket: one that is too long, too deep, too slow, or foreign is rejected with a reason."""
 
 import asyncio
 import json

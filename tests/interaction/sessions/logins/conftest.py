@@ -1,4 +1,4 @@
-"""A session on the real clock, and an authorization server that one of its servers wants a login from."""
+"""A session on the real clock, and an authorization server that one of its backends requires."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""Authorization servers that are slow, broken, or untrusted, through the tools: who waits, and who gets an error."""
+"""Slow, broken, or untrusted authorization servers, through the tools: the calls that wait, and their errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -166,7 +166,7 @@ async def test_a_slow_token_refresh_delays_only_the_calls_that_need_it(
 async def test_a_slow_authorization_server_delays_no_call_while_the_token_is_valid(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is renewed in the background when it is due: here at once."""
+    """A due token is renewed in the background, here at once."""
     monkeypatch.setattr(tokens, "SHARE_AHEAD", 1)
     server.lives = 60
     await log_in(scene, server)

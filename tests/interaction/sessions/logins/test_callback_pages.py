@@ -1,4 +1,4 @@
-"""The browser's page after a login: it appears after the end of the login, and shows the outcome."""
+"""The callback page in the browser appears after the end of the login and shows its outcome."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -103,7 +103,7 @@ async def test_the_callback_page_does_not_wait_forever_for_the_authorization_ser
 
 
 async def test_the_callback_page_is_delivered_though_its_process_is_about_to_exit(server: AuthorizationServer) -> None:
-    """`emceepee auth login` ends as soon as there are tokens."""
+    """`emceepee auth login` exits as soon as the tokens are stored."""
     async with session_parts(Config(), SystemClock()) as parts:
         async with a_login_scene(parts) as scene:
             url = await login_url(scene, server)
@@ -164,7 +164,7 @@ async def test_an_invalid_callback_at_another_process_is_answered_at_once(
 async def test_a_callback_after_its_process_died_reports_that_the_answer_is_stored(
     server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that began the login is gone, and nobody has used the server since."""
+    """The process that began the login is gone, and no call has used the server since."""
     monkeypatch.setattr(server_logins, "TAKE_SECONDS", 0.05)
     store = DurableStore()
     async with session_parts(Config(), SystemClock(), store) as before, a_login_scene(before) as scene:

@@ -1,4 +1,4 @@
-"""A hostile authorization server sends the browser to an honest one, to get the code that this gives out."""
+"""A hostile authorization server redirects the browser to an honest one to steal its code (mix-up attack)."""
 
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -45,7 +45,7 @@ async def page_of(url: str) -> str:
 async def test_a_code_of_another_authorization_server_is_not_sent_to_the_hostile_one(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer, oauth: dict[str, object]
 ) -> None:
-    """Its own page sends the browser on, with the client that emceepee has at the honest one."""
+    """The hostile page redirects the browser with the client id of emceepee at the honest server."""
     url = await add(scene, "honest", honest)
     known = {name: query_of(url)[name] for name in ("client_id", "redirect_uri")}
     await browse(url)
@@ -60,7 +60,7 @@ async def test_a_code_of_another_authorization_server_is_not_sent_to_the_hostile
 async def test_a_redirect_address_of_one_authorization_server_is_refused_by_another(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer
 ) -> None:
-    """Its metadata names the honest one's page, and its registration the client that emceepee has there."""
+    """Its metadata names the honest login page, and its registration the client id of emceepee there."""
     await browse(await add(scene, "honest", honest))
     hostile.page, hostile.numbers = f"{honest.url}/authorize", iter([0])  # client-0
     asked = honest.asked
@@ -71,7 +71,7 @@ async def test_a_redirect_address_of_one_authorization_server_is_refused_by_anot
 async def test_the_login_question_names_the_server_that_gets_access(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer
 ) -> None:
-    """Nothing distinguishes this from a person who agrees to a new client there."""
+    """The honest server cannot distinguish this from a person who agrees to a new client."""
     hostile.page = f"{honest.url}/authorize"
     await add(scene, "hostile", hostile)
     [question] = (await scene.value("get_elicitations"))["requests"]

@@ -1,4 +1,4 @@
-"""A call that a server did not let in is sent again once per new token. In no other case is any call sent twice."""
+"""A call that a server rejected with 401 is resent once per new token. No other call is resent."""
 
 import json
 from collections.abc import Callable
@@ -145,7 +145,7 @@ async def test_a_server_that_demands_ever_more_scopes_does_not_cause_endless_log
 
 
 async def test_a_call_on_a_broken_connection_is_not_resent(scene: Scene, server: AuthorizationServer) -> None:
-    """It may have run."""
+    """The call may have run."""
 
     class Cut(web.Response):
         async def prepare(self, request: web.BaseRequest) -> None:

@@ -123,7 +123,7 @@ async def test_a_declined_login_fails_the_waiting_calls(scene: Scene, server: Au
 async def test_a_login_that_starts_while_a_declined_one_ends_is_a_new_login(
     scene: Scene, server: AuthorizationServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state of the declined login is deleted first, which may take some turns."""
+    """The state of the declined login is deleted first, which may take some turns of the loop."""
     drop, is_ending, may_end = LoginRecords.drop_login, asyncio.Event(), asyncio.Event()
 
     async def drop_slowly(records: LoginRecords, key: ServerKey) -> None:
