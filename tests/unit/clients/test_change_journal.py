@@ -99,7 +99,7 @@ def test_writing_through_a_symbolic_link_keeps_the_link(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["dotfiles.json", "link.json"]
 
 
-def test_the_number_of_stored_changes_is_limited(journal: ChangeJournal, tmp_path: Path) -> None:
+def test_the_journal_stores_a_limited_number_of_changes(journal: ChangeJournal, tmp_path: Path) -> None:
     file = tmp_path / "a"
     for number in range(MOST_KEPT + 2):
         journal.carry_out("install", [a_change(file, str(number).encode())], now=NOW)

@@ -58,7 +58,7 @@ def test_a_long_log_text_is_truncated_and_a_huge_integer_is_rejected() -> None:
         ScriptLog(10).write_values([1 << 20_000])
 
 
-def test_characters_of_an_immense_log_text_are_counted() -> None:
+def test_an_immense_log_text_is_counted_in_characters() -> None:
     log = ScriptLog(10)
     log.write("\u20ac" * (EXACT + 13))
     assert log.dropped == 3 * EXACT + 10

@@ -144,7 +144,7 @@ async def test_a_link_from_another_site_opens_the_console_page(console: Console)
     kind=sampled_from(["application/json", "application/x-www-form-urlencoded", ""]),
     body=binary(max_size=200),
 )
-async def test_requests_of_strangers_never_fail_internally_or_get_access(
+async def test_console_requests_of_strangers_never_fail_internally_or_get_access(
     tmp_path_factory: pytest.TempPathFactory, query: str, cookie: bytes, kind: str, body: bytes
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "page of strangers"

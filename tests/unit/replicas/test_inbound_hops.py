@@ -143,7 +143,7 @@ def test_a_sender_whose_lease_has_lapsed_is_gone_despite_open_connections(holder
     holder.hops.leave(ANN)  # an unknown sender changes nothing
 
 
-def test_the_number_of_stored_responses_is_limited(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_holder_tracks_a_limited_number_of_responses(holder: Holder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbound_hops, "MOST_KEPT", 3)
     for number in range(10):
         holder.serve(number)

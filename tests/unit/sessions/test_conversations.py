@@ -100,7 +100,7 @@ def test_a_window_may_skip_a_few_request_ids_and_keep_its_conversation(skipped: 
     assert (window.ask() is known) is is_same
 
 
-def test_the_conversation_with_the_nearest_request_id_continues_and_none_if_two_are_equally_near() -> None:
+def test_the_conversation_with_the_nearest_request_id_continues_unless_two_are_equally_near() -> None:
     for second, expected in ((2, "second"), (1, "neither")):
         conversations = Conversations()
         windows = {"first": Window(conversations, first=1), "second": Window(conversations, first=second)}

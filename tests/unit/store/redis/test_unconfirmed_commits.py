@@ -18,7 +18,7 @@ def test_an_unconfirmed_commit_counts_until_its_outcome_is_known() -> None:
     assert not unconfirmed_commits
 
 
-def test_a_record_that_an_unconfirmed_commit_may_have_written_is_deleted_if_it_is_gone() -> None:
+def test_an_obsolete_record_of_an_unconfirmed_commit_is_deleted() -> None:
     unconfirmed_commits = UnconfirmedCommits()
     unconfirmed_commits.add(change(head("s1"), LEASE, "z", a="1", b="1"))
     unconfirmed_commits.add(change(head("s1"), LEASE, c="1"))
