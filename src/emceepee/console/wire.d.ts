@@ -40,18 +40,18 @@ declare namespace Wire {
     tools?: number;
     recording?: boolean;
     process?: { pid?: number; restarts: number };
-    /** It is of the configuration file; else it was added. */
+    /** True for a server of the configuration file, false for an added one. */
     isConfigured?: boolean;
   }
 
   interface DisabledServer {
     name: string;
     url: string;
-    /** It is disabled in the configuration file; else a person disabled it here. */
+    /** True if disabled in the configuration file, false if a person disabled it here. */
     isConfigured?: boolean;
   }
 
-  /** A server as `add_server` takes it. */
+  /** A server as `add_server` accepts it. */
   interface ServerEntry {
     name: string;
     description?: string;
@@ -88,7 +88,10 @@ declare namespace Wire {
     tools?: any;
   }
 
-  /** One problem of an input; `field` is null if it concerns no field in particular, `code` if no schema keyword names it. */
+  /**
+   * One problem of an input. `field` is null if it concerns no field in particular, `code` if no schema keyword names
+   * it.
+   */
   interface Problem {
     field: string | null;
     code: string | null;
@@ -140,7 +143,7 @@ declare namespace Wire {
     parent?: string;
     progress?: Progress;
     phases: Phase[];
-    /** Told once, with the first of the row. */
+    /** Sent once, with the first version of the row. */
     args?: unknown;
   }
 
@@ -155,7 +158,7 @@ declare namespace Wire {
     samples: OverviewSample[];
   }
 
-  /** The activity before `at`, for the length of a sample, and the status at that time; null is unknown. */
+  /** The activity in the sample interval before `at`, and the state at that time; null means unknown. */
   interface OverviewSample {
     at: number;
     requests: number;
@@ -182,7 +185,7 @@ declare namespace Wire {
     source: string;
     logger?: string;
     data: unknown;
-    /** In the details of a request: other requests ran, and the line may be about one of them. */
+    /** In the details of a request: other requests were running, and the line may belong to one of them. */
     isUnsure?: boolean;
   }
 
@@ -194,7 +197,7 @@ declare namespace Wire {
     logs: Log[];
   }
 
-  /** The answer to `tools/call`. It comes from a server: each use checks the value that it reads. */
+  /** The answer to `tools/call`. It comes from a server, so each use checks the value that it reads. */
   interface ToolResult {
     content?: any;
     structuredContent?: any;

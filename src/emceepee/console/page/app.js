@@ -1,4 +1,4 @@
-// Where the page begins: makes the parts, shows one view at a time, and hands on what changed.
+// Entry point of the page: creates the parts, shows one view at a time, and forwards changes to it.
 
 import { Calls } from "./calls/calls.js";
 import { ServerAdmin } from "./calls/server-admin.js";
@@ -29,7 +29,7 @@ import { WaterfallView } from "./views/waterfall/waterfall.js";
  * @import { ViewName } from "./shell/sidebar.js"
  */
 /**
- * The main part of the page. `tick` is called once a second while it is shown.
+ * The main part of the page. `tick` is called once per second while it is shown.
  * @typedef {object} View
  * @property {Element} element
  * @property {(parameter: string, query: string) => void} show
@@ -63,7 +63,7 @@ async function start() {
   calls.resumeAll();
 }
 
-/** Each view is made when it is first shown, and kept: what was typed or opened in it is still there later. */
+/** Each view is created when it is first shown and then kept, so that its input and open parts survive. */
 class Views {
   /** @type {Map<ViewName, View>} */
   #made = new Map();
@@ -94,7 +94,7 @@ class Views {
     };
   }
 
-  /** Created on first use, for the keyboard as well as for the mouse. */
+  /** Created on first use, by the keyboard or the mouse. */
   get waterfall() {
     return (this.#waterfall ??= new WaterfallView(this.store));
   }

@@ -1,4 +1,4 @@
-// Finding a call whose stream cannot be read any more: among the session's tasks, or in what the console kept of it.
+// Finds a call whose stream can no longer be read: among the session's tasks, or in the console's stored requests.
 
 import { asArray } from "../lib/safe-json.js";
 import { Backoff } from "../net/backoff.js";
@@ -13,8 +13,8 @@ import { isOwnSession } from "../state/session-names.js";
  */
 
 const CLOCK_SKEW_MS = 3000;
-const GRACE_MS = 60_000; // beyond the call's own timeout
-const FEED_DELAY_MS = 4000; // a request that arrived is in the feed by then
+const GRACE_MS = 60_000; // in addition to the call's own timeout
+const FEED_DELAY_MS = 4000; // after this time, a request that arrived is in the feed
 const SAVED_AS_TASK = "The connection was cut. The answer was kept as a task.";
 
 export class CallRecovery {
@@ -63,7 +63,7 @@ export class CallRecovery {
   }
 
   /**
-   * The whole result of a task that has ended, or null if this session does not know it.
+   * The whole result of a task that has ended, or null if this session does not have it.
    * @param {string} taskId
    * @returns {Promise<Wire.ToolResult | null>}
    */
@@ -92,7 +92,7 @@ export class CallRecovery {
   }
 
   /**
-   * The feed knows whether the call arrived, and what came of it.
+   * The feed shows whether the call arrived, and its outcome.
    * @param {Call} call
    * @returns {Promise<Found | null>}
    */

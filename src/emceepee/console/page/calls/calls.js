@@ -1,4 +1,4 @@
-// The calls made from this tab: running ones, what became of them, and how they are found again after a reload.
+// The calls made from this tab: running and finished ones, and their recovery after a reload.
 
 import { messageOf } from "../lib/errors.js";
 import { stringify } from "../lib/safe-json.js";
@@ -39,7 +39,7 @@ import { TaskFollower } from "./task-follower.js";
  */
 
 const MAX_SAVED = 25;
-const MAX_RESULT = 100_000; // characters of one result that a reload may find again
+const MAX_RESULT = 100_000; // characters of one result that are stored for a reload
 const SAVE_DELAY_MS = 200;
 
 export class Calls {
@@ -116,7 +116,7 @@ export class Calls {
     call.id = this.client.allocateId();
     call.isSent = true;
     this.#saveNow();
-    // The person answers questions on this very page, so the call goes on waiting for the answer.
+    // The person answers questions on this very page, so the call continues to wait for the answer.
     const given = {
       server: call.server,
       tool: call.tool,
@@ -148,7 +148,7 @@ export class Calls {
     };
   }
 
-  /** After a reload: every call that was running is resumed. Nothing is sent a second time. */
+  /** After a reload, every call that was running is resumed. Nothing is sent a second time. */
   resumeAll() {
     for (const call of this.all) {
       if (call.status !== "running") continue;
@@ -202,7 +202,7 @@ export class Calls {
   }
 
   /**
-   * The stream cannot be read on. An answer that nobody read is kept as a finished task: look there.
+   * The stream can no longer be read. An unread answer is stored as a finished task.
    * @param {Call} call
    */
   async #recover(call) {
@@ -260,7 +260,7 @@ export class Calls {
   }
 
   /**
-   * The session ended; the request with `refusedId` was not taken, and goes to the next session.
+   * The session ended. The request with `refusedId` was rejected, and goes to the next session.
    * @param {number} [refusedId]
    */
   sessionGone(refusedId) {
@@ -281,7 +281,7 @@ export class Calls {
     this.#notify();
   }
 
-  // Telling listeners, and saving.
+  // Notifying listeners, and saving.
 
   #notify() {
     this.#saveSoon();

@@ -1,5 +1,5 @@
-// Adding, changing and removing servers: by the same tools as every caller, in this page's own session, so that the
-// same rules hold. Only what no tool does goes by the console's own routes.
+// Adds, changes, and removes servers with the tools that every caller uses, in this page's own session, so that the
+// same rules apply. Only actions without a tool use the console's own routes.
 
 import { withConnectionSlot } from "../net/connection-limit.js";
 import { getJson, postJson } from "../net/console-api.js";
@@ -11,7 +11,7 @@ export class ServerAdmin {
   }
 
   /**
-   * Connect a server and keep it; with `isEdit`, give one that was added other settings. Its view, when that is done.
+   * Connect and store a server, or with `isEdit`, change the settings of an added one. Resolves to its view.
    * @param {Wire.ServerEntry} entry
    * @param {{ isEdit?: boolean }} [options]
    * @returns {Promise<Wire.Server>}
@@ -28,7 +28,7 @@ export class ServerAdmin {
   }
 
   /**
-   * The settings that add the server again; possible secrets are masked.
+   * The settings that would add the server again, with possible secrets masked.
    * @param {string} session
    * @param {string} server
    * @returns {Promise<Wire.ServerEntry>}

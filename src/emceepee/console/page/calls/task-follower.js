@@ -1,4 +1,4 @@
-// Calls that became tasks: the feed tells how they go on; when they have ended, their results are fetched.
+// Calls that became tasks: the feed reports their progress, and their results are fetched at the end.
 
 import { messageOf } from "../lib/errors.js";
 import { getJson } from "../net/console-api.js";
@@ -13,7 +13,7 @@ import { getJson } from "../net/console-api.js";
  * @property {(call: Call, status: CallStatus, ending: Ending) => void} onEnd
  */
 
-const MISSING_AFTER_MS = 5000; // a task that the feed does not name for so long is looked for
+const MISSING_AFTER_MS = 5000; // a task that the feed does not mention for this long is looked up
 
 export class TaskFollower {
   /** @type {Set<string>} */
@@ -91,7 +91,7 @@ export class TaskFollower {
   }
 
   /**
-   * The ending of a task that no session has, or null if the task still works.
+   * The outcome of a task that no session has, or null if the task is still running.
    * @param {string} taskId
    * @returns {Promise<TaskEnding | null>}
    */

@@ -1,4 +1,4 @@
-// What servers offer, asked for through this page's own MCP session, only when the person wants to see it.
+// The offers of servers, requested through this page's own MCP session when the person opens them.
 
 import { asArray } from "../lib/safe-json.js";
 import { withConnectionSlot } from "../net/connection-limit.js";
@@ -20,17 +20,17 @@ export class ToolCatalog {
     this.calls = calls;
   }
 
-  /** Servers are seen in sessions: where there is none (any more), this page opens its own. It connects no server. */
+  /** Servers are visible in sessions. If there is no session, this page opens its own, which connects no server. */
   ensureSession() {
     if (this.#opening) return;
     const reset = () => {
       this.#opening = null;
     };
-    this.#opening = this.client.request("ping", {}).then(reset, reset); // the view comes again, if it failed
+    this.#opening = this.client.request("ping", {}).then(reset, reset); // the view requests it again if it failed
   }
 
   /**
-   * As the server sent them, and what went wrong.
+   * The entries as the server sent them, and any error.
    * @param {string} server
    * @returns {Promise<{ entries: Wire.Tool[], errors: string[] }>}
    */
@@ -80,7 +80,7 @@ export class ToolCatalog {
   }
 
   /**
-   * Page by page, to the end.
+   * Fetches all pages.
    * @param {string} tool
    * @param {string} key
    * @param {string} server

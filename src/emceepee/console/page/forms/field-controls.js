@@ -1,5 +1,5 @@
-// One control per field. Each gives `{ controls, read, write }`: `read()` is `{ value }`, `{ problem }` or, for what
-// was left empty, `{}`.
+// One control per field. Each returns `{ controls, read, write }`: `read()` returns `{ value }`, `{ problem }`, or, for
+// an empty field, `{}`.
 
 import { messageOf } from "../lib/errors.js";
 import { h } from "../ui/dom.js";
@@ -94,7 +94,7 @@ function textControl(field, id, isMultiline) {
  * @param {HTMLInputElement | HTMLTextAreaElement} input
  */
 function findTextProblem(field, input) {
-  const length = [...input.value].length; // as JSON schema counts: an emoji is one character
+  const length = [...input.value].length; // counted as in JSON schema: an emoji is one character
   if (field.minLength !== undefined && length < field.minLength)
     return `Use at least ${field.minLength} characters (now ${length}).`;
   if (field.maxLength !== undefined && length > field.maxLength)
@@ -112,7 +112,7 @@ function findTextProblem(field, input) {
  */
 function numberControl(field, id) {
   const isInteger = field.kind === "integer";
-  // The browser counts steps from the minimum: a fractional one would forbid every whole number.
+  // The browser counts steps from the minimum: a fractional minimum would forbid every whole number.
   const min = isInteger && field.min !== undefined ? Math.ceil(field.min) : field.min;
   const max = isInteger && field.max !== undefined ? Math.floor(field.max) : field.max;
   const input = h("input", {

@@ -1,10 +1,10 @@
-// Between RFC 3339 and what a datetime-local input holds.
+// Converts between RFC 3339 and the value of a datetime-local input.
 
 /** @param {number} number */
 const two = (number) => String(Math.abs(number)).padStart(2, "0");
 
 /**
- * "2026-03-01T14:30" as the reader's clock means it, with the offset that holds on that day.
+ * "2026-03-01T14:30" in the reader's time zone, with the offset of that day.
  * @param {string} local
  */
 export function toRfc3339(local) {

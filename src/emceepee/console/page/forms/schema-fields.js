@@ -4,7 +4,7 @@
 import { asArray } from "../lib/safe-json.js";
 
 /**
- * A JSON schema as a server sent it: any key may hold anything.
+ * A JSON schema as a server sent it: any key may have any value.
  * @typedef {{ [key: string]: any }} Schema
  */
 /**
@@ -63,7 +63,7 @@ const nonNegativeInteger = (value) => (Number.isInteger(value) && value >= 0 ? v
 const nonEmptyText = (value) => (typeof value === "string" && value.trim() !== "" ? value : undefined);
 
 /**
- * The fields of an object schema, or null if it is too odd or too long for a form.
+ * The fields of an object schema, or null if it is too unusual or too large for a form.
  * @param {unknown} schema
  * @returns {Field[] | null}
  */
@@ -188,7 +188,7 @@ function readArrayType(schema) {
 }
 
 /**
- * The values to choose from with their titles, or null if this is no choice.
+ * The choices with their titles, or null if this is not a choice.
  * @param {Schema} schema
  * @returns {Option[] | null}
  */
@@ -199,7 +199,7 @@ function readOptions(schema) {
 }
 
 /**
- * In any of the ways in which a schema can list them.
+ * Reads choices in each of the forms that a schema can have.
  * @param {Schema} schema
  * @returns {Option[] | null}
  */

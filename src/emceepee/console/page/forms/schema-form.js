@@ -1,4 +1,4 @@
-// A form made from a JSON schema, and what was filled in, exactly typed.
+// A form generated from a JSON schema, and its typed content.
 
 import { truncate } from "../lib/display-text.js";
 import { bdi, h, setText } from "../ui/dom.js";
@@ -38,12 +38,12 @@ export class SchemaForm {
   }
 
   /**
-   * The content, or null after the problems were shown by their fields.
+   * The content, or null after the problems were shown at their fields.
    * @param {{ showsProblems?: boolean }} [options]
    * @returns {{ [name: string]: any } | null}
    */
   read({ showsProblems = true } = {}) {
-    // A bare object: a property called __proto__ is a property like any other.
+    // An object without a prototype: a property called __proto__ is a property like any other.
     const content = Object.create(null);
     /** @type {FieldView | undefined} */
     let firstInvalid;
@@ -58,7 +58,7 @@ export class SchemaForm {
   }
 
   /**
-   * The names that no field stands for.
+   * The names without a field.
    * @param {{ [name: string]: any }} content
    */
   write(content) {
@@ -70,7 +70,7 @@ export class SchemaForm {
   }
 
   /**
-   * Show what the server found; gives back what belongs to no field.
+   * Show the problems that the server found. Returns the problems without a field.
    * @param {Wire.Problem[]} problems
    */
   showProblems(problems) {

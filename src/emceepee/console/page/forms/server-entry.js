@@ -1,4 +1,4 @@
-// A server's settings as a person writes them, and as add_server takes them.
+// Converts a server's settings between the form's text and the input of add_server.
 
 /**
  * The text of the fields. Lists have one entry per line; an argument that does not fit on a line is written as JSON.
@@ -23,7 +23,7 @@
 const MASK = "***";
 const SHOWN = ["name", "description", "url", "command", "type", "headers", "args", "env", "cwd"];
 const LIMITS = ["allowedTools", "deniedTools", "timeout_ms"];
-/** Settings that the form has no field for, and that stay as they were. */
+/** Settings that the form has no field for, and that remain unchanged. */
 const isOther = (/** @type {string} */ key) => !SHOWN.includes(key) && !LIMITS.includes(key);
 
 /** @type {Readonly<ServerFields>} */
@@ -59,7 +59,7 @@ const pairLines = (pairs, sign) =>
     .join("\n");
 
 /**
- * The fields for settings as they are; masked values have to be written again.
+ * The fields for existing settings. Masked values must be entered again.
  * @param {Wire.ServerEntry} entry
  * @returns {ServerFields}
  */
@@ -82,7 +82,7 @@ export function fieldsOf(entry) {
 }
 
 /**
- * The settings, or what is wrong with which field. `before` has settings that the form does not show.
+ * The settings, or the problems by field. `before` has settings that the form does not show.
  * @param {ServerFields} fields
  * @param {Wire.ServerEntry} [before]
  * @returns {{ entry: Wire.ServerEntry, problems: FieldProblems }}

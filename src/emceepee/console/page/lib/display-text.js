@@ -1,4 +1,4 @@
-// Text of servers is hostile: what could reorder, hide or fake neighboring text is made visible instead.
+// Text of servers is untrusted: characters that could reorder, hide, or fake neighboring text are made visible.
 
 const CONTROLS = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
 const REORDERING = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
@@ -17,7 +17,7 @@ function controlPicture(character) {
 }
 
 /**
- * The text as it can be shown: line breaks and tabs stay, everything that deceives the eye is spelled out.
+ * The text as it can be shown: line breaks and tabs stay, and deceptive characters are spelled out.
  * @param {unknown} value
  */
 export function revealInvisible(value) {
@@ -31,7 +31,7 @@ export function revealInvisible(value) {
 }
 
 /**
- * At most `max` characters, with a mark where something is missing; never half of a surrogate pair.
+ * At most `max` characters, with a mark where text is cut. Never splits a surrogate pair.
  * @param {unknown} value
  * @param {number} max
  */
@@ -43,7 +43,7 @@ export function truncate(value, max) {
 }
 
 /**
- * One line, for labels: line breaks and runs of blanks become one blank.
+ * One line, for labels: line breaks and runs of spaces become one space.
  * @param {unknown} value
  * @param {number} [max]
  */

@@ -1,9 +1,9 @@
-// All words of a JSON value, one after the other, to search in.
+// All words of a JSON value in sequence, as text to search.
 
 const MAX_PARTS = 1000;
 
 /**
- * Names and plain values, in order.
+ * Names and primitive values, in order.
  * @param {unknown} value
  */
 export function flatText(value) {

@@ -1,4 +1,4 @@
-// Numbers and times in words a person reads at a glance.
+// Formats numbers and times for people.
 
 const clockTime = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
@@ -35,7 +35,7 @@ function longDuration(ms) {
 }
 
 /**
- * Whole seconds at most: for things that count down or up in front of the reader.
+ * Rounded to whole seconds, for values that count down or up in front of the reader.
  * @param {number} ms
  */
 export function formatCoarse(ms) {

@@ -5,7 +5,7 @@ const keys = new WeakMap();
 let keyCount = 0;
 
 /**
- * Log lines have no ids, and two can say the same in the same millisecond: the object is the identity.
+ * Log lines have no ids, and two lines in the same millisecond can be equal, so the object is the identity.
  * @param {object} object
  * @returns {number}
  */

@@ -1,4 +1,4 @@
-// Plots as SVG paths: numbers over time, drawn as steps into a box.
+// Plots as SVG paths: numbers over time, drawn as steps.
 
 /**
  * @typedef {{ at: number, value: number | null }} Point At the end of its stretch of time; null is not known.
@@ -11,7 +11,7 @@ const DECIMALS = 1;
 const short = (value) => String(Number(value.toFixed(DECIMALS)));
 
 /**
- * The outline of the area under the points, and the line on top of it. Both have a gap where a value is not known.
+ * The outline of the area under the points, and the line on top of it. Both have a gap at unknown values.
  * @param {Point[]} points in order of time
  * @param {Box} box
  * @returns {{ area: string, line: string }}
@@ -35,7 +35,7 @@ export function stepPaths(points, { from, to, max, width, height, stepMs }) {
 }
 
 /**
- * Points that follow each other, all of them known.
+ * Runs of consecutive known points.
  * @param {Point[]} points
  * @param {number} stepMs
  */
@@ -56,7 +56,7 @@ function runsOf(points, stepMs) {
 }
 
 /**
- * The next round number that is at least that large: 1, 2 or 5 with zeros.
+ * The next larger or equal round number: 1, 2, or 5 with zeros.
  * @param {number} value
  */
 export function roundUp(value) {

@@ -15,7 +15,7 @@ export function stringify(value, indent) {
 }
 
 /**
- * The value if it is an array, or else an empty array.
+ * The value if it is an array, else an empty array.
  * @template T
  * @param {T[] | null | undefined} value
  * @returns {T[]}

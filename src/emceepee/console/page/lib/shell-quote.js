@@ -3,14 +3,15 @@
 // so that no backslash may stand before one.
 
 const PLAIN = /^[A-Za-z0-9_@+:,./-][A-Za-z0-9_@+:,./=-]*$/;
-// A terminal acts on pasted control characters, even inside quotes; the others deceive a person who reads before pasting.
+// A terminal acts on pasted control characters, even inside quotes. The other characters deceive a person who reads
+// before pasting.
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]/;
 const EACH_UNSAFE = new RegExp(UNSAFE.source, "g");
 const UNQUOTABLE = /'|\\{2,}|\\(?='|$)/g;
 const PAIRED = /[\ud800-\udbff][\udc00-\udfff]/g;
 
 /**
- * Whether it has characters that are not to be pasted as they are.
+ * Whether it has characters that cannot be pasted unchanged.
  * @param {string} text
  */
 export const isUnsafeToPaste = (text) => UNSAFE.test(text.replace(PAIRED, ""));
@@ -37,7 +38,7 @@ function ansiByte(byte) {
 }
 
 /**
- * JSON in which only characters stand that can be pasted.
+ * JSON that consists only of characters that can be pasted.
  * @param {unknown} value
  */
 export const pasteableJson = (value) =>

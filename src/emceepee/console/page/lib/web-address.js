@@ -1,4 +1,4 @@
-// Addresses that a browser may be sent to.
+// Addresses that a browser may open.
 
 /**
  * @param {string | undefined} address

@@ -1,4 +1,4 @@
-// Waiting between tries: longer each time, and not at all once the network or the reader is back.
+// Delays between attempts: each is longer, and none remains when the network or the reader returns.
 
 const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 10_000;

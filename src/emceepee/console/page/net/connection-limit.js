@@ -1,5 +1,5 @@
-// A browser opens six connections per host, shared by all tabs. Calls that would take the last ones wait, so that the
-// feed and the answer to a question always get through.
+// A browser opens six connections per host, shared by all tabs. Calls that would use the last ones wait, so that the
+// feed and answers to questions always get a connection.
 
 const MAX_CALLS = 3;
 let used = 0;
@@ -7,7 +7,7 @@ let used = 0;
 const waiting = [];
 
 /**
- * Do `work` when a connection is free for it.
+ * Do `work` once a connection is available.
  * @template T
  * @param {() => Promise<T>} work
  * @returns {Promise<T>}

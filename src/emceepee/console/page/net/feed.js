@@ -1,4 +1,4 @@
-// The live feed: keeps one stream open, and passes its messages to the store.
+// The live feed: keeps one stream open and passes its messages to the store.
 
 import { asArray } from "../lib/safe-json.js";
 import { RequestLog } from "../state/request-log.js";
@@ -12,7 +12,7 @@ import { suspendWhenHidden, untilVisible } from "./tab-visibility.js";
  * @import { Snapshot, Store } from "../state/store.js"
  */
 
-const STABLE_AFTER_MS = 5000; // a feed that ends sooner is not well, and is not asked for again at once
+const STABLE_AFTER_MS = 5000; // a feed that ends sooner is considered broken, and is not reopened at once
 const SILENCE_LIMIT_MS = 40_000; // the server pings every 15 s: after two missed pings the connection is dead
 
 export class Feed {
@@ -44,7 +44,7 @@ export class Feed {
         await untilVisible();
         continue;
       }
-      // The server ends every feed now and then; a page that reconnects at once misses nothing.
+      // The server ends every feed periodically. A page that reconnects at once misses nothing.
       if (Date.now() - this.#liveSince > STABLE_AFTER_MS) {
         this.#liveSince = Infinity;
         continue;
@@ -68,7 +68,7 @@ export class Feed {
         () => watchdog.reset(),
       );
     } catch {
-      // A lost connection is what the loop around is for.
+      // The surrounding loop handles a lost connection.
     } finally {
       watchdog.stop();
       connection.abort();

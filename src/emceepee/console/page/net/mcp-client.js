@@ -1,4 +1,4 @@
-// An MCP client over Streamable HTTP. A request is sent once; a cut stream is resumed where it was cut.
+// An MCP client over Streamable HTTP. A request is sent once; an interrupted stream is resumed at its last event.
 
 import { Backoff } from "./backoff.js";
 import { redirectToLogin } from "./console-api.js";
@@ -17,11 +17,11 @@ import { MCP_KEY } from "./tab-claim.js";
 const PROTOCOL_VERSION = "2025-11-25";
 const ENDPOINT = "/mcp";
 
-/** The session ended: nothing that ran in it can be asked for any more. */
+/** The session ended: its requests can no longer be queried. */
 export class SessionGone extends Error {}
-/** The request may have arrived, but its answer cannot be read: no event id was seen, or it is forgotten. */
+/** The request may have arrived, but its answer cannot be read: no event id was received, or it has expired. */
 export class ResponseLost extends Error {}
-/** emceepee answered with a JSON-RPC error, or did not take the request. */
+/** emceepee answered with a JSON-RPC error, or rejected the request. */
 export class RequestRejected extends Error {}
 
 export class McpClient {
@@ -48,7 +48,7 @@ export class McpClient {
     return Boolean(this.#saved.sessionId);
   }
 
-  /** An id never used before in this session, remembered before it is used. */
+  /** An id that was never used before in this session, stored before it is used. */
   allocateId() {
     const id = this.#saved.nextId;
     this.#save({ nextId: id + 1 });
@@ -56,8 +56,8 @@ export class McpClient {
   }
 
   /**
-   * The result. A request that is `sameSessionOnly` makes no sense in another session.
-   * Raises: SessionGone, ResponseLost, RequestRejected.
+   * The result. A `sameSessionOnly` request makes no sense in another session. Raises: SessionGone, ResponseLost,
+   * RequestRejected.
    * @param {string} method
    * @param {unknown} params
    * @param {RequestOptions} [options]
@@ -75,7 +75,7 @@ export class McpClient {
     const message = { jsonrpc: "2.0", id, method, params };
     const response = await this.#post(message).catch(async (error) => {
       if (!(error instanceof SessionGone) || sameSessionOnly) throw error;
-      // Refused before anything was done: to ask the new session is not to ask twice.
+      // Rejected before it ran: a request in the new session does not repeat it.
       await this.open();
       return this.#post(message);
     });
@@ -142,7 +142,7 @@ export class McpClient {
     if (sessionId === this.#saved.sessionId) {
       this.#save({ sessionId: null });
       this.#setState("lost");
-      // One that ended while it was being opened had nothing running in it.
+      // A session that ended while it was being opened had no running requests.
       if (!this.#opening) this.onSessionGone(refusedId);
       this.open().catch(() => {});
     }
@@ -162,7 +162,7 @@ export class McpClient {
   }
 
   /**
-   * While `work` runs, the page says that it is catching up.
+   * While `work` runs, the page shows that it is catching up.
    * @template T
    * @param {() => Promise<T>} work
    * @returns {Promise<T>}
@@ -252,7 +252,7 @@ export class McpClient {
     try {
       await readEvents(response, handle);
     } catch {
-      // Cut: what was seen so far says where to go on.
+      // Interrupted: resume after the last event that was received.
     }
     return seen;
   }
@@ -282,7 +282,7 @@ export class McpClient {
   }
 
   /**
-   * The stream behind that event, or null if emceepee cannot be reached now.
+   * The stream after that event, or null if emceepee is currently unreachable.
    * @param {string} lastEventId
    * @returns {Promise<Response | null>}
    */

@@ -1,4 +1,4 @@
-// What this tab keeps over a reload. Storage can be full or forbidden; the page then works without it.
+// Data of this tab that survives a reload. Storage can be full or forbidden; the page then works without it.
 
 /**
  * @template T
@@ -33,6 +33,6 @@ export function removeItems(...keys) {
   try {
     for (const key of keys) sessionStorage.removeItem(key);
   } catch {
-    // Then nothing was saved either.
+    // Then nothing was saved before either.
   }
 }

@@ -1,8 +1,8 @@
-// Server-sent events from a fetch: unlike EventSource, headers can be sent and a cut stream is resumed on demand.
+// Server-sent events from a fetch. Unlike EventSource, it can send headers and resume an interrupted stream on demand.
 
 /** @typedef {{ event: string, id: string | undefined, data: string }} SseEvent */
 
-/** Turns pieces of text into events. A long line is searched only once, however many pieces it comes in. */
+/** Converts pieces of text to events. A long line is searched only once, in any number of pieces. */
 export class SseParser {
   /** @type {string[]} */
   #pieces = [];
@@ -74,7 +74,8 @@ function lineEnd(text, from) {
 }
 
 /**
- * Read a response to its end. `onBytes` hears of every piece, comments included: the connection is alive.
+ * Read a response to its end. `onBytes` is called for every piece, including comments, because it shows that the
+ * connection is alive.
  * @param {Response} response
  * @param {(event: SseEvent) => void} onEvent
  * @param {() => void} [onBytes]

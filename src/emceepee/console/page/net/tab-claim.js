@@ -1,4 +1,4 @@
-// Which tab this is. A duplicated tab gets a copy of everything saved, and must not act as the one it was copied from.
+// The identity of this tab. A duplicated tab gets a copy of all saved data, and must not act as the original tab.
 
 import { loadItem, removeItems, saveItem } from "./session-storage.js";
 
@@ -6,18 +6,18 @@ const TAB_KEY = "emceepee.tab";
 export const MCP_KEY = "emceepee.mcp";
 export const CALLS_KEY = "emceepee.calls";
 const ATTEMPTS = 5;
-const ATTEMPTS_ON_RELOAD = 40; // the page before may not have let go of its claim yet, and no copied tab begins so
+const ATTEMPTS_ON_RELOAD = 40; // the previous page may still hold its claim; a copied tab never starts this way
 const RETRY_MS = 120;
 const REPLY_MS = 250;
 
-/** This tab's nonce, claimed for as long as the page lives. */
+/** This tab's nonce, claimed while the page lives. */
 export async function claimTabNonce() {
   const saved = /** @type {unknown} */ (loadItem(TAB_KEY, null));
   if (typeof saved === "string" && (await tryClaim(saved))) return saved;
   removeItems(MCP_KEY, CALLS_KEY);
   const nonce = freshNonce();
   saveItem(TAB_KEY, nonce);
-  tryClaim(nonce); // nobody else has it, so there is nothing to wait for
+  tryClaim(nonce); // no other tab has it, so there is nothing to wait for
   return nonce;
 }
 
@@ -60,7 +60,7 @@ function tryLock(nonce) {
 }
 
 /**
- * Without locks, the tab that has the nonce answers when another one asks.
+ * Without locks, the tab that has the nonce answers when another tab asks for it.
  * @param {string} nonce
  */
 async function claimByBroadcast(nonce) {

@@ -1,10 +1,10 @@
-// Tabs that nobody looks at close their connection to the feed after a while. One of them keeps its own, so that
-// somebody still counts questions in a title and sends notifications.
+// Hidden tabs close their connection to the feed after a while. One of them keeps its connection, to count questions in
+// its title and to send notifications.
 
 const SUSPEND_AFTER_MS = 120_000;
 
 /**
- * Calls `onSuspend` when this tab has been hidden for long and another hidden tab watches.
+ * Calls `onSuspend` when this tab has been hidden for long and another hidden tab keeps watching.
  * @param {() => void} onSuspend
  */
 export function suspendWhenHidden(onSuspend) {

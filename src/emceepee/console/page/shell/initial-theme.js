@@ -4,6 +4,6 @@
     const theme = localStorage.getItem("emceepee.theme");
     if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
   } catch {
-    // Storage is refused: the system's theme holds.
+    // Storage is unavailable: the system's theme applies.
   }
 })();

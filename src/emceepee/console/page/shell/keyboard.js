@@ -1,4 +1,4 @@
-// Keyboard shortcuts. They never take a key from someone who is typing.
+// Keyboard shortcuts. They are disabled while a person types text.
 
 import { openDialog } from "../ui/dialog.js";
 import { h } from "../ui/dom.js";
@@ -44,7 +44,7 @@ export function showShortcuts() {
 }
 
 /**
- * The field that takes the typed text, if there is one.
+ * The field that receives the typed text, if any.
  * @param {EventTarget | null} target
  * @returns {HTMLElement | null}
  */
@@ -88,7 +88,7 @@ function focusSearch() {
 }
 
 /**
- * Whether the key meant something.
+ * Whether the key is a shortcut.
  * @param {string} key
  * @param {WaterfallView} waterfall
  */

@@ -1,4 +1,4 @@
-// Telling the person that a question waits: title, icon and, once allowed, the system's notifications.
+// Notifies the person of a waiting question: title, icon, and, if permitted, the system's notifications.
 
 import { revealInvisible, singleLine } from "../lib/display-text.js";
 import { button } from "../ui/controls.js";
@@ -23,7 +23,7 @@ export class QuestionAlerts {
   }
 
   /**
-   * `viewTitle` is what the title says besides the count.
+   * `viewTitle` is the title without the count.
    * @param {string} viewTitle
    */
   update(viewTitle) {
@@ -77,11 +77,11 @@ function showNotification(question) {
       shown.close();
     };
   } catch {
-    // Some phones have the interface but no notifications from pages.
+    // Some phones have the interface but do not allow notifications from pages.
   }
 }
 
-/** Only a press of this button asks for the permission. */
+/** The permission is requested only when this button is pressed. */
 export function notificationButton() {
   if (!("Notification" in window) || Notification.permission !== "default") return null;
   const element = button("Notify me", {

@@ -1,4 +1,4 @@
-// Navigation, the state of the feed, theme and log-out.
+// Navigation, the state of the feed, theme, and logout.
 
 import { formatCoarse } from "../lib/format.js";
 import { asArray } from "../lib/safe-json.js";

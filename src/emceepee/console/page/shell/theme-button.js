@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it.
+// Light, dark, or the system's theme.
 
 import { h } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
@@ -29,7 +29,7 @@ export function themeButton() {
     try {
       localStorage.setItem(KEY, theme);
     } catch {
-      // It holds until the page is left.
+      // It applies until the page is closed.
     }
     show();
   };

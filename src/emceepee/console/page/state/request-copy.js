@@ -1,4 +1,4 @@
-// A request as text to take elsewhere: as a command, as the call that a model would make, and all that is known of it.
+// A request as text to copy: as a command, as a model's call, or with all known details.
 
 import { isUnsafeToPaste, pasteableJson, shellQuote } from "../lib/shell-quote.js";
 
@@ -10,7 +10,7 @@ const MASKED = /\*\*\*/;
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * The call that a model would make to do the same again.
+ * The call with which a model would repeat the request.
  * @param {Wire.RequestRow} row
  * @param {any} args
  */
@@ -29,7 +29,7 @@ export function asToolCall(row, args) {
 }
 
 /**
- * The command line that does the same again, or null if there is none: for emceepee's own tools, and the protocol's.
+ * The command line that repeats the request, or null for emceepee's own tools and protocol requests, which have none.
  * @param {Wire.RequestRow} row
  * @param {any} args
  * @returns {string | null}
@@ -60,14 +60,14 @@ function command(verb, names, given) {
   const fitsWords = verb === "prompt" || entries.every(([name, value]) => isPlainArgument(name, value));
   const options = fitsWords ? [] : ["--args", pasteableJson(given)];
   if (fitsWords) positional.push(...entries.map(([name, value]) => `${name}=${wordOf(value)}`));
-  // A name that begins with a dash would be taken for an option.
+  // A name that begins with a dash would be parsed as an option.
   const isDashed = positional.some((word) => word.startsWith("-"));
   const words = isDashed ? [...options, "--", ...positional] : [...positional, ...options];
   return ["emceepee", verb, ...words.map(shellQuote)].join(" ");
 }
 
 /**
- * Whether key=value means the same, also for a tool whose schema is not known there.
+ * Whether key=value has the same meaning, even for a tool whose schema is unknown to the command.
  * @param {string} name
  * @param {unknown} value
  */
@@ -92,7 +92,7 @@ function isJson(text) {
 }
 
 /**
- * Everything that the page knows of it.
+ * All details that the page has.
  * @param {Wire.RequestRow} row
  * @param {Wire.RequestDetail | null} detail
  */
@@ -115,7 +115,7 @@ export function asDocument(row, detail) {
 }
 
 /**
- * A warning for the person who pastes the copy, or nothing.
+ * A warning for the person who pastes the copy, or an empty string.
  * @param {string} text
  * @param {Wire.RequestDetail | null} detail
  */

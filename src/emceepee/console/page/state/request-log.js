@@ -1,7 +1,8 @@
-// The requests, by id and in the order they began. A changed row is a new object: a frozen view keeps the old ones.
+// The requests, by id and in the order in which they began. A changed row is a new object, because a frozen view keeps
+// the old ones.
 
 const MAX_ROWS = 20_000;
-const BULK_SORT_FROM = 64; // placing each of many new rows by itself would take longer than sorting once
+const BULK_SORT_FROM = 64; // above this number of new rows, sorting once is faster than inserting each one
 
 /**
  * @param {Wire.RequestRow} a
@@ -15,7 +16,7 @@ export class RequestLog {
   /** @type {Wire.RequestRow[]} */
   #ordered = [];
 
-  /** Oldest first. Not to be changed by who reads it. */
+  /** Oldest first. Callers must not change it. */
   get ordered() {
     return this.#ordered;
   }
@@ -41,7 +42,7 @@ export class RequestLog {
   }
 
   /**
-   * Whether the new one stands where the old one stood; not if its beginning changed.
+   * Whether the new row has the same position as the old one, which it has if its beginning is unchanged.
    * @param {Wire.RequestRow} old
    * @param {Wire.RequestRow} row
    */

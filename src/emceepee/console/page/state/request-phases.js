@@ -1,4 +1,4 @@
-// The parts of a request's life, as rows, legend and details name them.
+// The phases of a request, as named in rows, the legend, and the details.
 
 /** @typedef {{ kind: string, from: number, to: number, isOpen: boolean }} PhaseSpan Times are epoch milliseconds. */
 
@@ -29,7 +29,7 @@ export const statusLabel = (row) =>
   row.status === "pending" && row.taskId ? "Running as a task" : (STATUS_LABELS[row.status] ?? row.status);
 
 /**
- * Beginning and end in ms; a running one ends now.
+ * Beginning and end in ms. A running phase ends now.
  * @param {Wire.RequestRow} row
  * @param {number} now
  * @returns {[start: number, end: number]}

@@ -1,10 +1,10 @@
-// The server's time, and one shared timer for everything that counts down.
+// The server's time, and one shared timer for all countdowns.
 
 let offsetMs = 0;
 /** @type {Set<() => void>} */
 const listeners = new Set();
 
-/** Epoch milliseconds by the server's clock, which all timestamps come from. */
+/** Epoch milliseconds by the server's clock, which is the source of all timestamps. */
 export const serverNow = () => Date.now() + offsetMs;
 
 /** @param {number} serverTime */
@@ -13,7 +13,7 @@ export function synchronize(serverTime) {
 }
 
 /**
- * Call once a second while the page is visible.
+ * Calls the function once per second while the page is visible.
  * @param {() => void} listener
  */
 export function everySecond(listener) {

@@ -1,4 +1,4 @@
-// The names under which a person sees sessions.
+// The displayed names of sessions.
 
 import { singleLine } from "../lib/display-text.js";
 
@@ -27,7 +27,7 @@ export function sessionName(store, id) {
 }
 
 /**
- * The shortest distinct name: without the version, and with the end of the id where two sessions have the same name.
+ * The shortest distinct name: without the version, and with the end of the id if two sessions have the same name.
  * @param {Sessions} store
  * @param {string} id
  */
@@ -41,7 +41,7 @@ export function shortSessionName(store, id) {
 /** @typedef {{ store: Sessions | null, revision: number, counts: Map<string, number> }} ShortNames */
 
 /**
- * Counted once for all rows: with many sessions, to compare each with each would take longer than to draw them.
+ * Counted once for all rows: with many sessions, comparing each pair would take longer than drawing them.
  * @type {ShortNames}
  */
 let shortNames = { store: null, revision: 0, counts: new Map() };
@@ -64,7 +64,7 @@ function countShortNames(store) {
 const withoutVersion = (name) => name.replace(/\s+v?\d[\w.+-]*$/, "");
 
 /**
- * The end of an id: ULIDs of one minute begin alike.
+ * The end of an id, because ULIDs of the same minute begin alike.
  * @param {string} id
  */
 export const shortId = (id) => (String(id).length > 8 ? `…${String(id).slice(-6)}` : String(id));

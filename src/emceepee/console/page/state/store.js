@@ -9,7 +9,7 @@ import { RequestLog } from "./request-log.js";
  * @typedef {{ session: string, question: Wire.Question }} QuestionEntry
  */
 /**
- * All that a new feed tells before it is live.
+ * All data that a new feed sends before it is live.
  * @typedef {object} Snapshot
  * @property {Wire.Hello} hello
  * @property {Map<string, Wire.Session>} sessions
@@ -18,7 +18,7 @@ import { RequestLog } from "./request-log.js";
  * @property {Wire.Log[]} logs
  */
 
-const FALLBACK_FLUSH_MS = 250; // animation frames do not come while the page is hidden, but its title still counts
+const FALLBACK_FLUSH_MS = 250; // animation frames pause while the page is hidden, but its title must still be updated
 const MAX_EVENTS = 10_000;
 const MAX_LOGS = 10_000;
 
@@ -79,7 +79,8 @@ export class Store {
   }
 
   /**
-   * A reconnect sends all data again: the old picture stays until the new one is complete, which then replaces it at once.
+   * A reconnect sends all data again. The old data stays visible until the new data is complete, and is then replaced
+   * at once.
    * @param {Snapshot} snapshot
    */
   replaceAll({ hello, sessions, rows, events, logs }) {
@@ -126,7 +127,7 @@ export class Store {
   }
 
   /**
-   * The name of a session's caller, even after the session has gone; undefined if it was never seen.
+   * The name of a session's caller, even after the session has ended; undefined if it was never seen.
    * @param {string} sessionId
    */
   labelOf(sessionId) {
@@ -154,7 +155,7 @@ export class Store {
 }
 
 /**
- * An animation frame, or soon after if the browser withholds frames from a page that nobody can see.
+ * An animation frame, or a timer if the browser withholds frames from a hidden page.
  * @param {() => void} callback
  */
 function onNextFrame(callback) {
@@ -169,7 +170,7 @@ function onNextFrame(callback) {
 }
 
 /**
- * Each session tells what happened in it by itself; people read it in one line of time.
+ * Each session reports its own events; people read them on a single timeline.
  * @param {{ createdAt?: string, timestamp?: string }} one
  * @param {{ createdAt?: string, timestamp?: string }} other
  */
@@ -179,7 +180,7 @@ function byTime(one, other) {
 }
 
 /**
- * A replica that takes a session over sends all its events, and the page may have some of them already.
+ * A replica that takes over a session sends all its events, and the page may already have some of them.
  * @param {Wire.SessionEvent[]} old
  * @param {Wire.SessionEvent[]} added
  */

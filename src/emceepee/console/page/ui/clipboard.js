@@ -1,4 +1,4 @@
-// The clipboard, also where the browser refuses it.
+// The clipboard, with a fallback if the browser denies access.
 
 import { openDialog } from "./dialog.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// What a person can do when there is nothing to see yet.
+// Instructions for a person while there is no data to show.
 
 import { copyToClipboard } from "./clipboard.js";
 import { h } from "./dom.js";

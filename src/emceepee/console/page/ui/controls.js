@@ -1,4 +1,4 @@
-// Buttons, selects and search boxes of the toolbars.
+// Buttons, selects, and search boxes of the toolbars.
 
 import { revealInvisible } from "../lib/display-text.js";
 import { h, replaceContent } from "./dom.js";
@@ -110,7 +110,7 @@ export function viewHeader(title, ...children) {
 }
 
 /**
- * A view that is a list: its element, and where its rows go. `empty` shows while there are none.
+ * A list view: its element and the parent of its rows. `empty` is shown while there are no rows.
  * @param {string} title
  * @param {Element} empty
  */

@@ -1,4 +1,4 @@
-// <details> whose content is made only when it is opened.
+// <details> whose content is created only when it is opened.
 
 import { h } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// The only place that makes elements. Text goes in as text nodes, so nothing a server says is ever parsed as markup.
+// The only module that creates elements. Text becomes text nodes, so text from servers is never parsed as markup.
 
 import { revealInvisible, singleLine, truncate } from "../lib/display-text.js";
 
@@ -62,7 +62,7 @@ export function append(element, children) {
 }
 
 /**
- * An element that index.html has.
+ * An element of index.html.
  * @param {string} id
  */
 export function byId(id) {
@@ -72,14 +72,14 @@ export function byId(id) {
 }
 
 /**
- * Server text that cannot reorder what stands beside it.
+ * Server text that cannot reorder neighboring text.
  * @param {Child} text
  * @param {Props} [props]
  */
 export const bdi = (text, props) => h("bdi", props, text);
 
 /**
- * A name given by a server, on one line; all of it shows when pointed at.
+ * A name given by a server, on one line. A tooltip shows all of it.
  * @param {string | null | undefined} text
  * @param {Props} [props]
  */
@@ -120,7 +120,7 @@ export function svgElement(tag, attributes, ...children) {
 }
 
 /**
- * Change text only when it differs: a selection inside survives, and nothing is laid out again in vain.
+ * Change the text only if it differs, to preserve a selection and avoid a layout.
  * @param {Element} element
  * @param {unknown} text
  */
@@ -159,8 +159,8 @@ export function replaceContent(element, ...children) {
 }
 
 /**
- * Let `parent` show `items` in order. Elements are kept by key and never moved while their order stands, so focus,
- * selection and half-filled forms survive. `make(item)` gives `{ element, update? }`.
+ * Make `parent` show `items` in order. Elements are identified by key and not moved while their order is unchanged, so
+ * focus, selection, and half-filled forms survive. `make(item)` returns `{ element, update? }`.
  * @template Item
  * @param {Element} parent
  * @param {Item[]} items

@@ -1,4 +1,4 @@
-// Text of any length: cut at first, and whole when the reader asks.
+// Text of any length: truncated at first, and complete on request.
 
 import { truncate } from "../lib/display-text.js";
 import { formatSize } from "../lib/format.js";

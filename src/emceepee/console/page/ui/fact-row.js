@@ -1,4 +1,4 @@
-// Short facts in a row. A line breaks between them, never inside one.
+// Short facts in a row. Lines break between facts, never inside one.
 
 import { singleLine } from "../lib/display-text.js";
 import { bdi, h, replaceContent } from "./dom.js";

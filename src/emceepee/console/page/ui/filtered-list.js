@@ -1,4 +1,4 @@
-// What events and logs have in common: a long list, newest first, with filters, of which only the newest part is drawn.
+// The common part of events and logs: a long filtered list, newest first, of which only the newest part is drawn.
 
 import { pluralize } from "../lib/format.js";
 import { sessionName } from "../state/session-names.js";

@@ -1,4 +1,4 @@
-// JSON as a person reads it: indented, highlighted while it is short, cut while it is long.
+// JSON formatted for people: indented, highlighted if it is short, and cut if it is long.
 
 import { formatSize } from "../lib/format.js";
 import { stringify } from "../lib/safe-json.js";
@@ -12,7 +12,7 @@ const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?
 export const prettyJson = (value) => stringify(value, 2);
 
 /**
- * A block of code that can be reached and scrolled by keyboard.
+ * A block of code that can be focused and scrolled by keyboard.
  * @param {unknown} value
  * @param {string} label
  * @param {{ testid?: string }} [options]

@@ -1,4 +1,4 @@
-// How far a call has come, as a bar and in words.
+// The progress of a call, as a bar and as text.
 
 import { singleLine } from "../lib/display-text.js";
 import { bdi, h, setText } from "./dom.js";

@@ -1,4 +1,4 @@
-// What a tool answered: its content blocks as text and pictures, and everything as JSON behind a fold.
+// The result of a tool: its content blocks as text and images, and all of it as collapsible JSON.
 
 import { asArray } from "../lib/safe-json.js";
 import { disclosure } from "./disclosure.js";
@@ -8,7 +8,7 @@ import { jsonBlock, prettyJson, textBlock } from "./json-view.js";
 const IMAGE_TYPES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
 const NOTICE_KEYS = ["events_since_last_response", "pending_client_action", "session_moved", "state_not_saved"];
-// One line of words may stand before the JSON of a notice.
+// One line of text may precede the JSON of a notice.
 const NOTICE = new RegExp(`^(?:[A-Z][^\\n]{0,60}:\\n)?\\{"(?:${NOTICE_KEYS.join("|")})":`);
 
 /**
@@ -37,7 +37,7 @@ function isNoticeBlock(block) {
 }
 
 /**
- * Structured content as the server sent it: notices stand under one key of emceepee's, which then holds nothing else.
+ * Structured content as the server sent it. Notices have one key of emceepee's own, which contains nothing else.
  * @param {any} structured
  */
 function withoutNotices(structured) {

@@ -1,4 +1,4 @@
-// What servers logged: through the protocol, and on their standard error and output.
+// Log messages of servers: from the protocol, and from their standard error and output.
 
 import { singleLine } from "../lib/display-text.js";
 import { objectKey } from "../lib/object-key.js";

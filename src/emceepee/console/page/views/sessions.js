@@ -1,4 +1,4 @@
-// Who is connected to emceepee.
+// The sessions of emceepee's callers.
 
 import { messageOf } from "../lib/errors.js";
 import { formatCoarse, formatFullTime, pluralize, toMillis } from "../lib/format.js";

@@ -1,4 +1,4 @@
-// Calls that took longer than their caller waited.
+// Calls that became tasks because they took long.
 
 import { singleLine, truncate } from "../lib/display-text.js";
 import { messageOf } from "../lib/errors.js";

@@ -1,4 +1,4 @@
-// Messages that sessions wait for.
+// Timers of sessions.
 
 import { truncate } from "../lib/display-text.js";
 import { messageOf } from "../lib/errors.js";

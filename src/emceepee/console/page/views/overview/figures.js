@@ -1,4 +1,4 @@
-// What samples say in all.
+// Totals of all samples.
 
 /**
  * @param {Wire.OverviewSample[]} samples

@@ -17,7 +17,7 @@ import { WaitingList } from "./waiting-list.js";
  */
 
 const ASK_EVERY_MS = 3_000; // an answer includes the time since the last sample
-const SHORTEST_MS = 600_000; // what a plot shows at least
+const SHORTEST_MS = 600_000; // the minimum range of a plot
 const LONGEST_MS = 3_600_000;
 const SHOWN_REQUESTS = 6;
 

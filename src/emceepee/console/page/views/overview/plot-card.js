@@ -1,4 +1,4 @@
-// One figure over time: what it is now, and a small plot of how it was.
+// One metric over time: its current value and a small plot of its history.
 
 import { formatTime } from "../../lib/format.js";
 import { roundUp, stepPaths } from "../../lib/plot-path.js";

@@ -1,4 +1,4 @@
-// A few requests worth a look, each a link to all about it.
+// A short list of notable requests, each with a link to its details.
 
 import { singleLine } from "../../lib/display-text.js";
 import { formatDuration, formatTime } from "../../lib/format.js";

@@ -1,4 +1,4 @@
-// What waits for a person: questions, and servers that want a login.
+// Items that wait for a person: questions, and servers that need a login.
 
 import { pluralize } from "../../lib/format.js";
 import { asArray } from "../../lib/safe-json.js";

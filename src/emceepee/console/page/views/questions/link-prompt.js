@@ -1,4 +1,4 @@
-// A link that a server wants opened. The person sees where it leads before anything is opened.
+// A link that a server asks the person to open. Its destination is shown before it is opened.
 
 import { parseWebAddress } from "../../lib/web-address.js";
 import { bdi, h } from "../../ui/dom.js";
@@ -27,7 +27,7 @@ export class LinkPrompt {
   }
 
   /**
-   * The host as the browser will ask for it: letters of other scripts that imitate Latin ones show as xn--….
+   * The host as the browser will request it: letters of other scripts that imitate Latin ones appear as xn--….
    * @param {URL} url
    */
   #preview(url) {

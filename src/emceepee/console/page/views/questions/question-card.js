@@ -1,4 +1,4 @@
-// One question: who asks, what, until when, and the form to answer it.
+// One question: the server, the text, the deadline, and the form to answer it.
 
 import { messageOf } from "../../lib/errors.js";
 import { formatCoarse, toMillis } from "../../lib/format.js";
@@ -166,7 +166,7 @@ export class QuestionCard {
     this.tick();
   }
 
-  /** The feed names it again: it was only out of sight. */
+  /** The feed reports it again: it was only temporarily missing. */
   reopen() {
     if (!this.#isClosed || this.isAnswering) return;
     this.#isClosed = false;

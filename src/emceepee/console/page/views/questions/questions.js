@@ -1,4 +1,4 @@
-// What servers ask the person, and the answers on their way.
+// Questions of servers to the person, and the answers in flight.
 
 import { notificationButton } from "../../shell/question-alerts.js";
 import { emptyState, viewHeader } from "../../ui/controls.js";
@@ -26,12 +26,13 @@ export class QuestionsView {
   /** @type {Map<string, QuestionCard>} */
   #cards = new Map();
   /**
-   * Questions that were answered here. The feed may still name them: it can lag behind the reply to the answer.
+   * Questions that were answered here. The feed may still report them, because it can lag behind the reply to the
+   * answer.
    * @type {Set<string>}
    */
   #answered = new Set();
   /**
-   * Why questions were closed, by their ids.
+   * The reasons why questions were closed, by id.
    * @type {Map<string, string>}
    */
   #reasons = new Map();
@@ -59,7 +60,7 @@ export class QuestionsView {
     this.update();
   }
 
-  /** Runs also while another view is shown: a card must know that its question went away. */
+  /** Also runs while another view is shown, because a card must detect that its question is gone. */
   update() {
     this.#collectReasons();
     const open = this.store.questions();

@@ -1,4 +1,4 @@
-// A server's request for a completion, answered by a person in the model's place.
+// A server's request for a completion, answered by a person instead of a model.
 
 import { asArray } from "../../lib/safe-json.js";
 import { bdi, h } from "../../ui/dom.js";

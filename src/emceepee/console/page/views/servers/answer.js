@@ -1,4 +1,4 @@
-// What came back, below what was asked.
+// The answer, below its request.
 
 import { messageOf } from "../../lib/errors.js";
 import { bdi, h, replaceContent } from "../../ui/dom.js";

@@ -62,7 +62,7 @@ export class CallList {
   }
 
   /**
-   * A call just made is shown, also where the list stands below the fold.
+   * Scroll to a call that was just made, even if the list is below the visible part.
    * @param {Call | undefined} newest
    */
   #bringIntoView(newest) {

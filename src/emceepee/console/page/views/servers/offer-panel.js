@@ -1,4 +1,4 @@
-// One kind of what a server offers (tools, resources, prompts), once the person asked to see it.
+// One type of a server's offers (tools, resources, or prompts), after the person opened it.
 
 import { messageOf } from "../../lib/errors.js";
 import { pluralize } from "../../lib/format.js";
@@ -10,7 +10,7 @@ import { bdi, h, replaceContent, setAttribute, setText } from "../../ui/dom.js";
  * @typedef {{ element: HTMLElement, text: string }} Offered What shows one of them, and the words by which it is found.
  */
 
-const SEARCH_FROM = 8; // from here on, a search box helps
+const SEARCH_FROM = 8; // from this number on, there is a search box
 
 export class OfferPanel {
   /**
@@ -52,7 +52,7 @@ export class OfferPanel {
   }
 
   /**
-   * A heading with how many there are, and all of them.
+   * A heading with the number of entries, and all entries.
    * @param {Offered[]} offered
    * @param {{ what?: string, errors?: string[] }} [more]
    */

@@ -1,4 +1,4 @@
-// What a server offers, one kind at a time.
+// The offers of a server, one type at a time.
 
 import { h } from "../../ui/dom.js";
 import { PromptsPanel } from "./prompts-panel.js";

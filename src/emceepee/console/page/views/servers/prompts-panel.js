@@ -1,4 +1,4 @@
-// The prompts of one server, and what they say.
+// The prompts of one server, and their messages.
 
 import { SchemaForm } from "../../forms/schema-form.js";
 import { singleLine } from "../../lib/display-text.js";
@@ -73,7 +73,7 @@ export class PromptsPanel extends OfferPanel {
 }
 
 /**
- * The arguments of prompts are texts, all of them.
+ * All arguments of prompts are strings.
  * @param {Wire.Prompt} prompt
  */
 function schemaOf(prompt) {

@@ -1,4 +1,4 @@
-// Records what passes between emceepee and a server, and saves it as a file for `emceepee replay`.
+// Records the messages between emceepee and a server, and saves them as a file for `emceepee replay`.
 
 import { messageOf } from "../../lib/errors.js";
 import { postJson } from "../../net/console-api.js";
@@ -53,7 +53,7 @@ export class RecordButton {
 }
 
 /**
- * Letters and digits of any script, and few signs: the name comes from a server's entry.
+ * Letters and digits of any script, and a few symbols, because the name comes from a server's entry.
  * @param {string} server
  */
 export function fileName(server) {

@@ -1,4 +1,4 @@
-// The resources of one server, and what is in them.
+// The resources of one server, and their contents.
 
 import { singleLine } from "../../lib/display-text.js";
 import { disclosure } from "../../ui/disclosure.js";
@@ -42,7 +42,7 @@ export class ResourcesPanel extends OfferPanel {
   async #list() {
     const [resources, templates] = await Promise.all([
       this.catalog.listResources(this.server),
-      this.catalog.listTemplates(this.server).catch(() => ({ entries: [] })), // many servers know of none
+      this.catalog.listTemplates(this.server).catch(() => ({ entries: [] })), // many servers do not support them
     ]);
     const found = resources.entries.filter((each) => typeof each?.uri === "string");
     const forms = templates.entries.filter((each) => typeof each?.uriTemplate === "string");

@@ -1,4 +1,4 @@
-// What a person can do with a server: give it other settings, disable, enable and remove it.
+// A person's actions on a server: edit its settings, disable, enable, and remove it.
 
 import { messageOf } from "../../lib/errors.js";
 import { confirmAction } from "../../ui/dialog.js";

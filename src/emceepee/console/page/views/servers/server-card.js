@@ -1,4 +1,4 @@
-// One server: how it is, in each session; what it writes to stderr; what it offers.
+// One server: its state in each session, its stderr output, and its offers.
 
 import { singleLine, truncate } from "../../lib/display-text.js";
 import { messageOf } from "../../lib/errors.js";
@@ -25,7 +25,7 @@ import { ServerActions } from "./server-actions.js";
  * @typedef {{ session: Wire.Session, server: Wire.Server }} ServerConnection
  */
 /**
- * A server as all sessions have it.
+ * A server across all sessions.
  * @typedef {object} ServerGroup
  * @property {string} name
  * @property {ServerConnection[]} connections
@@ -37,7 +37,7 @@ import { ServerActions } from "./server-actions.js";
 
 const STDERR_LINES = 60;
 const SCROLL_END_PX = 24;
-// The first that any session is in stands for the whole: what needs attention before what is well.
+// The first state that any session has represents the server. States that need attention come first.
 const SEVERITY_ORDER = [
   "error",
   "authorizing",
@@ -126,7 +126,7 @@ export class ServerCard {
   }
 
   /**
-   * A countdown begins when its message arrives, not at each drawing.
+   * A countdown starts when its message arrives, not when it is drawn.
    * @param {string} sessionId
    * @param {Wire.Server} server
    */

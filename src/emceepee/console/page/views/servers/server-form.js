@@ -1,4 +1,4 @@
-// The form in which a server is added or given other settings.
+// The form for adding a server or changing its settings.
 
 import { EMPTY_FIELDS, entryOf, fieldsOf } from "../../forms/server-entry.js";
 import { messageOf } from "../../lib/errors.js";

@@ -1,4 +1,4 @@
-// The servers: one card each, with the connection of every session, and tools to try.
+// The servers: one card each, with its connection in every session, and tools to try.
 
 import { truncate } from "../../lib/display-text.js";
 import { asArray } from "../../lib/safe-json.js";
@@ -97,7 +97,7 @@ export class ServersView {
     const groups = groupByServer(this.store);
     const shown = this.#name ? groups.filter((group) => group.name === this.#name) : groups;
     this.empty.hidden = shown.length > 0 || !this.store.isReady || Boolean(this.#name);
-    // Before there is a session, nobody knows which servers exist.
+    // Without a session, the servers are not known yet.
     this.missing.hidden = !this.#name || shown.length > 0 || !this.store.isReady || this.store.sessions.size === 0;
     if (!this.missing.hidden && this.#name) {
       replaceContent(this.missingName, "No server is called ", bdi(truncate(this.#name, 100)), ".");

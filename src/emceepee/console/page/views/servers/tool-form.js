@@ -1,4 +1,4 @@
-// Calling a tool: its arguments as a form, or all of them as JSON.
+// A form to call a tool, with its arguments as fields or as one JSON document.
 
 import { SchemaForm } from "../../forms/schema-form.js";
 import { messageOf } from "../../lib/errors.js";

@@ -1,4 +1,4 @@
-// The tools of one server, once the person asked to see them.
+// The tools of one server, after the person opened them.
 
 import { singleLine } from "../../lib/display-text.js";
 import { disclosure } from "../../ui/disclosure.js";
@@ -62,7 +62,7 @@ export class ToolsPanel extends OfferPanel {
 }
 
 /**
- * The server's hints about its tool; they need not be true.
+ * The server's hints about its tool, which need not be true.
  * @param {Wire.Tool["annotations"]} annotations
  */
 function annotationTags(annotations) {

@@ -1,4 +1,4 @@
-// Taking a request elsewhere.
+// Buttons to copy a request.
 
 import { asCommand, asDocument, asToolCall, copyWarning } from "../../state/request-copy.js";
 import { copyToClipboard } from "../../ui/clipboard.js";

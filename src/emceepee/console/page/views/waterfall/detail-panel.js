@@ -22,7 +22,7 @@ import { phaseTable } from "./phase-table.js";
  * @import { Store, Topics } from "../../state/store.js"
  */
 
-const REFRESH_MS = 1000; // a request that changes often is asked for at most this often
+const REFRESH_MS = 1000; // minimum interval between queries for a request that changes often
 
 export class DetailPanel {
   /** @type {Wire.RequestRow | null} */
@@ -86,7 +86,7 @@ export class DetailPanel {
     if (takesFocus) this.closeButton.focus();
   }
 
-  /** Whether there was something to close. */
+  /** Whether a panel was open. */
   close() {
     if (!this.#row) return false;
     this.#row = null;

@@ -1,4 +1,4 @@
-// What the colors and patterns of the bars mean.
+// The meaning of the bars' colors and patterns.
 
 import { PHASE_LABELS } from "../../state/request-phases.js";
 import { h } from "../../ui/dom.js";
@@ -14,7 +14,7 @@ export function legend(count) {
   ];
   const list = h("ul", null, entries);
   const scroller = h("div", { class: "legend-list", role: "group", "aria-label": "Legend" }, list);
-  // Only where it is too long for the screen does it scroll, and only then is it worth a stop of the Tab key.
+  // It is a stop of the Tab key only if it is too long for the screen and therefore scrolls.
   const update = () => (narrow.matches ? scroller.setAttribute("tabindex", "0") : scroller.removeAttribute("tabindex"));
   narrow.addEventListener("change", update);
   update();

@@ -5,7 +5,7 @@
  * @typedef {{ zoom: (factor: number, at: number) => void, panBy: (pixels: number) => void }} Zoomable
  */
 
-const DRAG_THRESHOLD_PX = 5; // pixels; less is a click
+const DRAG_THRESHOLD_PX = 5; // pixels; a shorter movement is a click
 const WHEEL_ZOOM_RATE = 0.0022;
 
 /**
@@ -65,7 +65,7 @@ function drag(down, scroller, view) {
 }
 
 /**
- * A drag that ends over a row would otherwise open it.
+ * Otherwise, a drag that ends over a row would open it.
  * @param {Event} event
  */
 function suppressClick(event) {

@@ -1,4 +1,4 @@
-// How long each part of a request took, as a table with small bars.
+// The duration of each phase of a request, as a table with small bars.
 
 import { formatDuration } from "../../lib/format.js";
 import { PHASE_LABELS, extent, phasesOf } from "../../state/request-phases.js";

@@ -1,4 +1,4 @@
-// Which requests are shown. Pure, and quick enough to run over all rows at every change.
+// Selects the requests to show. Pure, and fast enough to run over all rows at every change.
 
 import { flatText } from "../../lib/flat-text.js";
 
@@ -9,7 +9,7 @@ const searchTexts = new WeakMap();
 
 /** @type {Readonly<Filter>} */
 export const EMPTY_FILTER = Object.freeze({ session: "", server: "", status: "", type: "", search: "" });
-const MAX_VALUE = 500; // characters, of what an address says
+const MAX_VALUE = 500; // characters of a value in the page's address
 const BACKEND_TYPES = new Set(["tool_call", "resource_read", "prompt_get"]);
 
 /** @param {Wire.RequestRow} row */
@@ -40,7 +40,7 @@ function matchesStatus(row, status) {
 }
 
 /**
- * The calls of a script below it, in the order they began. One whose script is not shown stays where its time puts it.
+ * Returns the calls of a script below it, in order. A call whose script is not shown is sorted by its own time.
  * @param {Wire.RequestRow[]} rows
  */
 function nest(rows) {
@@ -58,7 +58,7 @@ function nest(rows) {
 }
 
 /**
- * The rows that fit, newest first, and what there is to say about all of them.
+ * The matching rows, newest first, and their summary.
  * @param {Wire.RequestRow[]} ordered
  * @param {Filter} filter
  */
@@ -96,7 +96,7 @@ export const isFiltering = (filter) => Object.values(filter).some(Boolean);
 const KEYS = ["search", "session", "server", "status", "type"];
 
 /**
- * The filter as the address of the page has it: empty, if nothing is filtered.
+ * The filter in the form of the page's address; empty if nothing is filtered.
  * @param {Filter} filter
  */
 export function writeFilter(filter) {
@@ -106,7 +106,7 @@ export function writeFilter(filter) {
 }
 
 /**
- * null if the address says nothing of a filter.
+ * null if the address contains no filter.
  * @param {string} query
  * @returns {Filter | null}
  */

@@ -16,12 +16,12 @@ import { progressText } from "../../ui/progress.js";
  * @typedef {{ showsSession: boolean, index: number, isActive: boolean, isSelected: boolean }} RowState
  */
 
-const MIN_BAR_PX = 3; // pixels: a quick request stays visible at any zoom
-const CAPTION_PX = 84; // pixels a duration needs beside its bar
+const MIN_BAR_PX = 3; // pixels: keeps a quick request visible at any zoom
+const CAPTION_PX = 84; // pixels that a duration needs beside its bar
 /** @type {(status: string) => import("../../ui/icons.js").IconName} */
 const statusIcon = (status) =>
   status === "success" || status === "error" || status === "cancelled" ? status : "pending";
-const OVERDRAW_PX = 20; // pixels drawn outside of the view; a longer bar would only cost
+const OVERDRAW_PX = 20; // pixels drawn outside of the view; a longer bar would only take time
 
 export class RequestRowView {
   /** @type {Wire.RequestRow | null} */
@@ -121,7 +121,7 @@ export class RequestRowView {
   }
 
   /**
-   * Put the bars where they belong at this moment.
+   * Put the bars in their current place.
    * @param {TimeScale} scale
    * @param {number} width
    * @param {number} now
@@ -136,7 +136,7 @@ export class RequestRowView {
     const right = Math.max(bounded(end), left + MIN_BAR_PX);
     this.bar.style.transform = `translateX(${left.toFixed(1)}px)`;
     this.bar.style.width = `${(right - left).toFixed(1)}px`;
-    // A bar that was widened to be seen at all keeps the proportions of its parts.
+    // A bar that was widened for visibility keeps the proportions of its parts.
     const isWidened = right - left <= MIN_BAR_PX;
     const inside = (/** @type {number} */ at) =>
       isWidened ? (right - left) * ((at - start) / Math.max(1, end - start)) : bounded(at) - left;

@@ -1,4 +1,4 @@
-// The time axis: which part of time is in view, and where its ticks stand. Pure: time comes in as an argument.
+// The time axis: the visible range and the positions of its ticks. Pure: time is an argument.
 
 /** @typedef {{ at: number, x: number, step: number }} Tick `x` is in pixels from the left edge. */
 
@@ -8,7 +8,7 @@ const TICK_STEPS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5, 72e5, 216e5,
   432e5, 864e5,
 ];
-const MARGIN = 0.03; // so that the newest bar does not touch the border
+const MARGIN = 0.03; // margin that keeps the newest bar off the border
 
 export class TimeScale {
   from = 0;
@@ -20,7 +20,7 @@ export class TimeScale {
   }
 
   /**
-   * Keep the newest moment at the right edge.
+   * Keep the latest time at the right edge.
    * @param {number} newest
    */
   follow(newest) {
@@ -28,7 +28,7 @@ export class TimeScale {
   }
 
   /**
-   * `at` (0 left … 1 right) keeps its place.
+   * `at` (0 left … 1 right) keeps its position.
    * @param {number} factor
    * @param {number} [at]
    */

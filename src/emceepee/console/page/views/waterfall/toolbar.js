@@ -1,4 +1,4 @@
-// The bar above the waterfall: filters, pause, follow and zoom.
+// The bar above the waterfall: filters, pause, follow, and zoom.
 
 import { pluralize } from "../../lib/format.js";
 import { asArray } from "../../lib/safe-json.js";
@@ -129,7 +129,7 @@ export class WaterfallToolbar {
       sessions.add(row.session);
       if (row.server) servers.add(row.server);
     }
-    // The session or server of an address may be gone, or not in the feed yet.
+    // The session or server in an address may be gone, or not yet in the feed.
     if (this.filter.session) sessions.add(this.filter.session);
     if (this.filter.server) servers.add(this.filter.server);
     this.selects.session.setOptions([

@@ -1,4 +1,4 @@
-// The rows that can be seen, and only those: ten thousand requests cost as much as thirty.
+// Renders only the visible rows: ten thousand requests cost as much as thirty.
 
 import { h, setAttribute } from "../../ui/dom.js";
 import { RequestRowView } from "./request-row.js";
@@ -64,7 +64,7 @@ export class VirtualRows {
   }
 
   /**
-   * New rows come in at the top: what is being read further down must not slip away.
+   * New rows appear at the top. The rows that are being read further down must not move.
    * @param {Wire.RequestRow[]} rows
    */
   #shiftOfFirstVisible(rows) {
@@ -95,7 +95,7 @@ export class VirtualRows {
     let next = this.element.firstChild;
     for (const [id, index] of inOrder) {
       const view = this.#place(id, index, index === activeIndex, height);
-      // Read in the order it is seen. Rows that stay keep their place, so the focused one is not moved.
+      // Ordered as displayed. Existing rows keep their place, so that the focused one is not moved.
       if (view.element === next) next = view.element.nextSibling;
       else this.element.insertBefore(view.element, next);
       view.layout(scale, width, now);
@@ -104,7 +104,7 @@ export class VirtualRows {
   }
 
   /**
-   * The row that Tab reaches, kept in the page even when it is scrolled away: focus must not fall to nowhere.
+   * The row that Tab reaches stays in the page even when it is scrolled out of view, or the focus would be lost.
    * @param {Map<string, number>} visible
    */
   #activeIndex(visible) {
@@ -133,7 +133,7 @@ export class VirtualRows {
   }
 
   /**
-   * It stays in the page until all rows are placed: most are needed at once, and taking them out and in is costly.
+   * It stays in the page until all rows are placed: most are reused at once, and removing and inserting them is slow.
    * @param {string} id
    * @param {RequestRowView} view
    */
@@ -181,7 +181,7 @@ export class VirtualRows {
 
   /** @param {number} index */
   #scrollTo(index) {
-    const head = 32; // the sticky axis covers this much
+    const head = 32; // the height of the sticky axis
     const top = index * this.rowHeight;
     const visible = this.scroller.clientHeight - head;
     if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;

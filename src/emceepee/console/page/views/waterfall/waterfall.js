@@ -1,4 +1,4 @@
-// The waterfall: what was asked, when, and how long each part took.
+// The waterfall: requests over time, and the duration of each phase.
 
 import { extent } from "../../state/request-phases.js";
 import { serverNow } from "../../state/server-clock.js";
@@ -23,7 +23,7 @@ import { VirtualRows } from "./virtual-rows.js";
  */
 
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
-const FRAME_MS = 100; // ten pictures a second are smooth enough for bars that grow
+const FRAME_MS = 100; // ten frames per second are smooth enough for bars that grow
 const REDUCED_FRAME_MS = 1000;
 const RECENT_ROWS = 25;
 
@@ -110,7 +110,7 @@ export class WaterfallView {
     if (isReturning) this.scroller.scrollTop = this.#scrolledTo;
   }
 
-  /** Keep the view in the address, for bookmarks and links. Typing adds no history entries. */
+  /** Store the view in the address, for bookmarks and links. Typing adds no history entries. */
   #writeAddress() {
     if (!this.#isShown) return;
     const query = writeFilter(this.tools.filter);
@@ -118,7 +118,7 @@ export class WaterfallView {
     if (location.hash !== hash && (query || location.hash)) history.replaceState(null, "", hash);
   }
 
-  /** Out of the page, an element forgets how far it was scrolled. */
+  /** An element that is removed from the page loses its scroll position. */
   hide() {
     this.#isShown = false;
     this.#scrolledTo = this.scroller.scrollTop;
@@ -156,7 +156,7 @@ export class WaterfallView {
       .length;
   }
 
-  /** The first picture shows the most recent requests, regardless of their duration. */
+  /** The first frame shows the most recent requests, regardless of their duration. */
   #fitOnce() {
     if (this.#hasFitted || this.#filtered.rows.length === 0) return;
     this.#hasFitted = true;
@@ -181,7 +181,7 @@ export class WaterfallView {
     this.list.render(this.#scale, this.axis.width, this.#now());
   }
 
-  /** Bars of running requests grow; when nothing runs, nothing moves. */
+  /** Bars of running requests grow. If nothing is running, nothing is redrawn. */
   #animate() {
     if (this.#isAnimating) return;
     this.#isAnimating = true;
@@ -216,7 +216,7 @@ export class WaterfallView {
     );
   }
 
-  // What the person does.
+  // User actions.
 
   /**
    * @param {number} factor
