@@ -494,7 +494,7 @@ async def test_questions_over_the_total_size_limit_are_rejected(monkeypatch: pyt
         assert len(await open_ids(scene, "sampling_requests")) == 2
 
 
-async def test_a_question_that_no_caller_can_see_is_rejected_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_question_that_fails_to_raise_its_event_does_not_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
 
         def fail(*_: object, **__: object) -> None:

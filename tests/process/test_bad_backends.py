@@ -341,7 +341,7 @@ async def test_an_error_response_to_the_connection_is_quoted_with_its_status(
         assert "Gateway trouble" in error["message"]
 
 
-async def test_the_error_for_a_server_that_rejects_the_login_names_the_missing_authorization_server(
+async def test_a_server_that_requires_a_login_without_offering_one_is_reported_with_the_remedy(
     caller: EmceepeeProcess,
 ) -> None:
     async with http_backend() as backend:

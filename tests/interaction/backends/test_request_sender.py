@@ -271,7 +271,7 @@ async def test_an_error_that_another_mode_would_prevent_names_that_mode() -> Non
         assert 'set its mode to "legacy"' in error["message"]
 
 
-def test_other_errors_do_not_change_the_era_of_a_server() -> None:
+def test_only_known_error_wordings_identify_a_server_that_cannot_ask() -> None:
     assert all(map(cannot_ask, (FASTMCP, PYTHON, TYPESCRIPT)))
     assert not cannot_ask("elicitation is unavailable")
     assert not cannot_ask(str(RpcError({"code": -32601, "message": "Method not found"})))

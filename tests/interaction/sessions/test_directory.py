@@ -158,7 +158,7 @@ async def test_a_session_is_deleted_after_a_day_and_its_connection_is_notified()
         assert (ended, len(place.directory), place.links) == ([session], 0, 0)
 
 
-async def test_named_sessions_and_sessions_of_principals_open_on_first_use_and_are_found_again() -> None:
+async def test_named_and_default_sessions_open_on_first_use_and_are_found_again() -> None:
     async with an_installation() as place:
         name = SessionKey("ada", KeyKind.NAME, "desk")
         first = await place.directory.find_or_open(name)

@@ -516,7 +516,7 @@ async def test_a_process_that_was_suspended_and_lost_nothing_saves_its_promises(
 
 
 async def test_a_named_session_is_not_opened_twice_because_the_other_replica_has_just_started() -> None:
-    """Who has not looked round yet takes itself to be alone, and both find no session of that name."""
+    """A replica that has not listed the others assumes that it is alone. Both find no session of that name."""
     replicas = Replicas()
     async with replicas.start(1) as (first,), replicas.start(1) as (second,):
         assert first.placement is not None

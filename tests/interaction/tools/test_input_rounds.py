@@ -238,7 +238,7 @@ async def test_a_failure_of_the_server_is_the_result_of_the_call(client: ModernC
     assert (error["isError"], "no table" in error["content"][0]["text"]) == (True, True)
 
 
-async def test_a_call_that_has_been_forgotten_is_not_sent_again(client: ModernClient) -> None:
+async def test_a_resent_call_whose_task_was_deleted_is_not_sent_to_the_server(client: ModernClient) -> None:
     at_server, waiting, result = await client.asked()
     call = client.start(with_=again(result, ACCEPT))
     await waiting

@@ -133,7 +133,7 @@ async def test_several_principals_log_in_with_their_tokens_and_are_isolated() ->
         assert (await bob.fetch("POST", "/mcp", json=ping, headers=headers)).status == 404
 
 
-async def test_a_token_of_an_authorization_server_is_valid_at_the_console_for_an_hour() -> None:
+async def test_a_token_of_an_authorization_server_logs_in_to_the_console_for_an_hour() -> None:
     async with an_issuer() as issuer:
         resource = "https://mcp.example/mcp"
         async with http_process("--oauth-issuer", issuer.url, "--oauth-resource", resource) as endpoint:

@@ -28,7 +28,7 @@ async def names(caller: HttpCaller) -> list[str]:
     return [server["name"] for server in (await caller.value("list_servers"))["servers"]]
 
 
-async def test_servers_added_or_removed_in_one_process_change_in_the_other(
+async def test_servers_added_or_removed_in_one_process_appear_or_disappear_in_the_other(
     endpoint: RestartableProcess, other: RestartableProcess, backend: CountingBackend
 ) -> None:
     here, there = await endpoint.caller(), await other.caller()

@@ -136,7 +136,7 @@ async def test_a_listener_appears_in_the_journal_of_its_session_until_it_leaves(
 
 
 @pytest.mark.parametrize("wrapped", ["=?base64?\xe9?=", "=?base64?/w==?=", "=?base64?bGlzdF90aW1lcnM?="])
-async def test_a_wrongly_encoded_session_name_in_a_header_does_not_match_the_one_in_the_request(wrapped: str) -> None:
+async def test_a_wrongly_encoded_name_header_does_not_match_the_name_in_the_request(wrapped: str) -> None:
     async with an_endpoint_client() as client:
         call = client.call("list_timers")
         call["params"]["_meta"] = MODERN_META

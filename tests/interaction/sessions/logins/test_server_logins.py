@@ -70,7 +70,7 @@ async def test_adding_a_server_that_needs_a_login_returns_at_once_and_keeps_the_
     assert "authorizationUrl" not in (await scene.value("list_servers"))["servers"][0]
 
 
-async def test_a_login_without_a_reachable_callback_is_finished_by_pasting_the_code(
+async def test_a_login_without_a_reachable_callback_is_finished_by_pasting_the_final_address(
     server: AuthorizationServer,
 ) -> None:
     callback = FixedCallback("http://127.0.0.1:1/oauth/callback", "Only pasting helps.")
