@@ -361,7 +361,7 @@ async def test_a_replica_without_tls_cannot_reach_a_replica_that_requires_it(tmp
         assert await replicas.post().answer() == {"outcome": "UNREACHABLE"}
 
 
-async def test_responses_without_a_body_are_forwarded(replicas: Replicas) -> None:
+async def test_status_and_headers_of_a_response_are_forwarded(replicas: Replicas) -> None:
     async def moved(request: HttpRequest, body: bytes) -> bool:
         await respond(request.send, 404, json.dumps({"error": 1}).encode(), (b"x-own", b"1"))
         return True

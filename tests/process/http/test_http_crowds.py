@@ -99,7 +99,7 @@ async def test_1000_idle_sessions_cost_at_most_16_mb(quiet: HttpProcess) -> None
 
 
 @pytest.mark.matrix  # thousands of sessions; test_ended_sessions.py has a few
-async def test_ended_sessions_leave_no_memory_or_tasks_behind(quiet: HttpProcess) -> None:
+async def test_ended_sessions_leave_nothing_in_memory(quiet: HttpProcess) -> None:
     async def come_and_go() -> None:
         callers = await many_callers(quiet, 200)
         assert set(await asyncio.gather(*(caller.end() for caller in callers))) == {200}
