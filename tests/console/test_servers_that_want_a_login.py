@@ -59,7 +59,7 @@ async def test_the_login_button_opens_the_login_and_disappears_when_it_is_done(
     authorization_server.valid.clear()
     authorization_server.status = 503
     await caller.call("execute_tool", server="tracker", tool="echo", args={})
-    trouble = f"the login is not renewed: {authorization_server.url} cannot be asked (HTTP 503)"
+    trouble = f"the login cannot be renewed: {authorization_server.url} is not available (HTTP 503)"
     await expect(card(page).get_by_text(trouble)).to_be_visible()
     await expect(card(page)).to_have_attribute("data-status", "connected")
     authorization_server.status = 200

@@ -12,7 +12,7 @@ PROCESSES = Path("/proc")
 SAID = (
     *("2 + 40 = 42", "100% layer 4 of 4", "Did you mean add?", "Buy bread.", "georgian", '"servers": []'),
     *(
-        "The call goes on as task",
+        "The call continues as task",
         "19 + 4 = 23",
         "Dug through 3 layers in 1 s",
     ),

@@ -465,7 +465,7 @@ async def test_a_user_may_take_longer_than_the_promotion_time_of_the_call(client
     await client.scene.clock.advance(51)
     reply = await client.next()
     text = reply["result"]["content"][0]["text"]
-    assert "The client is asking the user already" in text
+    assert "The client is already asking the user" in text
     assert f'respond_to_elicitation(request_id="{request["id"]}"' in text
     await client.answer(request["id"], action="accept", content=JO)
     assert (await waiting)["content"] == JO

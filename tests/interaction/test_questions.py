@@ -471,13 +471,13 @@ async def test_a_question_beyond_the_limit_is_rejected_and_not_shown() -> None:
         elicit(one)
         await hush(scene)
         call, _ = await a_call(scene)
-        assert "2 questions of yours wait already" in (await refusal(elicit(one)))["message"]
+        assert "2 questions from this server are open already" in (await refusal(elicit(one)))["message"]
         assert await event_types(scene) == []
         assert not call.done()  # it was not promoted for a question that nobody sees
         sample(two)
         error = await refusal(sample(two))
         assert error["code"] == -32000
-        assert "3 questions of all servers wait already" in error["message"]
+        assert "3 questions from all servers are open already" in error["message"]
         await scene.value("respond_to_elicitation", request_id=(await open_ids(scene))[0], action="decline")
         assert (await first)["action"] == "decline"
         elicit(one)
@@ -515,7 +515,7 @@ async def test_a_call_that_asks_too_many_questions_in_one_round_fails() -> None:
         result = await call
         if "proxy_task" in result["structuredContent"]:
             result = await scene.call("get_task_result", task_id=task_id(result))
-        assert "2 questions of yours wait already" in result["structuredContent"]["error"]["message"]
+        assert "2 questions from this server are open already" in result["structuredContent"]["error"]["message"]
         assert await open_ids(scene) == []
 
 

@@ -66,7 +66,7 @@ async def test_the_promotion_reply_names_the_task_as_text_and_as_data() -> None:
         name = task_id(result)
         value = own_part(result["structuredContent"])
         steps = f'get_task_result(task_id="{name}") waits for the result; await_activity waits for the next event.'
-        assert result["content"][0]["text"] == f"The call goes on as task {name}.\n{steps}"
+        assert result["content"][0]["text"] == f"The call continues as task {name}.\n{steps}"
         assert value.pop("next") == steps
         assert json.loads(result["content"][1]["text"]) == value
         assert value == {
@@ -602,7 +602,7 @@ async def test_an_evicted_task_result_is_reported_clearly_and_newer_results_stay
             ids.append(task)
         error = await scene.error("get_task_result", task_id=ids[0])
         assert error["code"] == "ERR_LIMIT_EXCEEDED"
-        assert "completed, but its result was let go" in error["message"]
+        assert "completed, but its result was dropped" in error["message"]
         for task in ids[1:]:
             assert not (await scene.call("get_task_result", task_id=task)).get("isError")
         listed = (await scene.value("list_tasks", include_completed=True))["tasks"]

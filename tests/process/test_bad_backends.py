@@ -348,7 +348,7 @@ async def test_a_server_that_requires_a_login_without_offering_one_is_reported_w
         async with asyncio.timeout(AT_ONCE):
             error = await caller.error("add_server", name="locked", url=backend.url.replace("/mcp", "/status/401"))
         assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
-        assert "it wants a login, and that failed" in error["message"]
+        assert "it requires a login, which failed" in error["message"]
         assert "token" in error["message"]
 
 

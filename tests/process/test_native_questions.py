@@ -171,4 +171,4 @@ async def test_a_login_question_reaches_the_person_and_the_call_continues_afterw
         echoed = await call(client, "execute_tool", server="tracker", tool="echo", args={})
         assert first_text(echoed) == "echo"
         assert len(server.calls) == 1
-        assert all("[tracker] tracker wants you to log in at 127.0.0.1:" in question.message for question in asked)
+        assert all("[tracker] tracker asks you to log in at 127.0.0.1:" in question.message for question in asked)

@@ -116,7 +116,7 @@ class Call:
         if isinstance(outcome, EmceepeeError):
             raise outcome
         if outcome is None:
-            raise EmceepeeError("The call was given up before it had a result.")
+            raise EmceepeeError("The call was cancelled before it had a result.")
         return outcome
 
 

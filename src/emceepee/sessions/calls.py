@@ -433,7 +433,7 @@ def _progress(params: JsonObject) -> JsonObject:
 
 def _lost(server: str) -> BackendDisconnected:
     return BackendDisconnected(
-        f'Another replica of emceepee took this session over, so the call to "{server}" was given up. It is not known '
+        f'Another replica of emceepee took this session over, so the call to "{server}" was abandoned. It is not known '
         "whether it ran there: check before you call again.",
         details={"server": server, "reason": "replica", "mayHaveRun": True},
     )
@@ -441,7 +441,7 @@ def _lost(server: str) -> BackendDisconnected:
 
 def _stopping(server: str) -> BackendDisconnected:
     return BackendDisconnected(
-        f'emceepee is stopping, so the call to "{server}" was given up. It is not known whether it ran there. '
-        "Call again once emceepee is back.",
+        f'emceepee is stopping, so the call to "{server}" was abandoned. It is not known whether it ran there. '
+        "Call again once emceepee is running.",
         details={"server": server, "mayHaveRun": True},
     )

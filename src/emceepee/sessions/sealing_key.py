@@ -30,5 +30,5 @@ class Sealing:
             self.is_loaded = True
             if self.sealer is None and self._store is not None:
                 log.warning(
-                    "tasks_not_stored", reason="there is no key, so a restart fails tasks that servers go on with"
+                    "tasks_not_stored", reason="there is no key, so a restart fails tasks that servers continue"
                 )

@@ -68,10 +68,10 @@ class Tasks:
         task = self.find(task_id)
         if task is None:
             why = self._why_foreign(task_id) or (
-                f"{call_to('list_tasks')} with include_completed shows all; finished ones are kept "
+                f"{call_to('list_tasks')} with include_completed shows all; finished ones are stored for "
                 f"{self._limits.task_retention_seconds / 60:g} minutes."
             )
-            raise EmceepeeError(f'There is no task "{task_id[:60]}" here. {why}', code=ErrorCode.TASK_NOT_FOUND)
+            raise EmceepeeError(f'No task has the id "{task_id[:60]}" here. {why}', code=ErrorCode.TASK_NOT_FOUND)
         return task
 
     def all(self) -> list[Task]:
@@ -98,7 +98,7 @@ class Tasks:
                 await within(self._clock, seconds, finished)
             except TimeoutError:
                 raise TimedOut(
-                    f'Task "{task_id}" is still working after {seconds:g} s, and goes on. Call '
+                    f'Task "{task_id}" is still running after {seconds:g} s. Call '
                     f"{call_to('get_task_result')} or {call_to('await_activity')} again.",
                     details={"taskId": task_id},
                 ) from None

@@ -54,7 +54,7 @@ class Timers:
         timer = self._timers.get(timer_id)
         if timer is None:
             why = self._why_foreign(timer_id) or f"{call_to('list_timers')} shows all timers."
-            raise EmceepeeError(f'There is no timer "{timer_id[:60]}" here. {why}', code=ErrorCode.TIMER_NOT_FOUND)
+            raise EmceepeeError(f'No timer has the id "{timer_id[:60]}" here. {why}', code=ErrorCode.TIMER_NOT_FOUND)
         return timer
 
     def delete(self, timer_id: str) -> Timer:

@@ -23,7 +23,7 @@ class TaskStatus(StrEnum):
     """The time to live ended before the call."""
 
 
-LET_GO = "its result was let go to make room for newer ones"
+LET_GO = "its result was dropped to make room for newer ones"
 LONGEST_MESSAGE = 1000
 _S = TaskStatus
 TASK = Machine(

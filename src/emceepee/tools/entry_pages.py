@@ -129,7 +129,7 @@ def page(
         cursor = _cursor(ordered[len(shown) - 1][0])
         result |= {"nextCursor": cursor, "remaining": len(ordered) - len(shown)}
         if len(shown) < min(most, len(ordered)):
-            result["note"] = f"A reply has at most {room} bytes. {call_to(kind.tool, cursor=...)} goes on."
+            result["note"] = f"A reply has at most {room} bytes. {call_to(kind.tool, cursor=...)} returns more."
     return result
 
 

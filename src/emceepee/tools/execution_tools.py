@@ -196,4 +196,6 @@ async def _unknown_tool(connection: Connection, name: str, answer: str, whole: J
 
 def _too_large(entries: list[JsonObject], size: int) -> str:
     """Return the note for a list whose schemas are too large to be shown. One tool alone is always shown in full."""
-    return f'In full these {len(entries)} tools take {size} bytes. Ask for one in full with server and tool="^name$".'
+    return (
+        f'The schemas of these {len(entries)} tools take {size} bytes. List one in full with server and tool="^name$".'
+    )

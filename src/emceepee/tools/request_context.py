@@ -201,7 +201,7 @@ class RequestContext:
 
     def _require_directory(self) -> SessionDirectory:
         if self.directory is None:
-            raise Unsupported("This connection has one session, and no others can be opened on it.")
+            raise Unsupported("This connection has one session, and it cannot open others.")
         return self.directory
 
     # For the server.
@@ -298,14 +298,14 @@ def _said_if_elsewhere() -> Iterator[None]:
         yield
     except SessionElsewhere:
         raise Unsupported(
-            "That session is at another replica. Only requests of 2026-07-28 are passed on by a handle."
+            "Another replica holds that session. Only requests of 2026-07-28 are forwarded by handle."
         ) from None
 
 
 def _unknown_session(handle: object) -> EmceepeeError:
     shown = str(handle)[:12]
     return EmceepeeError(
-        f'The session "{shown}…" is not known: it has ended, or was never yours. Call {call_to("open_session")} and '
+        f'The session "{shown}…" is unknown: it has ended, or was never yours. Call {call_to("open_session")} and '
         "use the handle it returns.",
         code=ErrorCode.SESSION_NOT_FOUND,
     )

@@ -124,18 +124,18 @@ class _Answer:
         """Return how many results are not shown, and how to see them. `unnamed` servers are missing in `errors`."""
         words = []
         if unnamed:
-            words.append(f"{unnamed} more servers could not be asked; {call_to('list_servers')} says why.")
+            words.append(f"{unnamed} more servers could not be queried; {call_to('list_servers')} shows the reasons.")
         if (rest := found - len(self.value["results"])) > 0:
             how = "use more words, or name a server"
             if len(self.value["results"]) == params.limit < MOST_RESULTS:
                 how = f"raise limit (at most {MOST_RESULTS}), {how}"
-            words.append(f"{rest} less likely ones are not shown: {how}.")
+            words.append(f"{rest} less relevant results are not shown: {how}.")
         if self._bare:
-            words.append(f"{self._bare} schemas had no room: use a smaller limit.")
+            words.append(f"{self._bare} schemas did not fit: use a smaller limit.")
         if not_indexed:
-            words.append(f"{not_indexed} entries are beyond what can be searched.")
+            words.append(f"{not_indexed} entries are over the size limit of the search.")
         if not found:
-            words.append("Nothing fits: try other words, fewer of them, or type=all.")
+            words.append("No results: try other words, fewer words, or type=all.")
         return " ".join(words)
 
 

@@ -122,7 +122,7 @@ async def test_a_task_question_beyond_the_limit_is_refused_and_not_sent_to_anoth
     await settle()
     assert not backend.request(2)
     asked = FORM | {"_meta": {RELATED_TASK: {"taskId": backend.task.task_id}}}
-    with pytest.raises(RpcError, match="1 questions of yours wait already"):
+    with pytest.raises(RpcError, match="1 questions from this server are open already"):
         async with asyncio.timeout(5):
             await backend.link.listener.handle_request("elicitation/create", asked, None)
     assert len(owner.session.questions.open()) == 1

@@ -541,7 +541,7 @@ async def test_with_too_many_unsaved_changes_no_session_can_be_opened(monkeypatc
             result = await call_tool({"name": "set_timer", "arguments": timer}, session, None)
             assert not result.get("isError"), "sessions that run go on"
         await replicas.clock.advance(1)
-        with pytest.raises(SessionsUnavailable, match="as many changes wait"):
+        with pytest.raises(SessionsUnavailable, match="limit of unsaved changes"):
             await place.directory.open("local")
         store.is_away = False
         await replicas.clock.advance(60)
@@ -555,5 +555,5 @@ async def test_closing_a_session_of_another_replica_fails_with_the_name_of_that_
         await refresh(second)
         key, _ = await second.directory.open_handle("local")
         context = RequestContext(directory=first.directory, principal="local")
-        with pytest.raises(Unsupported, match="at another replica"):
+        with pytest.raises(Unsupported, match="Another replica holds that session"):
             await context.close_session(key.value)

@@ -72,7 +72,7 @@ async def test_a_reply_over_the_size_limit_explains_how_to_continue() -> None:
     async with a_scene(limits=Limits(list_reply_bytes=400), one=ScriptedBackend()) as scene:
         await fill(scene)
         found = await scene.value("list_timers")
-        assert found["note"] == "A reply has at most 400 bytes. list_timers(cursor=…) goes on."
+        assert found["note"] == "A reply has at most 400 bytes. list_timers(cursor=…) returns more."
         assert found["remaining"] == 3 - len(found["timers"])
 
 

@@ -95,7 +95,7 @@ async def test_the_head_of_a_text_ends_where_the_next_part_begins() -> None:
         assert (result["isError"], result["_meta"]) == (True, {"k": 1})
         assert info(result)["head"] == head
         assert info(result)["shape"] == "text, 1 lines"
-        assert f"offset={len(head.encode())} goes on" in info(result)["next"]
+        assert f"offset={len(head.encode())} continues" in info(result)["next"]
         assert json.loads(result["content"][-1]["text"])["large_result"]["handle"] == info(result)["handle"]
 
 
@@ -267,7 +267,7 @@ async def test_the_oldest_results_are_evicted_first_and_the_error_lists_the_stor
         handles = [info(await called(scene, content=[text(LINES)]))["handle"] for _ in range(3)]
         error = await scene.error("read_result", handle=handles[0])
         assert error["code"] == "ERR_RESULT_NOT_FOUND"
-        assert "The last 2 large ones are kept per session" in error["message"]
+        assert "A session stores its last 2 large results" in error["message"]
         for handle in handles[1:]:
             assert await read_whole(scene, handle, 1 << 20) == LINES
 

@@ -142,7 +142,7 @@ async def test_search_names_up_to_ten_unreachable_servers_and_counts_the_others(
     async with a_scene(specs=broken) as scene:
         found = await scene.value("codemode_search", query="issue")
         assert [error["server"] for error in found["errors"]] == [f"s{n:02}" for n in range(10)]
-        assert "3 more servers could not be asked; list_servers says why." in found["note"]
+        assert "3 more servers could not be queried; list_servers shows the reasons." in found["note"]
 
 
 async def test_a_session_that_never_searches_has_no_search_index_and_a_sleeping_one_drops_it() -> None:
@@ -201,7 +201,7 @@ async def test_a_search_reply_is_bounded_and_explains_how_to_get_the_rest() -> N
         assert "not shown" in found["note"]
     async with a_scene(one=a_backend(*many)) as scene:
         found = await scene.value("codemode_search", query="issue", limit=5)
-        assert found["note"].startswith("55 less likely ones are not shown: raise limit (at most 50)")
+        assert found["note"].startswith("55 less relevant results are not shown: raise limit (at most 50)")
 
 
 async def test_a_search_reply_omits_schemas_before_it_omits_results() -> None:
@@ -209,7 +209,7 @@ async def test_a_search_reply_omits_schemas_before_it_omits_results() -> None:
     async with a_scene(limits=Limits(search_bytes=2000), one=a_backend(huge)) as scene:
         found = await scene.value("codemode_search", query="issue", includeSchemas=True)
         assert [sorted(entry) for entry in found["results"]] == [["name", "server", "signature"]]
-        assert "1 schemas had no room" in found["note"]
+        assert "1 schemas did not fit" in found["note"]
 
 
 async def test_search_counts_the_entries_over_its_limit() -> None:
@@ -217,7 +217,7 @@ async def test_search_counts_the_entries_over_its_limit() -> None:
     async with a_scene(limits=Limits(searched_entries=4), one=a_backend(*many), two=a_backend(CREATE)) as scene:
         found = await scene.value("codemode_search", query="issue")
         assert len(found["results"]) == 4
-        assert "7 entries are beyond what can be searched" in found["note"]
+        assert "7 entries are over the size limit of the search" in found["note"]
 
 
 async def test_an_empty_search_result_suggests_what_to_try() -> None:

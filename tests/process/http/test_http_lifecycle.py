@@ -227,7 +227,7 @@ async def test_a_session_over_the_limit_of_active_sessions_is_refused_with_the_r
         async with HttpCaller(endpoint, {}).post("initialize", HELLO) as response:
             assert response.status == 503
             assert response.headers["retry-after"] == "60"
-            assert "as many sessions as you may" in (await response.json())["error"]["message"]
+            assert "reached the limit of sessions" in (await response.json())["error"]["message"]
         assert (await endpoint.modern().error("open_session"))["code"] == "ERR_LIMIT_EXCEEDED"
         assert (await endpoint.modern(emceepee_session="x").error("list_tasks"))["code"] == "ERR_LIMIT_EXCEEDED"
         listen = {"notifications": {"resourceSubscriptions": ["emceepee://events"]}}

@@ -163,7 +163,7 @@ async def test_a_named_session_that_another_process_holds_is_refused_in_one_line
             assert second.process.stderr is not None
             said = (await second.process.stderr.read()).decode()
             assert await second.process.wait() == 2
-        assert said.startswith("emceepee: Another emceepee that is running and uses ")
+        assert said.startswith("emceepee: Another emceepee process that uses ")
         assert "--attach auto --session NAME" in said
         assert said.count("\n") == 1
         assert len((await first.value("list_timers"))["timers"]) == 1

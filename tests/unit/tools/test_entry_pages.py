@@ -81,7 +81,7 @@ def test_a_list_that_is_too_large_names_the_remaining_entries_and_the_cursor() -
     result = listed(ENTRIES, room=150)
     assert len(encode(result["items"])) <= 150
     assert (names_in(result), result["remaining"]) == (["a", "b"], 5)
-    assert result["note"] == "A reply has at most 150 bytes. list_things(cursor=…) goes on."
+    assert result["note"] == "A reply has at most 150 bytes. list_things(cursor=…) returns more."
     assert names_in(listed(ENTRIES, cursor=result["nextCursor"])) == list("cdefg")
 
 

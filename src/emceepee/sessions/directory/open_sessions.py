@@ -216,13 +216,13 @@ class OpenSessions:
             if own >= limits.sessions_per_principal:
                 candidates = [principal]
                 arriving = [arrived for arrived, owner in self._places.items() if owner == principal]
-                words = "You have as many sessions as you may, and all are in use; end one with DELETE or "
+                words = "You have reached the limit of sessions, and all are in use; end one with DELETE or "
                 words += f"{call_to('close_session')}."
             elif len(self) + len(self._places) >= limits.sessions_in_all:
                 largest = max(self._of_principals, key=self.count_of, default=principal)
                 candidates = [largest, principal] if self.count_of(largest) > own else [principal]
                 arriving = list(self._places)
-                words = "This server has as many sessions as it may, and all are in use; try again later."
+                words = "This server has reached the limit of sessions, and all are in use; try again later."
             else:
                 break
             if any(map(give_way, candidates)):

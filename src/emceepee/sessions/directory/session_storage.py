@@ -214,7 +214,7 @@ class DurableStorage(SessionStorage):
     def check_room(self) -> None:
         if self.problem is not None and self._saver.backlog >= UNSAVED_RECORDS:
             raise SessionsUnavailable(
-                "State cannot be saved just now, and as many changes wait for that as may. Try again later."
+                "State cannot be saved at this time, and the limit of unsaved changes is reached. Try again later."
             )
 
     def keep(self, session: Session) -> None:

@@ -141,7 +141,7 @@ class SessionAuthorizer:
             renewal = await self._logins.renew(self._key, self._target, stale)
         if isinstance(renewal, IssuerUnavailable):
             self._not_renewed = stale
-            self._trouble.note(f"the login is not renewed: {stale.issuer} cannot be asked ({renewal.reason})")
+            self._trouble.note(f"the login cannot be renewed: {stale.issuer} is not available ({renewal.reason})")
         else:
             self._not_renewed = None
             self._trouble.note(None)
@@ -151,7 +151,7 @@ class SessionAuthorizer:
         """Raises: NoAccess."""
         login = self._logins.begin(self._key, self._target, demand, stale)
         try:
-            with self._trouble.while_waiting(lambda: f"waiting for {login.waits_for} to say how to log in"):
+            with self._trouble.while_waiting(lambda: f"waiting for {login.waits_for} to start the login"):
                 async with give_up_after(self._logins.clock, TURN_SECONDS):
                     if login.is_ending and await asyncio.shield(login.outcome) is not None:
                         login = self._logins.begin(self._key, self._target, demand, stale)
@@ -159,12 +159,12 @@ class SessionAuthorizer:
                     await login.turn.wait()
         except TimeoutError:
             raise NoAccess(
-                f"it wants a login, and after {TURN_SECONDS:g} s {login.waits_for} has not said how to log in"
+                f"it requires a login, but {login.waits_for} did not start one within {TURN_SECONDS:g} s"
             ) from None
         if not login.is_over:
             raise NoAccess("someone has to log in to it", wants_person=True)
         if (reason := login.outcome.result()) is not None:
-            raise NoAccess(f"it wants a login, and that failed: {reason}. {OR_A_TOKEN}")
+            raise NoAccess(f"it requires a login, which failed: {reason}. {OR_A_TOKEN}")
 
     async def wait(self, origin: object | None, *, is_first: bool) -> None:
         """Raises: LoginNeeded."""
@@ -227,10 +227,10 @@ class SessionAuthorizer:
 
     async def put_question(self, asked: AskPerson, *, seconds: float) -> bool:
         server = self._key.server
-        words = f"{server} wants you to log in at {asked.host}. Open the address in a browser and agree there."
+        words = f"{server} asks you to log in at {asked.host}. Open the address in a browser and agree there."
         if asked.host != asked.issuer_host:
             words += (
-                f" The login is then given to the authorization server {asked.issuer_host}: go on only if it may act"
+                f" The login is then given to the authorization server {asked.issuer_host}: continue only if it may act"
                 f" for you at {asked.host}."
             )
         if asked.user_code is not None:

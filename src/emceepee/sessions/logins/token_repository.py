@@ -2,8 +2,8 @@
 
     refresh ──▶ under way in this process: wait for it
        ├─────▶ another process has stored newer ones: adopt them
-       ├─────▶ another process has the lock: look again until it has stored them, or is gone
-       └─────▶ take the lock, look once more, ask the authorization server, store
+       ├─────▶ another process has the lock: check again until it has stored them, or has ended
+       └─────▶ acquire the lock, check once more, ask the authorization server, store
 
 Refresh tokens rotate: a second use of one fails, and may cost the person another login. So no process uses one without
 the lock, and only the authorization server's `invalid_grant` clears the stored tokens.
@@ -29,7 +29,7 @@ from emceepee.telemetry.logs import EventLog
 LOCK_SECONDS = 60.0  # longer than any refresh; a live process that holds the lock for longer is stuck
 LOOK_AGAIN = (0.05, 0.1, 0.25)  # seconds between checks of another process's refresh; the last value repeats
 PAUSE_AFTER_TROUBLE = 5.0  # seconds before an authorization server that could not be reached is asked again
-GONE = GrantRejected(OAuthError("logged_out", "there is no login any more"))
+GONE = GrantRejected(OAuthError("logged_out", "the login no longer exists"))
 
 log = EventLog("sessions")
 Renew: TypeAlias = Callable[[TokenSet], Awaitable[Renewal]]

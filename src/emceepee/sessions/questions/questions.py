@@ -193,12 +193,12 @@ class Questions:
     def _check_room(self, server: str, size: int) -> None:
         limits = self._limits
         if len(self._open) >= limits.questions_per_session:
-            raise TooManyQuestions(f"{len(self._open)} questions of all servers wait already")
+            raise TooManyQuestions(f"{len(self._open)} questions from all servers are open already")
         own = sum(entry.question.server == server for entry in self._open.values())
         if own >= limits.questions_per_server:
-            raise TooManyQuestions(f"{own} questions of yours wait already")
+            raise TooManyQuestions(f"{own} questions from this server are open already")
         if sum(entry.size for entry in self._open.values()) + size > QUESTION_BYTES_PER_SESSION:
-            raise TooManyQuestions("it is too large, with the others that wait")
+            raise TooManyQuestions("it is too large in addition to the other open questions")
 
     async def wait_for_answer(self, question: Question) -> JsonObject:
         """Return the answer in protocol form. Cancelling the wait withdraws the question.
@@ -224,7 +224,7 @@ class Questions:
         """Withdraw the questions of a call that has ended."""
         for entry in list(self._open.values()):
             if entry.question.call_id == call_id:
-                self._close(entry, Gone.WITHDRAWN, "the call that asked is over")
+                self._close(entry, Gone.WITHDRAWN, "the call that asked has ended")
 
     def complete_link(self, server: str, elicitation_id: object) -> None:
         """Handle the server's notice that the user has completed a link."""
@@ -232,7 +232,7 @@ class Questions:
             question = entry.question
             is_this = question.server == server and question.params.get("elicitationId") == elicitation_id
             if is_this and elicitation_id is not None and not entry.is_awaited:
-                self._close(entry, Gone.WITHDRAWN, "the server says that it is done")
+                self._close(entry, Gone.WITHDRAWN, "the server reports that the user has finished")
         if self.native is not None:
             self.native.complete(server, elicitation_id)
 

@@ -103,10 +103,10 @@ class StoredResults:
         if kept is None:
             most = self._limits.results_per_session
             why = self._why_foreign(handle) or (
-                f"The last {most} large ones are kept per session, up to {self._limits.result_bytes_per_session} bytes."
+                f"A session stores its last {most} large results, up to {self._limits.result_bytes_per_session} bytes."
             )
             raise EmceepeeError(
-                f'There is no result "{handle[:60]}" here. {why} Call the tool again if you still need it.',
+                f'No result has the handle "{handle[:60]}" here. {why} Call the tool again if you still need it.',
                 code=ErrorCode.RESULT_NOT_FOUND,
             )
         return kept

@@ -114,12 +114,12 @@ class ServerRegistry:
         elif name in self._operators:
             whose = "by a server with another configuration in the operator's file"
         else:
-            whose = "by a server with another configuration that another session adds just now"
+            whose = "by a server with another configuration that another session is adding"
         used = {*self._operators, *added, *disabled, *self.trials.names_of(principal)}
         free = next(other for number in count(2) if (other := f"{name[:LONGEST_STEM]}-{number}") not in used)
         return InvalidArguments(
             f'The name "{name}" is in use {whose}. All sessions of one user share servers, so another session has the '
-            f'same names. Choose another name, such as "{free}", or call {call_to("remove_server")} first if nobody '
+            f'same names. Choose another name, such as "{free}", or call {call_to("remove_server")} first if no one '
             "needs that server. Only callers with the token of another user have servers of their own.",
             details={"server": name, "freeName": free},
         )

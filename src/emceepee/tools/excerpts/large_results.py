@@ -156,7 +156,7 @@ def _next(kept: StoredResult, end: int | None) -> str:
     if end is None:
         ways = 'jsonpath="$…" or grep="…" finds a part, offset and limit read bytes'
     else:
-        ways = f'offset={end} goes on, grep="…" finds lines'
+        ways = f'offset={end} continues, grep="…" finds lines'
     return f"{call_to('read_result', handle=kept.handle)} reads the rest: {ways}."
 
 

@@ -22,8 +22,8 @@ SMALL_VALUE_BYTES = 200  # a value of an event that stays whole when its neighbo
 BEFORE_ALL = "0"  # no event has this id, so a request for later events returns all stored events
 EVENTS, PENDING, MOVED = "events_since_last_response", "pending_client_action", "session_moved"
 UNSAVED = "state_not_saved"
-# The first line of a notice block. A block that is nothing but JSON would pass for the result in clients that print the
-# JSON of a reply, mcporter among them.
+# The first line of a notice block. Some clients, such as mcporter, print the JSON blocks of a reply: a block of only
+# JSON would look like the result.
 INTRODUCTIONS = {
     EVENTS: "Since the last reply:",
     PENDING: "Waiting for an answer:",
@@ -204,7 +204,7 @@ def pending_client(
 def unread_note(seconds: float) -> str:
     return (
         f"The client dismissed this after {max(0, round(seconds * 1000))} ms, before anyone can have read it, so it "
-        "still waits. This client is not asked again in this session."
+        "is still open. This client is not asked again in this session."
     )
 
 

@@ -82,7 +82,7 @@ def describe_promotion(
         question.request_id for question in shown if native is not None and native.is_asked(question)
     )
     began = [problem] if problem else []
-    began.append(f"The call goes on as task {task.task_id}.")
+    began.append(f"The call continues as task {task.task_id}.")
     unread = session.questions.take_unread_dismissals(shown)
     lines = [*began, *(_asking(question, shown_by_client, unread) for question in shown), _next(task)]
     value: JsonObject = {
@@ -140,6 +140,6 @@ def _answer_call(question: Question, shown_by_client: Collection[str], unread: M
     given = {} if question.params.get("mode") == "url" else {"content": FORM}
     call = call_to("respond_to_elicitation", request_id=question.request_id, action="accept", **given)
     if question.request_id in shown_by_client:
-        return f"The client is asking the user already, and passes the answer on. Else: {call}."
+        return f"The client is already asking the user and passes the answer on. Otherwise: {call}."
     note = f"{unread_note(unread[question.request_id])} " if question.request_id in unread else ""
     return f'{note}Ask the user, then answer: {call}, or action="decline".'

@@ -22,7 +22,7 @@ async def task_outcome(task: Task, session: Session, max_bytes: int | None = Non
         )
     if task.status is TaskStatus.COMPLETED:
         raise EmceepeeError(
-            f"Task {task.task_id} completed, but {LET_GO}: those of finished tasks take at most "
+            f"Task {task.task_id} completed, but {LET_GO}: the results of finished tasks take at most "
             f"{session.limits.task_bytes_per_session} bytes per session. Call {call_to('execute_tool')} "
             "again if you still need it.",
             code=ErrorCode.LIMIT_EXCEEDED,
@@ -30,7 +30,7 @@ async def task_outcome(task: Task, session: Session, max_bytes: int | None = Non
         )
     if not task.has_ended:
         raise TimedOut(
-            f"emceepee is stopping. Task {task.task_id} goes on at its server: call "
+            f"emceepee is stopping. Task {task.task_id} continues at its server: call "
             f"{call_to('get_task_result')} again.",
             details={"taskId": task.task_id},
         )

@@ -96,7 +96,7 @@ async def test_a_503_at_a_token_refresh_keeps_the_login_and_is_shown_until_it_is
         error = (await call(scene))["structuredContent"]["error"]
         assert f"{server.url} cannot be asked for that just now: HTTP 503" in error["message"]
         assert "Nobody has to log in again for that: call again in a while" in error["message"]
-    trouble = f"the login is not renewed: {server.url} cannot be asked (HTTP 503)"
+    trouble = f"the login cannot be renewed: {server.url} is not available (HTTP 503)"
     assert (await listed(scene))["lastError"] == trouble
     assert is_told(trouble)
     assert not (await call(scene, "other")).get("isError")
@@ -131,7 +131,7 @@ async def test_a_broken_authorization_server_is_named_in_the_login_error(
 ) -> None:
     server.broken = status
     error = (await add(scene, server))["structuredContent"]["error"]
-    assert "it wants a login, and that failed" in error["message"]
+    assert "it requires a login, which failed" in error["message"]
     assert f"{server.url}" in error["message"]
     assert f"HTTP {status}" in error["message"]
     server.broken = None
@@ -194,7 +194,7 @@ async def test_a_slow_login_is_shown_and_delays_no_other_server_or_session(
         async with asyncio.timeout(SOON), a_login_scene(parts, "bob") as bobs:
             for each in (scene, bobs):
                 assert not (await call(each, "other")).get("isError")
-        words = f"waiting for {server.url} to say how to log in"
+        words = f"waiting for {server.url} to start the login"
         await eventually(lambda: is_told(words), what="the console shows it", within=10)
         assert (await listed(scene))["lastError"] == words
         assert "lastError" not in await listed(scene, "other")
@@ -213,5 +213,5 @@ async def test_a_silent_authorization_server_is_named_in_the_error(
     monkeypatch.setattr(authorizer, "TURN_SECONDS", 0.2)
     server.is_silent = True
     error = (await add(scene, server))["structuredContent"]["error"]
-    assert f"it wants a login, and after 0.2 s {server.url} has not said how to log in" in error["message"]
+    assert f"it requires a login, but {server.url} did not start one within 0.2 s" in error["message"]
     assert (await scene.value("list_servers"))["servers"] == []

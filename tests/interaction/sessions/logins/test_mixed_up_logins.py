@@ -78,5 +78,5 @@ async def test_the_login_question_names_the_server_that_gets_access(
     [listed] = (await scene.value("list_servers"))["servers"]
     assert listed["authorizationServer"] == hostile.url
     page, given_to = honest.url.removeprefix("http://"), hostile.url.removeprefix("http://")
-    assert f"hostile wants you to log in at {page}." in question["message"]
-    assert f"given to the authorization server {given_to}: go on only if" in question["message"]
+    assert f"hostile asks you to log in at {page}." in question["message"]
+    assert f"given to the authorization server {given_to}: continue only if" in question["message"]

@@ -66,7 +66,7 @@ def test_other_state_commands_fail_for_a_missing_state_file(
     path = tmp_path / "none" / "state.db"
     code, out, err = said(capsys, *work, "--state", f"sqlite:{path}")
     assert (code, out) == (2, "")
-    assert err.startswith(f"emceepee: The state file {path} is not there. ")
+    assert err.startswith(f"emceepee: The state file {path} does not exist. ")
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 

@@ -229,7 +229,7 @@ async def test_the_error_about_a_name_in_use_contains_only_known_facts() -> None
         assert words in str(refused.value)
     with (
         registry.reserve_name("ann", scripted_spec("now")),
-        pytest.raises(InvalidArguments, match="that another session adds just now"),
+        pytest.raises(InvalidArguments, match="that another session is adding"),
         registry.reserve_name("ann", scripted_spec("now")),
     ):
         pass
