@@ -79,7 +79,7 @@ async def test_a_login_over_ssh_finishes_through_the_tools_by_device_code(
     assert server.calls == ["read"]
 
 
-async def test_a_rotating_refresh_token_is_used_once(tmp_path: Path) -> None:
+async def test_each_rotating_refresh_token_is_used_once(tmp_path: Path) -> None:
     async with oidc_provider(lives=1) as server, http_process(state=tmp_path) as endpoint:
         caller = await endpoint.caller()
         added = (await caller.value("add_server", name="notes", url=server.url))["server"]

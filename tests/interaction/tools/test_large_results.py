@@ -242,7 +242,9 @@ async def test_values_are_found_page_by_page_and_a_large_one_by_its_shape() -> N
         ({"offset": -1}, "offset: must be at least 0"),
     ],
 )
-async def test_an_unreadable_part_of_a_result_is_rejected_with_the_reason(given: JsonObject, problem: str) -> None:
+async def test_invalid_arguments_for_reading_a_result_are_rejected_with_the_reason(
+    given: JsonObject, problem: str
+) -> None:
     async with a_scene(one=ScriptedBackend()) as scene:
         handle = info(await called(scene, content=[text(LINES)]))["handle"]
         error = await scene.error("read_result", **({"handle": handle} | given))

@@ -61,7 +61,7 @@ async def test_an_answer_over_the_line_limit_is_an_error_for_its_caller(order: s
         assert not (await ask(10)).get("isError")
 
 
-async def test_an_answer_over_the_line_limit_leaves_other_calls_on_the_same_pipe_waiting(tmp_path: Path) -> None:
+async def test_an_answer_over_the_line_limit_does_not_fail_other_calls_on_the_same_pipe(tmp_path: Path) -> None:
     async with emceepee(env=talker(tmp_path)) as caller:
         await caller.initialize()
         waiting = asyncio.create_task(caller.call("execute_tool", server="one", tool="hang", timeout_ms=3000))

@@ -114,7 +114,7 @@ async def test_the_callback_page_is_delivered_though_its_process_is_about_to_exi
     assert "emceepee is stopping" in (await asyncio.wait_for(loading, 10)).text
 
 
-async def test_an_answer_to_a_login_whose_state_was_lost_is_rejected(server: AuthorizationServer) -> None:
+async def test_a_callback_for_a_deleted_login_link_is_rejected(server: AuthorizationServer) -> None:
     config, callback = Config(http=SHARED), FixedCallback("http://127.0.0.1:1/callback")
     async with session_parts(config, SystemClock(), callback=callback) as parts, a_login_scene(parts) as scene:
         assert parts.logins is not None

@@ -68,7 +68,7 @@ async def test_a_redirect_address_of_one_authorization_server_is_refused_by_anot
     assert (honest.asked, hostile.forms) == (asked, [])
 
 
-async def test_the_login_question_names_the_server_that_gets_access(
+async def test_the_login_question_names_the_login_page_and_the_authorization_server_that_gets_the_login(
     scene: Scene, honest: AuthorizationServer, hostile: AuthorizationServer
 ) -> None:
     """The honest server cannot distinguish this from a person who agrees to a new client."""
