@@ -121,6 +121,6 @@ async def test_the_error_of_a_forced_mode_names_the_mode() -> None:
     async with recorded() as emceepee:
         error = await emceepee.call("add_server", name="one", mode="2026-07-28", **stdio_server("older"))
         message = error["structuredContent"]["error"]["message"]
-        assert 'only mode "2026-07-28" was tried; leave mode out' in message
+        assert 'only mode "2026-07-28" was tried; omit mode' in message
         await emceepee.value("add_server", name="one", **stdio_server("older"))
         assert await emceepee.text("echo", text="here") == "here"

@@ -283,7 +283,7 @@ async def test_a_server_that_can_ask_only_in_the_handshake_era_is_connected_in_t
         await connected(proxy, server)
         assert await version() == "2026-07-28"
         error = (await run(proxy, "ask"))["structuredContent"]["error"]
-        assert "call again, and it will work" in error["message"]
+        assert "call again. Any effects of the interrupted call remain" in error["message"]
         assert "no back-channel" in error["details"]["error"]["message"]
         promotion = await run(proxy, "ask")
         (question,) = (await proxy.value("get_elicitations"))["requests"]
@@ -297,7 +297,7 @@ async def test_a_server_that_needs_both_eras_is_called_in_the_era_of_each_tool(p
     with fastmcp_of_both_eras() as port:
         await connected(proxy, {"url": f"http://127.0.0.1:{port}/mcp"})
         refused = (await run(proxy, "ask"))["structuredContent"]["error"]
-        assert "call again, and it will work" in refused["message"]
+        assert "call again. Any effects of the interrupted call remain" in refused["message"]
         for _ in range(2):
             assert words(await run(proxy, "dig", name="gold")) == "dug gold"
             promotion = await run(proxy, "ask")

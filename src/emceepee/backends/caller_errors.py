@@ -46,9 +46,9 @@ def misconfigured(server: str, reason: str) -> BackendDisconnected:
 
 def login_needed(server: str, reason: str) -> LoginNeeded:
     return LoginNeeded(
-        f'Server "{server}" wants a login first: {reason}. {call_to("get_elicitations")} has the address for the user '
-        f"to open. If their browser cannot come back to emceepee, call {call_to('finish_authorization')} with the "
-        "address it ended at.",
+        f'Server "{server}" requires a login first: {reason}. {call_to("get_elicitations")} has the URL for the user '
+        f"to open. If their browser cannot return to emceepee, call {call_to('finish_authorization')} with the URL "
+        "of its last page.",
         details={"server": server, "status": str(ConnectionStatus.AUTHORIZING)},
     )
 
@@ -67,7 +67,8 @@ def request_failed(server: str, method: str, error: RpcError | LinkError | Login
         if error.wants_person:
             return login_needed(server, str(error))
         return ExecutionFailed(
-            f'Server "{server}" did not let {method} in: {error}. It did not run there.', details={"server": server}
+            f'Server "{server}" denied access to {method}: {error}. The request did not run.',
+            details={"server": server},
         )
     if error.failure in BROKEN:
         ran = "It is not known whether it ran there. " if error.may_have_run else "It did not run there. "
@@ -80,14 +81,14 @@ def request_failed(server: str, method: str, error: RpcError | LinkError | Login
 
 
 _NO_RESULT = {
-    "forgotten": "no longer knows the task as which it ran the call. It may have been restarted, or have forgotten the "
-    "task after its time to live. It is not known whether the call ran to its end there: check before you call again",
-    "not_offered": "began a task of its own, and offers no way to ask for it. It is not known whether the call ran to "
-    "its end there: check before you call again",
-    "cancelled": "cancelled the task as which it ran the call",
-    "error": "ran the call as a task of its own, which failed",
-    "broken": "began a task of its own, and gives no usable answer about it. It is not known whether the call ran to "
-    "its end there: check before you call again",
+    "forgotten": "no longer recognizes the task that ran the call. The server may have restarted, or the task's time "
+    "to live has expired. It is unknown whether the call completed: check before you call again",
+    "not_offered": "began its own task, but offers no method to query it. It is unknown whether the call completed: "
+    "check before you call again",
+    "cancelled": "cancelled the task that ran the call",
+    "error": "ran the call as its own task, which failed",
+    "broken": "began its own task, but its answers about the task are invalid. It is unknown whether the call "
+    "completed: check before you call again",
 }
 
 
@@ -121,8 +122,8 @@ def needs_handshake_era(server: str, words: str, answer: JsonObject, *, is_split
         remedy = "emceepee connects it again in an earlier one"
         hint = ' To use that one from the start, set its mode to "legacy".'
     return EmceepeeError(
-        f'Server "{server}" wanted to ask something, and cannot do that in the protocol version 2026-07-28. {remedy}, '
-        f"in which the server can ask: call again, and it will work. What the call had done until then is done.{hint} "
+        f'Server "{server}" tried to ask a question, which it cannot do in protocol version 2026-07-28. {remedy}, '
+        f"in which the server can ask: call again. Any effects of the interrupted call remain.{hint} "
         f"The server said: {words}",
         details={"server": server} | answer,
     )

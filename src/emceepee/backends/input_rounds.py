@@ -59,7 +59,7 @@ class InputRounds:
             if not wants_input(result):
                 return result
         raise ExecutionFailed(
-            f'Server "{self._server}" still asked for more after {QUESTION_ROUNDS} rounds; the call was given up.'
+            f'Server "{self._server}" still requested input after {QUESTION_ROUNDS} rounds; the call was aborted.'
         )
 
     async def _ask_all(self, questions: JsonObject, origin: object | None) -> JsonObject:
@@ -73,7 +73,9 @@ class InputRounds:
         if isinstance(refusal, ServerLost):
             raise BackendDisconnected(f'Server "{self._server}" was lost while it waited for an answer.') from refusal
         if refusal is not None:
-            raise ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}') from refusal
+            raise ExecutionFailed(
+                f'Server "{self._server}" asked a question that got no answer: {refusal}'
+            ) from refusal
         return {key: task.result() for key, task in asking.items()}
 
     async def _try(self, question: JsonValue, origin: object | None) -> JsonObject | RpcError:

@@ -123,7 +123,7 @@ class ServerFacts:
         repeatedly.
         """
         if len(encode([self.server_info, self.capabilities, self.instructions])) > FACTS_BYTES:
-            raise LinkError(LinkFailure.PROTOCOL, f"it tells more than {FACTS_BYTES} bytes of itself")
+            raise LinkError(LinkFailure.PROTOCOL, f"its description of itself exceeds {FACTS_BYTES} bytes")
 
 
 class Link(Protocol):

@@ -213,4 +213,4 @@ def mode_hint(mode: Mode, error: Exception) -> str:
         return hint if isinstance(error, TimeoutError) else ""
     if isinstance(error, LinkError) and (error.failure is LinkFailure.UNREACHABLE or error.status in (401, 403)):
         return ""
-    return f' (only mode "{mode}" was tried; leave mode out, and emceepee detects the mode)'
+    return f' (only mode "{mode}" was tried; omit mode, and emceepee detects it)'

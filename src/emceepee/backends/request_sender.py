@@ -69,7 +69,7 @@ class RequestSender:
         if plan.is_unsent:
             await self._observer.mark_sent(plan)
         if "inputResponses" in params or "requestState" in params:
-            raise LinkError(LinkFailure.CLOSED, "it is connected in another era now, in which the call cannot go on")
+            raise LinkError(LinkFailure.CLOSED, "it is now connected in another era, in which the call cannot continue")
         try:
             if self._backend_tasks.is_offered and method == "tools/call" and self._lists.catalog is not None:
                 return await self._backend_tasks.call(link, params, origin, self._lists.catalog, plan)
@@ -138,7 +138,7 @@ class RequestSender:
         if self._spec.mode == "legacy":
             raise ExecutionFailed(
                 f'Server "{self._spec.name}" refused {method}: {error}. Its mode is "legacy", and the call may need '
-                "2026-07-28: leave mode out, so that emceepee chooses the version that each call needs.",
+                "2026-07-28: omit mode, so that emceepee chooses the version that each call needs.",
                 details={"server": self._spec.name, "error": error.error},
             )
 

@@ -470,7 +470,7 @@ async def test_a_restarted_server_that_forgot_a_backend_task_fails_the_local_tas
     await scene.clock.advance(5)
     error = await scene.error("get_task_result", task_id=name)
     assert error["code"] == "TOOL_ERR_SERVER_DISCONNECTED"
-    assert "no longer knows the task" in error["message"]
+    assert "no longer recognizes the task" in error["message"]
     assert (error["details"]["reason"], error["details"]["mayHaveRun"]) == ("task_forgotten", True)
 
 

@@ -49,7 +49,7 @@ async def test_the_error_for_a_server_that_cannot_ask_in_2026_07_28_announces_th
     async with a_scene(one=backend) as scene:
         error = (await failed(scene, backend, answer))["structuredContent"]["error"]
         assert error["code"] == "TOOL_ERR_EXECUTION_FAILED"
-        assert "call again, and it will work" in error["message"]
+        assert "call again. Any effects of the interrupted call remain" in error["message"]
         assert said in error["details"]
         call = scene.start("execute_tool", server="one", tool="echo")
         (await backend.next_asked()).reply(**DONE)

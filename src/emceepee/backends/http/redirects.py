@@ -57,7 +57,7 @@ def redirect_words(url: str, response: HttpResponse, method: str = "POST") -> st
     place = _without_downgrade(url, place)
     shown = "".join(letter for letter in public_place(place)[:SHOWN_CHARS] if letter.isprintable())
     if response.status in REDIRECTS[method] and _origin(place) == _origin(url):
-        return f"redirects again and again, the last time to {shown}; use another address as its url"
+        return f"redirects too often, most recently to {shown}; use another address as its url"
     return f"redirects to {shown}, and is not followed there; if that is the server, use that address as its url"
 
 

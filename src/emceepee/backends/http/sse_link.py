@@ -47,7 +47,7 @@ class SseLink(DuplexLink):
             with closing(answer) as response:
                 if response.status != 200 or response.content_type != "text/event-stream":
                     is_elsewhere = 300 <= response.status < 400
-                    kind = f"{response.content_type} is no event stream"
+                    kind = f"{response.content_type} is not an event stream"
                     reason = redirect_words(self._http.url, response, "GET") if is_elsewhere else kind
                     refusal = refused(response.status, reason + proxy_note(self._http))
                     self.end(_lost(str(refusal)), refusal)
@@ -73,9 +73,7 @@ class SseLink(DuplexLink):
                 endpoint = self._http.at(data.decode("utf-8", "replace"))
                 endpoint.set_header("content-type", "application/json")
             except ValueError as error:
-                raise LinkError(
-                    LinkFailure.PROTOCOL, f"the server names an endpoint that cannot be: {error}"
-                ) from error
+                raise LinkError(LinkFailure.PROTOCOL, f"the server names an invalid endpoint: {error}") from error
             self._endpoint.set_result(endpoint)
         else:
             self._receive(data)

@@ -185,7 +185,7 @@ class ClientConnection(asyncio.Protocol):
         status = parser.get_status_code()
         if status < 200:
             if status == 101:
-                raise HttpFailure("the server switches to another protocol, which nobody asked for")
+                raise HttpFailure("the server switches to another protocol, which was not requested")
             self._is_interim = True
             return
         if self._overhead > HEAD_BYTES and sum(len(name) + len(value) for name, value in head) > HEAD_BYTES:

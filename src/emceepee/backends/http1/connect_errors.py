@@ -43,7 +43,7 @@ def describe(
     if isinstance(error, TimeoutError) and error.errno is None:
         return f"no connection{through} within {seconds:g} s"
     if is_tls and isinstance(error, ConnectionResetError | ConnectionAbortedError):
-        return f"it hung up during the TLS handshake; {MAY_WANT_CERTIFICATE}"
+        return f"it closed the connection during the TLS handshake; {MAY_WANT_CERTIFICATE}"
     if isinstance(error, OSError) and error.errno is not None and not isinstance(error, gaierror):
         return os.strerror(error.errno)  # without the details that event loops add to the message
     return str(getattr(error, "strerror", None) or error) or type(error).__name__
@@ -74,7 +74,7 @@ def _advice(code: int, settings: TlsSettings | None, proxy: Proxy | None) -> str
         return ". The server's operator has to renew it; check the clock of this machine as well"
     if code in OTHER_NAME:
         return (
-            ". Use a name that stands in the certificate in the server's address, or give that name as tls.server_name "
+            ". In the server's URL, use a name from the certificate, or specify that name as tls.server_name "
             "in the configuration file"
         )
     if code not in UNKNOWN_ISSUER:

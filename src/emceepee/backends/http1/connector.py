@@ -24,7 +24,7 @@ from emceepee.backends.http1.resolver import Resolver, SocketAddress
 from emceepee.backends.http1.tls_contexts import BadTlsFile, TlsContexts, TlsSettings
 from emceepee.backends.http1.tunnel import TunnelRefused, TunnelRequest
 
-PRIVATE = "its address is in a private network, where servers that callers from other machines add may not be"
+PRIVATE = "its address is in a private network, which is not allowed for servers that callers from other machines add"
 MOST_TRIED = 4  # maximum number of a server's addresses that are tried through a proxy
 FAULT = 500  # with this proxy status or a higher one, another address of the server may work
 

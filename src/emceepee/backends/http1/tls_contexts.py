@@ -115,11 +115,11 @@ def _blaming(setting: str, file: str | None) -> Iterator[None]:
 
 def _words(setting: str, file: str, error: ssl.SSLError) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return f"{file} holds another key than that of the certificate"
+        return f"{file} contains a key that does not match the certificate"
     expected = {"cert": "a certificate and its key", "key": "the certificate's key"}.get(setting, "certificates of CAs")
     return f"{file}: expected {expected} in PEM form ({error.reason or error})"
 
 
 def _refuse_to_ask() -> NoReturn:
     """Reject an encrypted key. Otherwise, OpenSSL would prompt for the password on the terminal."""
-    raise ValueError("the key is encrypted; name a file with the key as it is")
+    raise ValueError("the key is encrypted; specify a file with an unencrypted key")

@@ -65,7 +65,7 @@ def check_answer(head: bytes, proxy: Proxy, place: str) -> None:
     # The server waits for our first bytes, so any bytes after the head come from the proxy and are invalid.
     is_whole = end >= 0 and (end + len(_END) == len(head) or found is None or not found["status"].startswith(b"2"))
     if found is None or not is_whole:
-        raise NotConnected(f"the proxy {proxy} gave an answer that is none of HTTP; {_look_at(proxy)}")
+        raise NotConnected(f"the proxy {proxy} sent an answer that is not HTTP; {_look_at(proxy)}")
     status = int(found["status"])
     if not 200 <= status < 300:
         raise TunnelRefused(proxy, status, refusal_words(proxy, status, _shown(found["words"] or b""), place))

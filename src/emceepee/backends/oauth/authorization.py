@@ -103,7 +103,7 @@ def read_redirect(redirect_url: str, request: AuthorizationRequest, server: Serv
     if state is None:
         return StrayRedirect(f"The address has no state. {WHOLE_ADDRESS}")
     if not hmac.compare_digest(state.encode(), request.state.encode()):
-        return StrayRedirect("The address belongs to another login, or to one that is over. Begin again")
+        return StrayRedirect("The address belongs to another login, or to one that has ended. Begin again")
     expected = digest_in_path(_path(f"{request.redirect_uri}?"))
     if expected and not path:
         return StrayRedirect(f"The address has no path. {WHOLE_ADDRESS}")

@@ -113,7 +113,7 @@ def handle_server_metadata(state: ServerLookup, answer: HttpAnswer, now: datetim
     try:
         server = read_server_metadata(answer.body)
     except Malformed as error:
-        return try_next_server(state, f"{state.asked} is no metadata of an authorization server: {error}")
+        return try_next_server(state, f"{state.asked} is not the metadata of an authorization server: {error}")
     if not same_issuer(server.issuer, state.issuer):
         return try_next_server(state, f"{state.asked} is the metadata of {server.issuer}, not of {state.issuer}")
     return _use_server(state.terms, state.resource, server, now)
@@ -130,7 +130,7 @@ def try_next_server(state: ServerLookup, why: str, now: datetime | None = None) 
     if not why and now is not None and state.resource is None and state.terms.settings.issuer is None:
         return _use_server(state.terms, None, guessed_metadata(state.issuer), now)
     why = why or f"{state.issuer} publishes no metadata of an authorization server"
-    return FlowFailed(reason=f"How to log in could not be found out: {why}", may_try_again=True), ()
+    return FlowFailed(reason=f"The login requirements could not be determined: {why}", may_try_again=True), ()
 
 
 def _use_server(terms: LoginTerms, resource: ResourceMetadata | None, server: ServerMetadata, now: datetime) -> Step:

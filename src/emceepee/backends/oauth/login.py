@@ -38,7 +38,7 @@ from emceepee.backends.oauth.tokens import TokenSet, TokenType
 from emceepee.clock import Clock, Handle
 from emceepee.telemetry.redaction import without_keys_of
 
-NOT_WAITING = "No login is waiting for an address. It is over, or has not come that far"
+NOT_WAITING = "No login is waiting for a URL. It has ended, or has not reached that step"
 
 
 class LoginFailed(Exception):

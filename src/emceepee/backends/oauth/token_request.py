@@ -162,7 +162,7 @@ def handle_poll(state: DeviceLogin, answer: HttpAnswer, now: datetime) -> Step:
             return FlowFailed(reason="The code was not entered in time. Begin again", may_try_again=True), ()
         case "access_denied":
             return fail("The login was refused")
-    reason = str(error) if error is not None else "the token endpoint's answer makes no sense"
+    reason = str(error) if error is not None else "the token endpoint's answer is invalid"
     return _refuse(state.grantor, state.client, TokenRefused(reason, error))
 
 

@@ -178,7 +178,7 @@ def renewed_tokens(tokens: TokenSet, grant: TokenGrant, now: datetime) -> TokenS
 def _read_grant(answer: HttpAnswer) -> TokenOutcome:
     document = answered_object(answer)
     if document is None:
-        return TokenRefused("the answer of the token endpoint is no JSON object")
+        return TokenRefused("the answer of the token endpoint is not a JSON object")
     token, refresh = document.get("access_token"), document.get("refresh_token")
     if not _is_token(token):
         return TokenRefused("the answer of the token endpoint has no access_token that a header can carry")

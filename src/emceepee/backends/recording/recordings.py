@@ -23,9 +23,9 @@ from emceepee.wire.codec import decode, encode_text
 log = EventLog("backends")
 LONGEST_HEADER = 64 << 10
 FLUSH_SECONDS = 10.0  # to write to the disk before the process ends
-NO_RECORDING = "it holds something that is no recording, and is left alone; name another file"
+NO_RECORDING = "it contains something other than a recording and was left unchanged; specify another file"
 
-IN_USE = "it is recorded to already, by another server or another emceepee; name another file"
+IN_USE = "another server or another emceepee is already recording to it; specify another file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,9 @@ class Recordings:
         """Raises: EmceepeeError: there are too many recordings."""
         most = self._limits.recordings_in_all
         if len(self._in_memory) >= most:
-            words = f"{most} recordings are kept in memory already, which is the limit. Save and end one of them first."
+            words = (
+                f"{most} recordings are already stored in memory, which is the limit. Save and end one of them first."
+            )
             raise EmceepeeError(words, code=ErrorCode.LIMIT_EXCEEDED)
         lines: list[bytes] = []
         recording = MemoryRecording(self._recorder(spec, lines.append, self._limits.recording_bytes), lines)

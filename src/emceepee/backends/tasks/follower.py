@@ -272,7 +272,7 @@ class TaskFollower:
                 return  # the backend will ask the task's next follower again
             # The only way to refuse is to cancel the task.
             self._cancel_remote()
-            self.end(ExecutionFailed(f'Server "{self._server}" asked something that got no answer: {refusal}'))
+            self.end(ExecutionFailed(f'Server "{self._server}" asked a question that got no answer: {refusal}'))
             return
         await self._deliver_answer(lambda: self._request("tasks/update", inputResponses={key: answer}))
         self.handle(QuestionAnswered(key))

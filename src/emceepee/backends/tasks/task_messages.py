@@ -84,7 +84,7 @@ def read_snapshot(status_object: JsonObject, *, is_modern: bool) -> Snapshot:
     """Raises: LinkError."""
     status = status_object.get("status")
     if not isinstance(status, str):
-        raise LinkError(LinkFailure.PROTOCOL, "it told of a task without saying how it stands")
+        raise LinkError(LinkFailure.PROTOCOL, "it reported a task without its status")
     message = status_object.get("statusMessage")
     return Snapshot(
         # An unknown status cannot be final, because the specification fixes the set of final ones.

@@ -98,7 +98,7 @@ async def test_a_response_that_is_not_an_event_stream_is_named_in_the_error(
     stream = await stream_of(server)
     stream.answer(b"hello", "content-type: text/html")
     error = await failure_of(opening)
-    assert (error.failure, str(error)) == (LinkFailure.REFUSED, "HTTP 200 text/html is no event stream")
+    assert (error.failure, str(error)) == (LinkFailure.REFUSED, "HTTP 200 text/html is not an event stream")
 
 
 async def test_an_sse_stream_that_breaks_before_its_endpoint_event_makes_the_server_unreachable(

@@ -253,7 +253,7 @@ async def test_two_principals_share_no_token_no_connection_and_no_question(
         anns.quiet()
         assert (await add(bobs, server))["status"] == "authorizing"
         (error,) = (await bobs.value("list_tools", server="tracker"))["errors"]
-        assert "wants a login first" in error["message"]
+        assert "requires a login first" in error["message"]
         assert await asked(anns) == []
         await browse((await asked(bobs))[0]["url"])
         await eventually(has_status(bobs, "connected"))

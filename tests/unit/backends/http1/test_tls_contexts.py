@@ -85,7 +85,7 @@ def test_an_unusable_tls_file_is_named_with_its_expected_content(authority: Auth
     assert problem(TlsSettings(cert=str(certificate), key=str(missing)))[0] == "key"
     assert problem(TlsSettings(cert=str(missing), key=str(key))) == ("cert", f"{missing}: No such file or directory")
     setting, words = problem(TlsSettings(cert=str(certificate), key=str(foreign)))
-    assert (setting, words) == ("key", f"{foreign} holds another key than that of the certificate")
+    assert (setting, words) == ("key", f"{foreign} contains a key that does not match the certificate")
 
 
 def test_an_encrypted_tls_key_is_rejected_without_asking_for_a_passphrase(authority: Authority) -> None:

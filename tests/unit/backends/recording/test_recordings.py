@@ -75,7 +75,7 @@ async def test_a_recording_file_belongs_to_one_server(tmp_path: Path, caplog: py
     assert recordings.in_file(a_spec(file)) is not None
     assert [recordings.in_file(a_spec(file, "other")) for _ in range(2)] == [None, None]
     assert [record.message for record in caplog.records] == ["not_recorded"]
-    assert "by another server or another emceepee" in str(vars(caplog.records[0])["fields"])
+    assert "another server or another emceepee is already recording to it" in str(vars(caplog.records[0])["fields"])
     await recordings.close()
     assert file.read_text().count("emceepee_recording") == 1
 
@@ -95,14 +95,14 @@ def test_recordings_follow_no_symbolic_link_and_open_no_device(tmp_path: Path) -
     (tmp_path / "link").symlink_to(tmp_path / "target")
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "link", tmp_path / "pipe", Path("/dev/null"), tmp_path):
-        with pytest.raises(OSError, match=r"symbolic link|no recording"):
+        with pytest.raises(OSError, match=r"symbolic link|other than a recording"):
             open_recording(path)
     assert not (tmp_path / "target").exists()
 
 
 def test_a_recording_file_is_locked_by_one_process_at_a_time(tmp_path: Path) -> None:
     descriptor, size = open_recording(tmp_path / "shop.jsonl")
-    with pytest.raises(OSError, match="it is recorded to already"):
+    with pytest.raises(OSError, match="is already recording to it"):
         open_recording(tmp_path / "shop.jsonl")
     os.close(descriptor)
     assert size == 0
@@ -112,7 +112,7 @@ def test_a_recording_file_is_locked_by_one_process_at_a_time(tmp_path: Path) -> 
 def test_the_number_of_recordings_in_memory_is_limited() -> None:
     recordings = Recordings(FakeClock(), Limits(recordings_in_all=2))
     kept = [recordings.in_memory(a_spec()) for _ in range(2)]
-    with pytest.raises(EmceepeeError, match="2 recordings are kept"):
+    with pytest.raises(EmceepeeError, match="2 recordings are already stored"):
         recordings.in_memory(a_spec())
     kept.pop()
     assert recordings.in_memory(a_spec()).text.startswith('{"emceepee_recording":1')

@@ -78,7 +78,7 @@ def test_a_long_task_status_message_is_shortened() -> None:
 
 def test_an_unknown_task_status_counts_as_working() -> None:
     assert read_snapshot({"status": "pondering"}, is_modern=True).status is RemoteStatus.WORKING
-    with pytest.raises(LinkError, match="how it stands"):
+    with pytest.raises(LinkError, match="without its status"):
         read_snapshot({"status": ["completed"]}, is_modern=True)
 
 
