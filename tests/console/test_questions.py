@@ -170,13 +170,13 @@ async def test_a_boolean_without_a_default_can_be_answered_either_way(page: Page
 REFUSED_INPUT = [
     ("code", {}, "ab", "at least 3"),
     ("code", {}, "abcdef", "at most 5"),
-    ("code", {}, None, "fill this in"),
+    ("code", {}, None, "Fill this in"),
     ("mail", {}, "nobody", "email"),
     ("site", {}, "not an address", "address"),
     ("weight", {}, 9.75, "9.5"),
     ("guests", {}, 0, "1"),
     ("guests", {}, 2.5, "whole"),
-    ("color", {}, None, "fill this in"),
+    ("color", {}, None, "Fill this in"),
     ("extras", {"minItems": 2}, ["tea"], "at least 2"),
     ("extras", {"maxItems": 1}, ["tea", "jam"], "at most 1"),
     ("word", {"pattern": "^[A-Z]{2}-[0-9]+$"}, "nothing", "must match"),  # which only the server judges
