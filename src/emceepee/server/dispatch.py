@@ -1,4 +1,4 @@
-"""The path of every tool call: find the tool, check the arguments, run it, render the reply."""
+"""The path of every tool call: find the tool, check the arguments, run the tool, and render the reply."""
 
 from collections.abc import Iterable
 from typing import cast

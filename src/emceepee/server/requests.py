@@ -5,8 +5,8 @@
     message ── accept ──▶ start/respond: in the table ──▶ run ── record_call ──▶ call to a backend
                           cancel(notification)
                             intent ── context.cancel ──▶ CancelledError       ── call canceled
-                            client timeout ── abandon ─▶ CancelledError       ── call goes on as a task
-    connection lost ────▶ detach_all ── promote ───────▶ reply names the task ── call goes on as a task
+                            client timeout ── abandon ─▶ CancelledError       ── call continues as a task
+    connection lost ────▶ detach_all ── promote ───────▶ reply names the task ── call continues as a task
     response  ◀── result or error ◀── out of the table
 
 A request is in the table from its arrival until its response exists; from then on nothing can cancel it. The

@@ -17,7 +17,7 @@ from emceepee.wire.json_types import JsonObject
 # Codex; GitHub Copilot in VS Code; ChatGPT.
 META_KEYS = ("threadId", "vscode.conversationId", "openai/session")
 LONGEST_ID = 200
-MOST_TOKENS = 500  # that identify a session's conversations; beyond it the oldest is dropped
+MOST_TOKENS = 500  # tokens per session that identify conversations; above this, the oldest is dropped
 LONGEST_GAP = 8  # request numbers that never arrived here, or that needed no session
 
 

@@ -105,7 +105,7 @@ class Session:
         self.scripts = parts.scripts
         self.conversations: Conversations | None = None  # set if several conversations share the session
         self.profile = profile or SessionProfile(secret=secrets.token_hex(16), opened_at=self.clock.now())
-        self.keys: frozenset[SessionKey] = frozenset()  # that lead to this session
+        self.keys: frozenset[SessionKey] = frozenset()  # the keys of this session
         self.unsaved = Unsaved()
         self.sealing = parts.sealing
         self._results: StoredResults | None = None  # created with the first large result

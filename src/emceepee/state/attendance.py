@@ -11,11 +11,11 @@ class Attendance(StrEnum):
     """The attendance of one client."""
 
     UNKNOWN = "unknown"
-    """It has not answered yet, or only dismissed questions at a person's pace."""
+    """The client has not answered yet, or only dismissed questions at a person's pace."""
     ATTENDED = "attended"
-    """It filled in a form, or accepted a question at a person's pace."""
+    """The client filled in a form, or accepted a question at a person's pace."""
     UNATTENDED = "unattended"
-    """It dismissed a question before a person can have read it."""
+    """The client dismissed a question before a person can have read it."""
 
 
 def after_answer(known: Attendance, action: object, seconds: float, *, is_filled_in: bool) -> Attendance:

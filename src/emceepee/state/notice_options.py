@@ -1,4 +1,4 @@
-"""How callers learn of events and of servers' questions, as the operator configured it."""
+"""The operator's options for notifying callers of events and of servers' questions."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How many commits a store made, and how long they took."""
+"""The number of commits of a store, and their durations."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -37,7 +37,7 @@ class Unread(Protocol):
 
     @property
     def stalled_ticks(self) -> int:
-        """How many ticks have passed since the caller last read something."""
+        """Return the number of ticks since the caller last read any data."""
         ...
 
     def tick_writing(self) -> None: ...

@@ -2,7 +2,7 @@
 
 drain ──▶ new requests go to other replicas, or get a 503; streams that belong to no call end
   │ FINISH_SECONDS
-  ├──▶ nothing is forwarded any more; calls to backends fail, and their replies say why
+  ├──▶ forwarding stops; calls to backends fail, and their replies give the reason
   │ LET_GO_SECONDS
   ├──▶ every other request is canceled
   │ PASSED_ON_SECONDS, only if other replicas still serve requests that came here
@@ -32,7 +32,7 @@ class ShutdownStage:
     is_draining: bool = False
     """New requests go to other replicas."""
     is_refusing: bool = False
-    """Nothing is forwarded any more."""
+    """Requests are no longer forwarded."""
     is_over: bool = False
     """Shutdown waits for no more requests."""
 

@@ -202,7 +202,7 @@ class Saver(StoreListener):
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it is unknown if this process still holds its sessions."""
+        """Whether other processes may have taken over this process's sessions."""
         return self._store.is_in_doubt
 
     async def _save(self, session: Session) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class ChangeSignal:
-    """Watchers must be quick and not raise. They are not told what has changed: they check the state."""
+    """Watchers must be quick and not raise. The signal does not say what has changed, so they check the state."""
 
     __slots__ = ("_watchers",)
 

@@ -103,7 +103,7 @@ class SessionAuthorizer:
 
     @property
     def login_prompt(self) -> AskPerson | None:
-        """Return the question if it was asked here. A session that waits for no login is not told of its end."""
+        """Return the question if it was asked here. Only sessions that wait for a login are notified of its end."""
         login = self._running if self._is_asked else None
         return login.asked if login is not None else None
 

@@ -19,7 +19,7 @@ class QuestionOrigins:
     def __init__(self, server: str, calls: Iterable[Call] = ()) -> None:
         self._server = server
         self._phases: dict[Call, Phase | None] = dict.fromkeys(calls)
-        self.conversations = _conversations(self._phases)  # that see the question in full; empty: all of the session
+        self.conversations = _conversations(self._phases)  # see the question in full; empty means all
 
     def __repr__(self) -> str:
         return f"<QuestionOrigins {list(self._phases)}>"

@@ -19,7 +19,7 @@ from emceepee.telemetry.logs import EventLog
 
 log = EventLog("sessions")
 Specs = dict[str, BackendSpec]
-SERVERS_PER_PRINCIPAL = 100  # that callers added; the servers in the configuration do not count
+SERVERS_PER_PRINCIPAL = 100  # added by callers; the servers in the configuration do not count
 LONGEST_STEM = 90  # longest part of a name in use that a proposed free name repeats
 MISTAKE = "the operator's configuration has a mistake; emceepee's log says more"
 

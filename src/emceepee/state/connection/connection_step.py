@@ -128,7 +128,7 @@ class LoginEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnded:
-    """The link ended by itself: the backend or the way to it was lost."""
+    """The link ended unexpectedly: the backend or the network connection was lost."""
 
     end: LinkEnd
     at: datetime

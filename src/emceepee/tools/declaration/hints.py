@@ -35,7 +35,7 @@ SETS = ToolEffect(destructive=False, idempotent=True)  # a repeated call has no 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """How a client that shows a model only some tools at first should treat this one."""
+    """When a client should load this tool, if it initially shows a model only some tools."""
 
     always: bool = False
     search: str | None = None  # words by which the tool is found, if it is not always loaded
