@@ -81,5 +81,5 @@ def test_servers_are_added_to_lists_that_are_empty_or_on_one_line() -> None:
 
 
 def test_a_configuration_file_that_is_not_utf_8_is_reported() -> None:
-    with pytest.raises(BadDocument, match="not text in UTF-8"):
+    with pytest.raises(BadDocument, match="not UTF-8 text"):
         OwnConfig(path=Path("/x"), content=b"\xff\xfe").servers()

@@ -103,7 +103,7 @@ class TerminalLogin:
         assert self.login is not None  # it asked the user
         if self.login.receive(line.strip("\"'<>")) is not None:
             sys.stderr.write(
-                "emceepee: this URL does not belong to this login. Paste the whole URL, starting with http.\n"
+                "emceepee: this address is not from this login. Paste the whole address, starting with http.\n"
             )
 
     def _show(self, asked: AskPerson) -> None:
