@@ -368,7 +368,7 @@ async def test_the_status_of_servers_shows_the_findings_of_doctor(line: CommandL
     ("words", "code", "expected"),
     [
         (["add", "demo", "x", "--yes"], 1, "emceepee servers remove demo"),
-        (["add", "emceepee", "x", "--yes"], 1, "emceepee's own"),
+        (["add", "emceepee", "x", "--yes"], 1, "is reserved for emceepee"),
         (["add", "web", "ftp://x", "--yes"], 1, "url"),
         (["add", "web", "https://x.test/mcp", "--env", "A=b", "--yes"], 1, "these are for a program"),
         (["remove", "nix", "--yes"], 1, "there are demo"),
