@@ -70,7 +70,7 @@ async def test_a_socket_folder_that_is_open_to_other_users_is_not_used() -> None
 def test_a_daemon_socket_of_another_user_is_not_used() -> None:
     assert peer_problem(1000, own=1000) is None
     assert peer_problem(0, own=1000) == "a process of another user (uid 0) is the peer of the socket"
-    assert "does not say" in str(peer_problem(None, own=1000))
+    assert "does not report" in str(peer_problem(None, own=1000))
     assert folder_problem(stat.S_IFDIR | 0o700, 1000, own=1000) is None
     assert folder_problem(stat.S_IFDIR | 0o700, 1001, own=1000) == "belongs to another user (uid 1001)"
     assert folder_problem(stat.S_IFLNK | 0o700, 1000, own=1000) == "is not a directory"

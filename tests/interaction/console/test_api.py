@@ -259,7 +259,7 @@ async def test_the_console_shows_one_request_in_full_and_downloads_all_as_a_docu
         }
         full = await desk.get("/console/request", session=session_id, id=request["requestId"])
         assert (full["args"], full["isCut"], full["request"]["name"]) == ({"n": 2}, False, "echo")
-        with pytest.raises(EmceepeeError, match="not kept"):
+        with pytest.raises(EmceepeeError, match="no longer stored"):
             await desk.get("/console/request", session=session_id, id="01NOTHING")
 
 

@@ -212,7 +212,7 @@ async def test_a_task_that_its_server_forgot_has_failed_with_the_reason(play: Pl
         await place.clock.advance(1)
         session = await place.directory.find_or_open(DESK)
         task = (await value(session, "get_task", task_id=name))["task"]
-        assert (task["status"], "no longer knows" in task["statusMessage"]) == ("failed", True)
+        assert (task["status"], "no longer recognizes" in task["statusMessage"]) == ("failed", True)
 
 
 async def test_stored_task_data_reaches_no_other_server_of_the_same_name(play: Play) -> None:
