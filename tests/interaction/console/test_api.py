@@ -214,7 +214,7 @@ async def test_a_recording_that_is_not_downloaded_ends_with_its_connection_and_f
         desk, connections = Desk(scene), [scene.session.connection(name) for name in names]
         for name in names[:4]:
             await desk.post("/console/record", server=name)
-        assert "4 recordings are kept" in str(await desk.refused("/console/record", server="five"))
+        assert "4 recordings are already stored" in str(await desk.refused("/console/record", server="five"))
         for name in names[:4]:
             await scene.value("remove_server", server=name)
         assert (await desk.post("/console/record", server="five"))["server"]["recording"]

@@ -89,5 +89,5 @@ async def test_closing_a_session_ends_its_calls_and_tasks() -> None:
     assert promoted.finished.done()
     assert [str(task.status) for task in scene.session.tasks.all()] == ["cancelled"]
     assert len(calls) == 0
-    with pytest.raises(EmceepeeError, match="given up"):
+    with pytest.raises(EmceepeeError, match="was cancelled before it had a result"):
         waiting.result()
