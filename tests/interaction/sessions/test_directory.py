@@ -350,11 +350,11 @@ async def test_a_session_in_use_is_never_evicted(busy: str) -> None:
             given = {"server": "one", "tool": "slow"} if busy == "a call" else {}
             calling = asyncio.create_task(use(session, tool, **given))
             await settle()
-        with pytest.raises(TooManySessions, match="as you may"):
+        with pytest.raises(TooManySessions, match="You have reached the limit"):
             await place.directory.open("local")
         _, other = await place.directory.open("ada")
         other.open_streams += 1
-        with pytest.raises(TooManySessions, match="as it may"):
+        with pytest.raises(TooManySessions, match="This server has reached the limit"):
             await place.directory.open("bob")
         assert place.directory.find(key) is session
         if busy != "a stream":

@@ -177,7 +177,7 @@ class StoredResults:
                 raise EmceepeeError(f"The result cannot be read at this time: {error} Try again later.") from None
             if len(chunks) < count:
                 raise EmceepeeError(
-                    f'The result "{kept.handle}" is no longer complete. Call the tool again if you still need it.',
+                    f'A part of the result "{kept.handle}" is lost. Call the tool again if you still need it.',
                     code=ErrorCode.RESULT_NOT_FOUND,
                 )
             first += count

@@ -59,7 +59,7 @@ def test_a_proxy_that_cannot_connect_is_quoted_in_the_error() -> None:
     ],
 )
 def test_a_proxy_response_that_is_not_http_is_reported_with_the_variable_to_check(head: bytes) -> None:
-    assert "none of HTTP; HTTPS_PROXY must name an HTTP proxy" in refusal(head)
+    assert "an answer that is not HTTP; HTTPS_PROXY must name an HTTP proxy" in refusal(head)
 
 
 def test_a_proxy_that_closes_the_connection_is_named_in_the_error() -> None:
