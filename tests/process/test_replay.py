@@ -159,7 +159,7 @@ async def test_the_replay_command_describes_the_content_of_a_recording(line: Com
         (
             ["call", "demo", "add", "a=1", "b=2", "--record", "diary.txt"],
             2,
-            "--record diary.txt: it holds something that",
+            "--record diary.txt: it contains something other than a recording",
         ),
         (["call", "demo", "add", "a=1", "b=2", "--record", "no/where"], 2, "--record no/where: No such file"),
         (["tools", "--record", "a.jsonl"], 2, "--record records one server: specify it"),

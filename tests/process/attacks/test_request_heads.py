@@ -210,7 +210,7 @@ async def test_the_number_of_messages_in_a_batch_is_limited() -> None:
             endpoint.http.post(endpoint.url, data=body, headers=headers) as response,
         ):
             assert response.status == 400
-            assert "may have 50" in (await response.json())["error"]["message"]
+            assert "the limit is 50" in (await response.json())["error"]["message"]
         strain.check()
         pings = [{"jsonrpc": "2.0", "id": number, "method": "ping"} for number in range(50)]
         async with endpoint.http.post(endpoint.url, json=pings, headers=caller.headers) as response:

@@ -128,7 +128,7 @@ async def test_an_unknown_event_id_is_rejected_and_a_new_stream_opens(caller: Ht
     headers = caller.headers | {"last-event-id": "01UNKNOWN0000000000000000"}
     async with caller.endpoint.http.get(caller.endpoint.url, headers=headers) as response:
         assert response.status == 400
-        assert "fresh stream" in (await response.json())["error"]["message"]
+        assert "Open a new stream" in (await response.json())["error"]["message"]
     async with caller.get():
         pass
 
