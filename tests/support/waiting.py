@@ -1,4 +1,4 @@
-"""Bounded waits for what announces itself to nobody: a process that is gone, a file, a state."""
+"""Bounded waits for conditions that no event announces: the end of a process, a file, a state."""
 
 import asyncio
 import inspect
@@ -20,7 +20,7 @@ async def eventually(
                 holds = condition()
                 if await holds if inspect.isawaitable(holds) else holds:
                     return
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(PAUSE)  # between two checks: nothing signals the condition
     except TimeoutError:
         raise AssertionError(f"waited {within:g} s in vain until {what}") from None
 
@@ -30,4 +30,4 @@ def wait_until(condition: Callable[[], bool], *, what: str, within: float = WITH
     deadline = time.monotonic() + within
     while not condition():
         assert time.monotonic() < deadline, f"waited {within:g} s in vain until {what}"
-        time.sleep(SHORT_PAUSE)
+        time.sleep(SHORT_PAUSE)  # between two checks: nothing signals the condition, and `within` bounds the wait
